@@ -1,0 +1,1 @@
+//! One REST client for every cloud.
