@@ -2,6 +2,7 @@
 
 mod node;
 mod service;
+mod service_decode;
 
 pub use node::{Condition, NodeView, Ready, Taint, TaintEffect};
 pub use service::{
