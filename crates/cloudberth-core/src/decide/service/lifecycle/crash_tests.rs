@@ -19,8 +19,8 @@ const SETTLE: Duration = Duration::from_secs(60);
 /// What goes wrong during one pass.
 #[derive(Clone, Debug, Default)]
 struct Luck {
-    /// The pass sees the version before the newest.
-    stale: bool,
+    /// The pass sees a version that is so many behind the newest.
+    stale: usize,
     /// So many calls are made before the program dies.
     calls: Option<u8>,
     /// The cloud cannot be asked.
@@ -49,7 +49,7 @@ struct Balancer {
 struct World {
     now: Timestamp,
     object: Option<Value>,
-    previous: Option<Value>,
+    history: Vec<Value>,
     version: u64,
     cloud: Vec<Balancer>,
     created: u64,
@@ -67,7 +67,7 @@ impl World {
         Self {
             now: "2026-03-02T04:05:00Z".parse().unwrap(),
             object: Some(object),
-            previous: None,
+            history: vec![],
             version: 1,
             cloud: vec![],
             created: 0,
@@ -99,7 +99,7 @@ impl World {
     /// Changes the object; one that goes with nothing to hold it is gone.
     fn edit(&mut self, change: impl FnOnce(&mut Value)) {
         let Some(object) = &mut self.object else { return };
-        self.previous = Some(object.clone());
+        self.history.push(object.clone());
         change(object);
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
@@ -183,7 +183,7 @@ impl World {
     fn pass(&mut self, luck: &Luck) -> Result<(), Dead> {
         self.calls_left = luck.calls;
         let roster = roster();
-        let known = if luck.stale { self.previous.as_ref() } else { None }.or(self.object.as_ref());
+        let known = self.history.iter().chain(&self.object).rev().nth(luck.stale).or(self.object.as_ref());
         let Some(known) = known else { return Ok(()) };
         let mut view = ServiceView::from_json(known).unwrap();
         let opening = open(&roster, &view, &self.intent(&view));
@@ -198,7 +198,7 @@ impl World {
             if self.object.is_none() {
                 return Err(Dead);
             }
-            let newest = if luck.stale { view.clone() } else { self.view() };
+            let newest = if luck.stale > 0 { view.clone() } else { self.view() };
             let clear = match close(goal, permit, &turn, &self.intent(&newest)) {
                 Closing::RecordIntent => {
                     self.patch(patch::prepare(&roster, &newest, provider, Some(self.now)))?;
@@ -233,8 +233,22 @@ impl World {
 
 fn luck() -> impl Strategy<Value = Luck> {
     let rare = || prop::bool::weighted(0.25);
-    (rare(), prop::option::of(0_u8..6), rare(), rare(), any::<bool>(), 0_i64..60)
-        .prop_map(|(stale, calls, blind, refuse, lost, lag)| Luck { stale, calls, blind, refuse, lost, lag })
+    (
+        prop_oneof![3 => Just(0), 1 => 1_usize..5],
+        prop::option::of(0_u8..6),
+        rare(),
+        rare(),
+        any::<bool>(),
+        0_i64..60,
+    )
+        .prop_map(|(stale, calls, blind, refuse, lost, lag)| Luck {
+            stale,
+            calls,
+            blind,
+            refuse,
+            lost,
+            lag,
+        })
 }
 
 fn op() -> impl Strategy<Value = Op> {
