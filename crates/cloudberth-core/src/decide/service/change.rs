@@ -197,7 +197,7 @@ mod tests {
             v.resource_version = "8".to_owned();
             v.generation = 4;
         });
-        let table = [
+        let table = vec![
             ("FW-176 LoadBalancer to ClusterIP", service(), cluster_ip(), Some(Unwanted)),
             ("ClusterIP to LoadBalancer", cluster_ip(), service(), Some(Wanted)),
             ("FW-177 port numbers", service(), port(|p| p.port = 81), Some(Ports)),

@@ -11,10 +11,7 @@ use crate::{
 
 const FREE: Result<Intent> = Ok(Intent::Free);
 const LEFT: Duration = Duration::from_secs(30);
-
-fn pending() -> Result<Intent> {
-    Ok(Intent::Pending(LEFT))
-}
+const PENDING: Result<Intent> = Ok(Intent::Pending(LEFT));
 
 fn unreadable() -> Result<Intent> {
     Err(Error::user_input("annotation: not a time"))
@@ -61,23 +58,18 @@ fn how_a_pass_begins() {
         ("FW-148 ClusterIP, finalizer, ingress", held(shown(cluster_ip())), FREE, cleanup.clone()),
         ("FW-149 being deleted, finalizer, ingress", held(shown(deleting(service()))), FREE, cleanup.clone()),
         ("FW-150 the finalizer is there", held(service()), FREE, ensure.clone()),
-        ("L6-106 an intent pends", held(service()), pending(), ensure.clone()),
+        ("L6-106 an intent pends", held(service()), PENDING, ensure.clone()),
         (
             "L6-107 stripped while it was being created: not renewed",
             service(),
-            pending(),
+            PENDING,
             finalizer_only.clone(),
         ),
         ("L6-108 an intent that nobody can read: not renewed", service(), unreadable(), finalizer_only),
         ("L6-109 no finalizer on what is being deleted", deleting(service()), FREE, Opening::Nothing),
         ("L5-111 being deleted, stripped, published", deleting(shown(service())), FREE, orphan.clone()),
         ("L5-112 being deleted, stripped, recorded", deleting(recorded(service())), FREE, orphan.clone()),
-        (
-            "L5-113 being deleted, stripped, intended",
-            deleting(intended(service())),
-            pending(),
-            orphan.clone(),
-        ),
+        ("L5-113 being deleted, stripped, intended", deleting(intended(service())), PENDING, orphan.clone()),
         ("L5-114 of another type, stripped, recorded", recorded(cluster_ip()), FREE, orphan),
         (
             "held by another finalizer after we let go",
@@ -160,32 +152,26 @@ fn how_a_pass_towards_presence_ends() {
     let hold = || Closing::Hold { left: LEFT };
     let table = [
         ("FW-160 all is well", NoCreate, ended(Rest::Converged, Nothing), FREE, rest(true)),
-        ("created, and its id recorded", Create, ended(Rest::Converged, Known), pending(), rest(true)),
-        ("L6-110 it showed up after all", NoCreate, ended(Rest::Converged, Nothing), pending(), rest(true)),
-        ("refused, nothing was sent", Create, ended(Rest::Refused, Nothing), pending(), rest(true)),
-        (
-            "L6-111 refused, an older one pends",
-            NoCreate,
-            ended(Rest::Refused, Nothing),
-            pending(),
-            rest(false),
-        ),
-        ("building, its id known", Create, ended(busy(), Known), pending(), waiting(true)),
-        ("waiting before anything was sent", Create, ended(busy(), Nothing), pending(), waiting(true)),
-        ("L6-112 waiting, an older one pends", NoCreate, ended(busy(), Nothing), pending(), waiting(false)),
-        ("L6-113 an answer was lost", Create, ended(unknown(), Unsure), pending(), retry(false)),
-        ("L6-114 lost, and then a wait", Create, ended(busy(), Unsure), pending(), waiting(false)),
-        ("L6-115 lost, and then rest", Create, ended(Rest::Converged, Unsure), pending(), rest(false)),
-        ("L5-116 the cloud does not answer", Create, ended(unknown(), Nothing), pending(), retry(false)),
-        ("the creation was refused by the cloud", Create, ended(failed(), Nothing), pending(), retry(true)),
-        ("L6-116 created, perhaps not recorded", Create, ended(failed(), Known), pending(), retry(false)),
-        ("L6-117 a failure, an older one pends", NoCreate, ended(failed(), Nothing), pending(), retry(false)),
+        ("created, and its id recorded", Create, ended(Rest::Converged, Known), PENDING, rest(true)),
+        ("L6-110 it showed up after all", NoCreate, ended(Rest::Converged, Nothing), PENDING, rest(true)),
+        ("refused, nothing was sent", Create, ended(Rest::Refused, Nothing), PENDING, rest(true)),
+        ("L6-111 refused, an older one pends", NoCreate, ended(Rest::Refused, Nothing), PENDING, rest(false)),
+        ("building, its id known", Create, ended(busy(), Known), PENDING, waiting(true)),
+        ("waiting before anything was sent", Create, ended(busy(), Nothing), PENDING, waiting(true)),
+        ("L6-112 waiting, an older one pends", NoCreate, ended(busy(), Nothing), PENDING, waiting(false)),
+        ("L6-113 an answer was lost", Create, ended(unknown(), Unsure), PENDING, retry(false)),
+        ("L6-114 lost, and then a wait", Create, ended(busy(), Unsure), PENDING, waiting(false)),
+        ("L6-115 lost, and then rest", Create, ended(Rest::Converged, Unsure), PENDING, rest(false)),
+        ("L5-116 the cloud does not answer", Create, ended(unknown(), Nothing), PENDING, retry(false)),
+        ("the creation was refused by the cloud", Create, ended(failed(), Nothing), PENDING, retry(true)),
+        ("L6-116 created, perhaps not recorded", Create, ended(failed(), Known), PENDING, retry(false)),
+        ("L6-117 a failure, an older one pends", NoCreate, ended(failed(), Nothing), PENDING, retry(false)),
         ("to be created", NoCreate, ended(Rest::NeedsIntent, Nothing), FREE, Closing::RecordIntent),
         (
             "L6-118 to be created, an older one pends",
             NoCreate,
             ended(Rest::NeedsIntent, Nothing),
-            pending(),
+            PENDING,
             hold(),
         ),
     ];
@@ -217,7 +203,7 @@ fn how_a_pass_towards_absence_ends() {
         (
             "L6-120 absent, but a creation may be on its way",
             Rest::Converged,
-            pending(),
+            PENDING,
             Closing::Hold { left: LEFT },
         ),
         (
