@@ -6,6 +6,8 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use serde_json::Value;
+
 use crate::{
     decide::service::{need, roster::Roster},
     view::{ServiceView, SessionAffinity},
@@ -15,6 +17,14 @@ use crate::{
 /// write is sent, because the watch may be faster than the answer. Lost at a restart, which costs a pass that finds
 /// nothing to do.
 pub type Written = BTreeMap<String, Option<String>>;
+
+/// Remembers the annotations that `patch` sets and removes.
+pub fn remember(written: &mut Written, patch: &Value) {
+    let annotations = patch.pointer("/metadata/annotations").and_then(Value::as_object);
+    for (key, value) in annotations.into_iter().flatten() {
+        written.insert(key.clone(), value.as_str().map(ToOwned::to_owned));
+    }
+}
 
 /// The first difference that matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,6 +140,8 @@ fn foreign_annotation(old: &ServiceView, new: &ServiceView, written: &Written) -
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::{
         decide::service::{
@@ -331,6 +343,14 @@ mod tests {
         for (case, old, new, want) in table {
             assert_eq!(needs_update(&roster(), &old, &new, &written), want, "{case}");
         }
+    }
+
+    #[test]
+    fn what_a_patch_writes_is_remembered() {
+        let mut written: Written = [("a".to_owned(), Some("old".to_owned()))].into();
+        remember(&mut written, &json!({"metadata": {"annotations": {"a": "1", "b": null}, "uid": "u-1"}}));
+        remember(&mut written, &json!({"status": {}}));
+        assert_eq!(written, [("a".to_owned(), Some("1".to_owned())), ("b".to_owned(), None)].into());
     }
 
     #[test]

@@ -10,10 +10,13 @@
 //! 3. otherwise the one that serves it.
 //!
 //! A Service of a foreign class that carries neither is not ours even where it carries the finalizer: other programs
-//! use the same one. A Service without a class stays with the provider that holds it, whatever the default is by now:
-//! a changed flag is no reason to move a load balancer. A claimed class is a person's word on this very Service; where
-//! it differs from the record, the load balancer moves. There the id annotations do not count, because they are copied
-//! around with the rest of a manifest.
+//! use the same one. On a Service without a class the finalizer is the default provider's business: its name belongs
+//! to the one service controller of a cluster, and nobody else would ever take it off.
+//!
+//! A Service without a class stays with the provider that holds it, whatever the default is by now: a changed flag is
+//! no reason to move a load balancer. A claimed class is a person's word on this very Service; where it differs from
+//! the record, the load balancer moves. There the id annotations do not count, because they are copied around with the
+//! rest of a manifest.
 
 use std::collections::BTreeSet;
 

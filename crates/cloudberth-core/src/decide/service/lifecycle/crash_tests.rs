@@ -7,8 +7,11 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     decide::service::{
-        FINALIZER, patch,
+        FINALIZER,
+        change::{Written, remember},
+        patch,
         testing::{MARK, apply, roster},
+        wake::{Sighting, Why, wake},
     },
     lb::{INTENT_ANNOTATION, Publish, judge_intent},
     view::Ingress,
@@ -54,6 +57,7 @@ struct World {
     cloud: Vec<Balancer>,
     created: u64,
     writes: u64,
+    written: Written,
     calls_left: Option<u8>,
 }
 
@@ -72,6 +76,7 @@ impl World {
             cloud: vec![],
             created: 0,
             writes: 0,
+            written: Written::new(),
             calls_left: None,
         }
     }
@@ -123,7 +128,14 @@ impl World {
             return Err(Dead);
         }
         self.writes += 1;
+        let old = self.view();
+        remember(&mut self.written, &body);
         self.edit(|object| apply(object, &body));
+        if self.object.is_some() {
+            let sighting = Sighting::Updated { old: &old, new: &self.view() };
+            let why = wake(&roster(), sighting, &self.written);
+            assert!(matches!(why, None | Some(Why::Cleanup)), "L4-112 our own write is work: {why:?}");
+        }
         Ok(())
     }
 
