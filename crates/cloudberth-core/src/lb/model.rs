@@ -233,6 +233,9 @@ pub enum Rest {
     },
     /// Something has to be created and no intent is recorded yet. Nothing of that decision was sent.
     NeedsIntent,
+    /// Something would have to be created, and the Service asks for what cannot be done: see the refusals. Nothing
+    /// is sent until it changes (law 8).
+    Refused,
     /// A step was refused, or a write to Kubernetes failed. What was done before it stays done.
     Failed(Error),
     /// It is not known whether a step took effect, or what there is. Only a fresh observation can tell.
