@@ -1,0 +1,131 @@
+//! `cargo xtask cases`: every numbered case of the lists in `cases/` beside the tests that carry its number.
+
+mod lexer;
+mod list;
+mod report;
+mod scan;
+
+use std::collections::BTreeSet;
+
+use lexopt::prelude::*;
+
+use crate::workspace::Workspace;
+use crate::{Result, Verdict};
+use lexer::Language;
+use list::CaseList;
+use report::{Carried, Comparison};
+
+/// What to show.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    list: Option<String>,
+    verbose: bool,
+}
+
+pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result<Verdict> {
+    let mut options = Options::default();
+    while let Some(arg) = args.next().map_err(|why| why.to_string())? {
+        match arg {
+            Long("list") => {
+                let prefix = args.value().and_then(ValueExt::string).map_err(|why| why.to_string())?;
+                options.list = Some(prefix.to_uppercase());
+            }
+            Long("verbose") | Short('v') => options.verbose = true,
+            other => return Err(other.unexpected().to_string()),
+        }
+    }
+    report(workspace, &options)
+}
+
+/// Prints the comparison. It is bad when a case is missing, when a test names a case that does not exist, or
+/// when it carries one that is marked as not applicable.
+pub(crate) fn report(workspace: &Workspace, options: &Options) -> Result<Verdict> {
+    let lists = lists(workspace)?;
+    let (carried, mut complaints) = sources(workspace, &lists)?;
+    let wanted = |list: &&CaseList| options.list.as_ref().is_none_or(|prefix| *prefix == list.prefix);
+    let shown: Vec<&CaseList> = lists.iter().filter(wanted).collect();
+    if shown.is_empty() {
+        let known: Vec<_> = lists.iter().map(|list| list.prefix.as_str()).collect();
+        return Err(format!("there is no such list; there are {}", known.join(", ")));
+    }
+    let mut missing = 0;
+    for list in shown {
+        let comparison = Comparison::new(list, &carried);
+        let begun = list.sections.iter().any(|section| section.owned);
+        print!("{}", comparison.render(begun || options.list.is_some(), options.verbose));
+        complaints.extend(comparison.contradictions());
+        missing += comparison.missing().len();
+    }
+    for complaint in &complaints {
+        println!("{complaint}");
+    }
+    println!("missing {missing}, misused {}", complaints.len());
+    Ok(if missing == 0 && complaints.is_empty() { Verdict::Good } else { Verdict::Bad })
+}
+
+fn lists(workspace: &Workspace) -> Result<Vec<CaseList>> {
+    let mut lists: Vec<CaseList> = Vec::new();
+    for file in workspace.files("toml")?.iter().filter(|name| name.starts_with("cases/")) {
+        let list = CaseList::parse(&workspace.read(file)?)
+            .map_err(|mistakes| format!("{file}: {}", mistakes.join(&format!("\n{file}: "))))?;
+        if lists.iter().any(|other| other.prefix == list.prefix) {
+            return Err(format!("{file}: another list has the prefix {} already", list.prefix));
+        }
+        lists.push(list);
+    }
+    Ok(lists)
+}
+
+/// Where tests carry which case, and complaints about numbers that do not exist.
+fn sources(workspace: &Workspace, lists: &[CaseList]) -> Result<(Carried, Vec<String>)> {
+    let mut files = Vec::new();
+    let mut test_modules = BTreeSet::new();
+    for (extension, language) in [("rs", Language::Rust), ("go", Language::Go)] {
+        for path in workspace.files(extension)? {
+            let source = workspace.read(&path)?;
+            if language == Language::Rust {
+                test_modules.extend(scan::test_modules(&path, &source));
+            }
+            files.push((path, source, language));
+        }
+    }
+    let prefixes: Vec<&str> = lists.iter().map(|list| list.prefix.as_str()).collect();
+    let (mut carried, mut complaints) = (Carried::new(), Vec::new());
+    for (path, source, language) in &files {
+        for found in scan::mentions(source, *language, scan::scope(path, &test_modules), &prefixes) {
+            let place = format!("{path}:{}", found.line);
+            let known = lists
+                .iter()
+                .any(|list| list.prefix == found.prefix && (1..=list.len()).contains(&found.number));
+            if !known {
+                complaints.push(format!("{place}: there is no case {}-{}", found.prefix, found.number));
+            } else if found.carried {
+                let places = carried.entry((found.prefix, found.number)).or_default();
+                if !places.contains(&place) {
+                    places.push(place);
+                }
+            }
+        }
+    }
+    Ok((carried, complaints))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_lists_are_sound() {
+        let lists = lists(&Workspace::find().unwrap()).unwrap();
+        let sizes: Vec<_> = lists.iter().map(|list| (list.prefix.as_str(), list.len())).collect();
+        let want = [("BL", 154), ("BB", 185), ("CL", 78), ("CS", 160), ("FW", 358), ("RF", 227)];
+        assert_eq!(sizes, want);
+    }
+
+    #[test]
+    fn no_test_or_comment_names_a_case_that_does_not_exist() {
+        let workspace = Workspace::find().unwrap();
+        let (_, complaints) = sources(&workspace, &lists(&workspace).unwrap()).unwrap();
+        assert_eq!(complaints, Vec::<String>::new());
+    }
+}
