@@ -6,6 +6,8 @@ mod report;
 mod scan;
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::Write as _;
 
 use lexopt::prelude::*;
 
@@ -48,18 +50,21 @@ pub(crate) fn report(workspace: &Workspace, options: &Options) -> Result<Verdict
         let known: Vec<_> = lists.iter().map(|list| list.prefix.as_str()).collect();
         return Err(format!("there is no such list; there are {}", known.join(", ")));
     }
+    let mut text = report::header();
     let mut missing = 0;
     for list in shown {
         let comparison = Comparison::new(list, &carried);
         let begun = list.sections.iter().any(|section| section.owned);
-        print!("{}", comparison.render(begun || options.list.is_some(), options.verbose));
+        text += &comparison.render(begun || options.list.is_some(), options.verbose);
         complaints.extend(comparison.contradictions());
         missing += comparison.missing().len();
     }
     for complaint in &complaints {
-        println!("{complaint}");
+        let _ = writeln!(text, "{complaint}");
     }
-    println!("missing {missing}, misused {}", complaints.len());
+    let _ = writeln!(text, "missing {missing}, misused {}", complaints.len());
+    // A reader such as `head` may close the pipe early; the verdict stands all the same.
+    let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(if missing == 0 && complaints.is_empty() { Verdict::Good } else { Verdict::Bad })
 }
 

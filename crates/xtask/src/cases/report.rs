@@ -90,26 +90,41 @@ impl<'a> Comparison<'a> {
             .collect()
     }
 
-    /// One line for the list, then one for each section when `sections` is set, then each case when
-    /// `verbose` is set.
+    /// One line for the list; with `sections` one more for each of them and for each reason to leave a case
+    /// out; with `verbose` one for each case.
     pub(crate) fn render(&self, sections: bool, verbose: bool) -> String {
         let CaseList { prefix, title, .. } = self.list;
-        let total = self.count(1..=self.list.len());
-        let mut text = format!("{prefix}  {title}: {} cases: {total}\n", self.list.len());
+        let mut text =
+            row(&format!("{prefix} {title}"), 1..=self.list.len(), self.count(1..=self.list.len()));
         for section in self.list.sections.iter().filter(|_| sections || verbose) {
-            let (first, last) = (section.cases.start(), section.cases.end());
-            let name = format!("{} {}", section.id, section.title);
-            let counts = self.count(section.cases.clone());
-            let _ = writeln!(text, "    {name:<46} {first:>3}-{last:<3} {counts}");
+            let name = format!("   {} {}", section.id, section.title);
+            text += &row(&name, section.cases.clone(), self.count(section.cases.clone()));
             for case in section.cases.clone().filter(|_| verbose) {
-                let _ = writeln!(text, "        {prefix}-{case:<4} {}", self.describe(case));
+                let _ = writeln!(text, "      {prefix}-{case:<4} {}", self.describe(case));
             }
+        }
+        for (reason, cases) in self.reasons().iter().filter(|_| sections && !verbose) {
+            let _ = writeln!(text, "   {reason}: {}", spans(prefix, cases));
         }
         let missing = self.missing();
         if !missing.is_empty() {
-            let _ = writeln!(text, "    missing: {}", spans(prefix, &missing));
+            let _ = writeln!(text, "   MISSING: {}", spans(prefix, &missing));
         }
         text
+    }
+
+    /// The cases left out, by the reason that the list gives.
+    fn reasons(&self) -> BTreeMap<String, Vec<u32>> {
+        let mut reasons: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        for case in 1..=self.list.len() {
+            let reason = match self.list.mark(case) {
+                Some(Mark::Overridden { law, why }) => format!("overridden by law {law}, {why}"),
+                Some(Mark::NotApplicable(why)) => format!("not applicable, {why}"),
+                _ => continue,
+            };
+            reasons.entry(reason).or_default().push(case);
+        }
+        reasons
     }
 
     fn describe(&self, case: u32) -> String {
@@ -129,12 +144,21 @@ impl<'a> Comparison<'a> {
     }
 }
 
-impl std::fmt::Display for Counts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { covered, overridden, overridden_tested, not_applicable, not_yet, missing } = self;
-        write!(f, "covered {covered:>3}  overridden {overridden:>2} ({overridden_tested} tested)")?;
-        write!(f, "  not applicable {not_applicable:>2}  not yet owned {not_yet:>3}  missing {missing}")
-    }
+/// The names of the columns that [`Comparison::render`] fills.
+pub(crate) fn header() -> String {
+    format!(
+        "{:<48} {:>8} {:>8} {:>11} {:>7} {:>15} {:>8} {:>8}\n",
+        "", "cases", "covered", "overridden", "tested", "not applicable", "not yet", "missing"
+    )
+}
+
+fn row(name: &str, cases: RangeInclusive<u32>, counts: Counts) -> String {
+    let Counts { covered, overridden, overridden_tested, not_applicable, not_yet, missing } = counts;
+    let cases = format!("{}-{}", cases.start(), cases.end());
+    format!(
+        "{name:<48} {cases:>8} {covered:>8} {overridden:>11} {overridden_tested:>7} {not_applicable:>15} {not_yet:>8} \
+         {missing:>8}\n"
+    )
 }
 
 /// Numbers in short: `ZZ-1..3 ZZ-7`.
@@ -207,10 +231,13 @@ mod tests {
         let carried = tests_carry(&[3]);
         let comparison = Comparison::new(&list, &carried);
         let short = comparison.render(false, false);
-        assert!(short.contains("ZZ  made up: 9 cases") && short.contains("missing: ZZ-1\n"), "{short}");
+        assert!(short.starts_with("ZZ made up ") && short.contains("MISSING: ZZ-1\n"), "{short}");
         assert!(!short.contains("first"), "{short}");
         let sections = comparison.render(true, false);
-        assert!(sections.contains("a first") && !sections.contains("ZZ-2"), "{sections}");
+        assert!(
+            sections.contains("a first") && sections.contains("overridden by law 4, it writes twice: ZZ-2\n")
+        );
+        assert!(sections.contains("not applicable, cannot be asked: ZZ-6\n"), "{sections}");
         let long = comparison.render(true, true);
         for line in [
             "ZZ-1    MISSING",
