@@ -1,6 +1,6 @@
 //! Running a command so that a person sees all of its output and we see the lines that matter.
 
-use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -17,11 +17,22 @@ pub(crate) struct Ran {
 /// Runs `command` to its end and passes its output through as it comes. Every line of its standard output
 /// goes to `on_line` too, without colours.
 pub(crate) fn stream(command: &mut Command, on_line: impl FnMut(&str) + Send) -> Result<Ran> {
-    let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
-    if stderr.is_terminal() {
+    if io::stderr().is_terminal() {
         command.env("CARGO_TERM_COLOR", "always");
     }
-    stream_to(command, on_line, stdout, stderr)
+    let (out, err) = screen();
+    stream_to(command, on_line, out, err)
+}
+
+#[cfg(not(test))]
+fn screen() -> (io::Stdout, io::Stderr) {
+    (io::stdout(), io::stderr())
+}
+
+/// Tests run commands too, whose results must not be mistaken for results of the tests.
+#[cfg(test)]
+fn screen() -> (io::Sink, io::Sink) {
+    (io::sink(), io::sink())
 }
 
 fn stream_to(

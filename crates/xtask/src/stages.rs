@@ -80,3 +80,42 @@ fn cargo(workspace: &Workspace, args: &[&str], env: &[(&str, &str)]) -> Result<O
     outcome.problems.extend(ran.warnings);
     Ok(outcome)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::Sample;
+
+    const MANIFEST: &str = "[package]\nname = \"sample\"\nedition = \"2024\"\n[workspace]\n";
+
+    fn sample(name: &str, lib: &str, test: &str) -> Sample {
+        Sample::new(name, &[("Cargo.toml", MANIFEST), ("src/lib.rs", lib), ("tests/a.rs", test)])
+    }
+
+    #[test]
+    fn the_unit_stage_adds_up_every_kind_of_test() {
+        let lib =
+            "/// ```\n/// assert!(true);\n/// ```\npub fn f() {}\n#[test] fn a() {}\n#[test] fn b() {}\n";
+        let tests = "#[test] fn good() {}\n#[test] #[ignore] fn slow() {}\n";
+        let outcome = unit(&sample("unit good", lib, tests).workspace).unwrap();
+        assert_eq!(outcome, Outcome { tally: Tally { passed: 4, failed: 0, skipped: 1 }, problems: vec![] });
+    }
+
+    #[test]
+    fn the_unit_stage_goes_on_after_a_failure_and_fails_on_a_warning() {
+        let lib = "#[test] fn a() { assert!(std::env::args().count() == 0) }\n";
+        let tests = "fn unused() {}\n#[test] fn good() {}\n";
+        let outcome = unit(&sample("unit bad", lib, tests).workspace).unwrap();
+        assert_eq!(outcome.tally, Tally { passed: 1, failed: 1, skipped: 0 });
+        let has = |text| outcome.problems.iter().any(|problem| problem.contains(text));
+        assert!(has("warning: function `unused` is never used") && has("`cargo test"), "{outcome:?}");
+    }
+
+    #[test]
+    fn the_format_stage_sees_what_rustfmt_would_change() {
+        let good = sample("format good", "pub fn f() {}\n", "use sample as _;\n");
+        assert_eq!(format(&good.workspace).unwrap(), Outcome::default());
+        let bad = sample("format bad", "pub fn f( ) { }\n", "use sample as _;\n");
+        assert_eq!(format(&bad.workspace).unwrap().problems, ["`cargo fmt --all --check` failed"]);
+    }
+}

@@ -61,6 +61,34 @@ impl Workspace {
     }
 }
 
+/// A small tree in a temporary directory, gone when the test is over.
+#[cfg(test)]
+#[derive(Debug)]
+pub(crate) struct Sample {
+    pub(crate) workspace: Workspace,
+}
+
+#[cfg(test)]
+impl Sample {
+    /// `name` keeps the tests of one run apart; `files` are paths relative to the root and their texts.
+    pub(crate) fn new(name: &str, files: &[(&str, &str)]) -> Self {
+        let root = std::env::temp_dir().join(format!("xtask-{}-{name}", std::process::id()));
+        for (file, text) in files {
+            let path = root.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        Self { workspace: Workspace { root } }
+    }
+}
+
+#[cfg(test)]
+impl Drop for Sample {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.workspace.root);
+    }
+}
+
 fn walk(dir: &Path, visit: &mut dyn FnMut(&Path)) -> Result<()> {
     let unreadable = |why| format!("{}: {why}", dir.display());
     for entry in fs::read_dir(dir).map_err(unreadable)? {

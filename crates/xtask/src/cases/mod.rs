@@ -39,9 +39,17 @@ pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result
     report(workspace, &options)
 }
 
-/// Prints the comparison. It is bad when a case is missing, when a test names a case that does not exist, or
-/// when it carries one that is marked as not applicable.
+/// Prints the comparison.
 pub(crate) fn report(workspace: &Workspace, options: &Options) -> Result<Verdict> {
+    let (text, verdict) = compare(workspace, options)?;
+    // A reader such as `head` may close the pipe early; the verdict stands all the same.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(verdict)
+}
+
+/// It is bad when a case is missing, when a test names a case that does not exist, or
+/// when it carries one that is marked as not applicable.
+fn compare(workspace: &Workspace, options: &Options) -> Result<(String, Verdict)> {
     let lists = lists(workspace)?;
     let (carried, mut complaints) = sources(workspace, &lists)?;
     let wanted = |list: &&CaseList| options.list.as_ref().is_none_or(|prefix| *prefix == list.prefix);
@@ -63,9 +71,7 @@ pub(crate) fn report(workspace: &Workspace, options: &Options) -> Result<Verdict
         let _ = writeln!(text, "{complaint}");
     }
     let _ = writeln!(text, "missing {missing}, misused {}", complaints.len());
-    // A reader such as `head` may close the pipe early; the verdict stands all the same.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(if missing == 0 && complaints.is_empty() { Verdict::Good } else { Verdict::Bad })
+    Ok((text, if missing == 0 && complaints.is_empty() { Verdict::Good } else { Verdict::Bad }))
 }
 
 fn lists(workspace: &Workspace) -> Result<Vec<CaseList>> {
@@ -118,6 +124,7 @@ fn sources(workspace: &Workspace, lists: &[CaseList]) -> Result<(Carried, Vec<St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workspace::Sample;
 
     #[test]
     fn the_committed_lists_are_sound() {
@@ -125,6 +132,56 @@ mod tests {
         let sizes: Vec<_> = lists.iter().map(|list| (list.prefix.as_str(), list.len())).collect();
         let want = [("BL", 154), ("BB", 185), ("CL", 78), ("CS", 160), ("FW", 358), ("RF", 227)];
         assert_eq!(sizes, want);
+    }
+
+    const LIST: &str = r#"
+        prefix = "ZZ"
+        title = "made up"
+        section = [{ id = "1", title = "all", cases = "1-3", owned = true }]
+        not_applicable.3 = "cannot arise"
+    "#;
+
+    #[test]
+    fn the_verdict_follows_from_the_tests_of_the_tree() {
+        let table = [
+            ("good", "tests/a.rs", r#"#[test] fn zz_1() { assert!(f(), "ZZ-2") }"#, Verdict::Good),
+            ("a case is missing", "tests/a.rs", r#""ZZ-1""#, Verdict::Bad),
+            ("only a comment", "tests/a.rs", "/* ZZ-1 ZZ-2 */", Verdict::Bad),
+            ("no test code", "src/a.rs", r#""ZZ-1" "ZZ-2""#, Verdict::Bad),
+            ("no such case", "tests/a.rs", r#""ZZ-1" "ZZ-2" "ZZ-4""#, Verdict::Bad),
+            ("no such case, in a comment", "tests/a.rs", "\"ZZ-1\" \"ZZ-2\" // ZZ-4", Verdict::Bad),
+            ("it cannot arise", "tests/a.rs", r#""ZZ-1" "ZZ-2" "ZZ-3""#, Verdict::Bad),
+            ("a Go test", "e2e/a_test.go", "`ZZ-1 ZZ-2`", Verdict::Good),
+        ];
+        for (name, file, text, want) in table {
+            let sample = Sample::new(&format!("cases {name}"), &[("cases/zz.toml", LIST), (file, text)]);
+            let (text, verdict) = compare(&sample.workspace, &Options::default()).unwrap();
+            assert_eq!(verdict, want, "{name}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_test_module_in_a_file_of_its_own_counts() {
+        let files = [
+            ("cases/zz.toml", LIST),
+            ("src/node.rs", "#[cfg(test)] mod cases;"),
+            ("src/node/cases.rs", r#""ZZ-1 ZZ-2""#),
+        ];
+        let sample = Sample::new("own file", &files);
+        let (text, verdict) = compare(&sample.workspace, &Options::default()).unwrap();
+        assert_eq!(verdict, Verdict::Good, "{text}");
+        assert!(text.ends_with("missing 0, misused 0\n"), "{text}");
+    }
+
+    #[test]
+    fn lists_that_clash_and_lists_that_are_not_there_are_named() {
+        let sample = Sample::new("twice", &[("cases/a.toml", LIST), ("cases/b.toml", LIST)]);
+        let why = compare(&sample.workspace, &Options::default()).unwrap_err();
+        assert!(why.contains("cases/b.toml") && why.contains("ZZ"), "{why}");
+        let sample = Sample::new("other list", &[("cases/a.toml", LIST)]);
+        let other = Options { list: Some("YY".to_owned()), verbose: false };
+        let why = compare(&sample.workspace, &other).unwrap_err();
+        assert!(why.contains("there are ZZ"), "{why}");
     }
 
     #[test]

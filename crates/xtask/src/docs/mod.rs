@@ -59,3 +59,36 @@ pub(crate) fn problems(workspace: &Workspace) -> Result<Vec<String>> {
     }
     Ok(problems)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::Sample;
+
+    const REGION: &str = "<!-- stages:begin -->\n<!-- stages:end -->\n";
+
+    #[test]
+    fn stale_text_is_found_then_written_then_gone() {
+        let sample = Sample::new("stale docs", &[("CONTRIBUTING.md", REGION)]);
+        let stale = problems(&sample.workspace).unwrap();
+        assert!(stale.len() == 1 && stale[0].contains("CONTRIBUTING.md: out of date"), "{stale:?}");
+        let check = command(&sample.workspace, lexopt::Parser::from_args(["--check"])).unwrap();
+        assert_eq!(check, Verdict::Bad);
+        assert_eq!(sample.workspace.read("CONTRIBUTING.md").unwrap(), REGION);
+        assert_eq!(command(&sample.workspace, lexopt::Parser::from_args([""; 0])).unwrap(), Verdict::Good);
+        assert_eq!(problems(&sample.workspace).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_are_found_with_their_line() {
+        let pages = [
+            ("CONTRIBUTING.md", REGION),
+            ("docs/a.md", "[there](b.md)\n[up](../CONTRIBUTING.md)\n[gone](c.md)\n[out](../../d.md)\n"),
+            ("docs/b.md", ""),
+        ];
+        let sample = Sample::new("links", &pages);
+        command(&sample.workspace, lexopt::Parser::from_args([""; 0])).unwrap();
+        let want = ["docs/a.md:3: c.md leads nowhere", "docs/a.md:4: ../../d.md leads nowhere"];
+        assert_eq!(problems(&sample.workspace).unwrap(), want);
+    }
+}

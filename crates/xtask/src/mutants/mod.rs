@@ -71,7 +71,10 @@ pub(crate) fn command(workspace: &Workspace, args: lexopt::Parser) -> Result<Ver
     }
     let narrow = (picked.len() < names.len()).then_some(picked.as_slice());
     try_out(workspace, &options, narrow)?;
-    let score = Score::read(|file| workspace.read(&format!("{OUTPUT}/mutants.out/{file}")))?;
+    let score = Score::read(&picked, |file| workspace.read(&format!("{OUTPUT}/mutants.out/{file}")))?;
+    if score.tried() != picked.len() {
+        return Err(format!("{} mutants were picked, but {} were tried", picked.len(), score.tried()));
+    }
     println!("\n{score}");
     Ok(if score.percent().is_none_or(|percent| percent >= BAR) { Verdict::Good } else { Verdict::Bad })
 }

@@ -16,15 +16,23 @@ pub(crate) struct Score {
 }
 
 impl Score {
-    /// Reads the four lists of names; `read` hands in the text of a file of the output directory.
-    pub(crate) fn read(read: impl Fn(&str) -> Result<String>) -> Result<Self> {
-        let names = |file| -> Result<Vec<String>> { Ok(read(file)?.lines().map(str::to_owned).collect()) };
+    /// Reads the four lists of names; `read` hands in the text of a file of the output directory. Only the
+    /// mutants that were picked count: cargo-mutants 27 tries those that leave out a struct's field whatever
+    /// its filters say.
+    pub(crate) fn read(picked: &[String], read: impl Fn(&str) -> Result<String>) -> Result<Self> {
+        let names = |file| -> Result<Vec<String>> {
+            Ok(read(file)?.lines().map(str::to_owned).filter(|name| picked.contains(name)).collect())
+        };
         Ok(Self {
             caught: names("caught.txt")?,
             missed: names("missed.txt")?,
             timeout: names("timeout.txt")?,
             unviable: names("unviable.txt")?,
         })
+    }
+
+    pub(crate) fn tried(&self) -> usize {
+        self.caught.len() + self.missed.len() + self.timeout.len() + self.unviable.len()
     }
 
     /// Caught per cent of those that were judged; `None` when none was.
@@ -85,15 +93,23 @@ mod tests {
         for (score, want) in table {
             assert_eq!(score.to_string(), want);
         }
+        let all = Score { timeout: vec!["slow".into()], unviable: vec!["odd".into(); 5], ..score(3, 1) };
+        assert_eq!(all.tried(), 10);
     }
 
     #[test]
     fn the_lists_are_read_by_line_and_a_missing_one_is_an_error() {
-        let read = |file: &str| Ok(if file == "missed.txt" { "a\nb\n".to_owned() } else { String::new() });
-        let want = Score { missed: vec!["a".to_owned(), "b".to_owned()], ..Score::default() };
-        assert_eq!(Score::read(read).unwrap(), want);
+        let picked = ["a".to_owned(), "b".to_owned()];
+        let read = |file: &str| {
+            let text = if file == "missed.txt" { "a\nb\nnot picked\n" } else { "" };
+            Ok(text.to_owned())
+        };
+        assert_eq!(
+            Score::read(&picked, read).unwrap(),
+            Score { missed: picked.to_vec(), ..Score::default() }
+        );
         let broken =
             |file: &str| if file == "unviable.txt" { Err("gone".to_owned()) } else { Ok(String::new()) };
-        assert_eq!(Score::read(broken).unwrap_err(), "gone");
+        assert_eq!(Score::read(&picked, broken).unwrap_err(), "gone");
     }
 }
