@@ -150,6 +150,7 @@ mod tests {
             (Rust, "&'a str", &[(Mark('&'), "&"), (Mark('\''), "'"), (Word, "a"), (Word, "str")]),
             (Rust, r#"'"' '\'' 'é' x"#, &[(Text, "'\"'"), (Text, r"'\''"), (Text, "'é'"), (Word, "x")]),
             (Go, "`a \\` 'b' \"c\"", &[(Text, "`a \\`"), (Text, "'b'"), (Text, "\"c\"")]),
+            (Go, "b\"c\"", &[(Word, "b"), (Text, "\"c\"")]),
             (Rust, "break_1 rb", &[(Word, "break_1"), (Word, "rb")]),
             (Rust, "\"open", &[(Text, "\"open")]),
             (Rust, "r#\"open\"", &[(Text, "r#\"open\"")]),

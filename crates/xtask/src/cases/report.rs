@@ -231,6 +231,8 @@ mod tests {
         let carried = tests_carry(&[3]);
         let comparison = Comparison::new(&list, &carried);
         let short = comparison.render(false, false);
+        let width = |text: &str| text.lines().next().map(|line| line.chars().count());
+        assert!(width(&short) == width(&header()) && header().ends_with(" missing\n"), "{}{short}", header());
         assert!(short.starts_with("ZZ made up ") && short.contains("MISSING: ZZ-1\n"), "{short}");
         assert!(!short.contains("first"), "{short}");
         let sections = comparison.render(true, false);

@@ -122,11 +122,17 @@ fn try_out(workspace: &Workspace, options: &Options, names: Option<&[String]>) -
     // Unoptimised code without debug information is what compiles fastest.
     command.env("CARGO_PROFILE_DEV_DEBUG", "false").env("CARGO_PROFILE_TEST_DEBUG", "false");
     let status = command.status().map_err(|why| format!("cargo mutants: {why}"))?;
-    match status.code() {
+    judged(status.code())
+}
+
+/// Whether `cargo-mutants` came to results, by its exit code.
+fn judged(code: Option<i32>) -> Result<()> {
+    match code {
         // All caught; some missed; some timed out.
         Some(0 | 2 | 3) => Ok(()),
         Some(4) => Err("the tests fail before anything is broken; see the output above".to_owned()),
-        _ => Err(format!("cargo mutants ended with {status}")),
+        Some(code) => Err(format!("cargo mutants ended with code {code}")),
+        None => Err("cargo mutants was stopped by a signal".to_owned()),
     }
 }
 
@@ -148,6 +154,18 @@ mod tests {
         };
         assert_eq!(parse(&["--seed", "9", "-p", "one", "--sample=300", "-j2", "-ptwo"]).unwrap(), want);
         assert_eq!(parse(&["-p", "one", "--all"]).unwrap().sample, None);
+    }
+
+    #[test]
+    fn only_a_run_that_came_to_results_is_judged() {
+        for code in [0, 2, 3] {
+            assert_eq!(judged(Some(code)), Ok(()), "{code}");
+        }
+        for (code, want) in [(Some(4), "before anything is broken"), (Some(70), "code 70"), (None, "signal")]
+        {
+            let why = judged(code).unwrap_err();
+            assert!(why.contains(want), "{why}");
+        }
     }
 
     #[test]

@@ -59,6 +59,13 @@ mod tests {
         assert!(picked.is_sorted() && picked.iter().all(|name| names.contains(name)));
     }
 
+    /// Survivors are reported together with the seed, so a seed must mean the same next year.
+    #[test]
+    fn a_seed_keeps_its_meaning() {
+        let letters: Vec<String> = ('a'..='z').map(String::from).collect();
+        assert_eq!(draw(&letters, 5, 1), ["d", "p", "t", "x", "z"]);
+    }
+
     #[test]
     fn a_sample_larger_than_all_is_all_and_new_code_hardly_changes_a_sample() {
         assert_eq!(draw(&names(5), 50, 1).len(), 5);
