@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use serde::Deserialize;
 
 /// The design has this many laws.
-const LAWS: u8 = 12;
+pub(crate) const LAWS: u8 = 12;
 
 /// One list, checked: its sections cover 1 to N without gap or overlap.
 #[derive(Clone, Debug)]

@@ -14,7 +14,7 @@ use lexopt::prelude::*;
 use crate::workspace::Workspace;
 use crate::{Result, Verdict};
 use lexer::Language;
-use list::CaseList;
+use list::{CaseList, LAWS};
 use report::{Carried, Comparison};
 
 /// What to show.
@@ -67,6 +67,9 @@ fn compare(workspace: &Workspace, options: &Options) -> Result<(String, Verdict)
         complaints.extend(comparison.contradictions());
         missing += comparison.missing().len();
     }
+    if options.list.is_none() {
+        text += &report::laws(&carried);
+    }
     for complaint in &complaints {
         let _ = writeln!(text, "{complaint}");
     }
@@ -100,14 +103,16 @@ fn sources(workspace: &Workspace, lists: &[CaseList]) -> Result<(Carried, Vec<St
             files.push((path, source, language));
         }
     }
-    let prefixes: Vec<&str> = lists.iter().map(|list| list.prefix.as_str()).collect();
+    let laws: Vec<String> = (1..=LAWS).map(|law| format!("L{law}")).collect();
+    let prefixes: Vec<&str> =
+        lists.iter().map(|list| &list.prefix).chain(&laws).map(String::as_str).collect();
     let (mut carried, mut complaints) = (Carried::new(), Vec::new());
     for (path, source, language) in &files {
         for found in scan::mentions(source, *language, scan::scope(path, &test_modules), &prefixes) {
             let place = format!("{path}:{}", found.line);
-            let known = lists
-                .iter()
-                .any(|list| list.prefix == found.prefix && (1..=list.len()).contains(&found.number));
+            let is_case =
+                |list: &CaseList| list.prefix == found.prefix && (1..=list.len()).contains(&found.number);
+            let known = laws.contains(&found.prefix) || lists.iter().any(is_case);
             if !known {
                 complaints.push(format!("{place}: there is no case {}-{}", found.prefix, found.number));
             } else if found.carried {
@@ -162,14 +167,17 @@ mod tests {
 
     #[test]
     fn a_test_module_in_a_file_of_its_own_counts() {
+        // The id of the law is put together, or else this very test would carry it.
+        let tests = format!("\"ZZ-1 ZZ-2 L{}-7\"", 2);
         let files = [
             ("cases/zz.toml", LIST),
             ("src/node.rs", "#[cfg(test)] mod cases;"),
-            ("src/node/cases.rs", r#""ZZ-1 ZZ-2""#),
+            ("src/node/cases.rs", tests.as_str()),
         ];
         let sample = Sample::new("own file", &files);
         let (text, verdict) = compare(&sample.workspace, &Options::default()).unwrap();
         assert_eq!(verdict, Verdict::Good, "{text}");
+        assert!(text.contains("laws with tests: L2 (1)\nlaws without: L1 L3 "), "{text}");
         assert!(text.ends_with("missing 0, misused 0\n"), "{text}");
     }
 

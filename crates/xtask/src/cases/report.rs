@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::RangeInclusive;
 
-use super::list::{CaseList, Mark};
+use super::list::{CaseList, LAWS, Mark};
 
 /// Where tests carry a case, as `file:line`, by list prefix and number.
 pub(crate) type Carried = BTreeMap<(String, u32), Vec<String>>;
@@ -159,6 +159,15 @@ fn row(name: &str, cases: RangeInclusive<u32>, counts: Counts) -> String {
         "{name:<48} {cases:>8} {covered:>8} {overridden:>11} {overridden_tested:>7} {not_applicable:>15} {not_yet:>8} \
          {missing:>8}\n"
     )
+}
+
+/// Which laws have tests, and by how many ids; the ids of a law have no list that they could miss.
+pub(crate) fn laws(carried: &Carried) -> String {
+    let count = |law: u8| carried.keys().filter(|(prefix, _)| *prefix == format!("L{law}")).count();
+    let (with, without): (Vec<u8>, Vec<u8>) = (1..=LAWS).partition(|law| count(*law) > 0);
+    let with: Vec<String> = with.into_iter().map(|law| format!("L{law} ({})", count(law))).collect();
+    let without: Vec<String> = without.into_iter().map(|law| format!("L{law}")).collect();
+    format!("laws with tests: {}\nlaws without: {}\n", with.join(" "), without.join(" "))
 }
 
 /// Numbers in short: `ZZ-1..3 ZZ-7`.
