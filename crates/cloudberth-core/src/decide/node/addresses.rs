@@ -102,7 +102,13 @@ mod tests {
             ("FW-63", "I 10.0.0.1, E 1.1.1.1", "E 1.1.1.1, I 10.0.0.1", "", false),
             ("FW-63 asked for", "I 10.0.0.1, E 1.1.1.1", "E 1.1.1.1, I 10.0.0.1", "10.0.0.1", false),
             ("FW-63 of one kind", "I 10.0.0.1, I fd00::1", "I fd00::1, I 10.0.0.1", "", false),
-            ("L4-1 two of a kind, the same two", "I 10.0.0.1, I fd00::1", "I 10.0.0.1, I fd00::1", "", false),
+            (
+                "L4-201 two of a kind, the same two",
+                "I 10.0.0.1, I fd00::1",
+                "I 10.0.0.1, I fd00::1",
+                "",
+                false,
+            ),
             ("one of two of a kind", "I 10.0.0.1, I fd00::1", "I 10.0.0.1, I fd00::2", "", true),
             ("one twice, then the other", "I 10.0.0.1, I 10.0.0.1, H n", "I 10.0.0.1, H n, H n", "", true),
             (
@@ -148,7 +154,7 @@ mod tests {
             ("FW-66 no address clears nothing", "I 10.0.0.1", "", None, None),
             ("FW-66 whatever was asked for", "I 10.0.0.1", "", Some("10.0.0.2"), None),
             ("FW-3 nothing shown yet", "", "I 10.0.0.1, E 1.1.1.1", None, Some("I 10.0.0.1, E 1.1.1.1")),
-            ("L4-2 already there", "I 10.0.0.1, I fd00::1, H n", "I 10.0.0.1, I fd00::1", None, None),
+            ("L4-202 already there", "I 10.0.0.1, I fd00::1, H n", "I 10.0.0.1, I fd00::1", None, None),
             (
                 "FW-18 what was asked for, the rest, the host name",
                 "H n",

@@ -213,7 +213,7 @@ mod tests {
             assert_eq!(after.addresses, testkit::addresses(want.addresses), "{case}");
             assert_eq!(after.labels, map(want.labels), "{case}");
             assert_eq!(writes, 2, "{case}");
-            assert!(reconcile(&after, &ours(&machine)).writes.is_empty(), "L4-6 {case}");
+            assert!(reconcile(&after, &ours(&machine)).writes.is_empty(), "L4-206 {case}");
         }
     }
 
@@ -272,13 +272,13 @@ mod tests {
             ),
             ("FW-49 its zone is not known", waiting("n"), unknown("zone: 503"), "retry Temporary: zone: 503"),
             (
-                "L1-12 a cloud did not answer",
+                "L1-212 a cloud did not answer",
                 waiting("n"),
                 Claim::Undecided(Error::temporary("beta: 503")),
                 "retry Temporary: beta: 503",
             ),
             (
-                "L3-4 another cloud's",
+                "L3-204 another cloud's",
                 waiting("n").id("aws://1"),
                 Claim::Foreign("not ours".into()),
                 "leave: not ours",

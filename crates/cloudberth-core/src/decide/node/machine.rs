@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(by_id(&id("fake://3"), &complete), Lookup::Present(&complete.items[2]), "FW-44");
         assert_eq!(by_id(&id("fake://3"), &short), Lookup::Present(&short.items[2]));
         assert_eq!(by_id(&id("fake://9"), &complete), Lookup::Absent);
-        assert!(matches!(by_id(&id("fake://9"), &short), Lookup::Unknown(_)), "L1-6");
+        assert!(matches!(by_id(&id("fake://9"), &short), Lookup::Unknown(_)), "L1-206");
         assert_eq!(by_id(&id("other://3"), &complete), Lookup::Absent);
     }
 
@@ -171,7 +171,7 @@ mod tests {
         let why = by_name(&node("web-1"), &short).known().unwrap_err();
         assert!(
             why.message().contains("\"web-1\"") && why.message().contains("page 2 is missing"),
-            "L1-7 {why}"
+            "L1-207 {why}"
         );
     }
 

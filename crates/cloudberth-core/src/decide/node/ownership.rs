@@ -230,11 +230,17 @@ mod tests {
         let broken: Machines = Err(Error::temporary("503"));
         let partial: Machines = Ok(Listing::short(vec![machine("alpha://1", "n")], "page 2 is missing"));
         let table = [
-            ("FW-43 FW-47 by id, whatever the name", node("n").id("alpha://2"), &a, &b, "alpha alpha://2"),
+            ("FW-43 by id, whatever the name", node("n").id("alpha://2"), &a, &b, "alpha alpha://2"),
             ("the other cloud does not answer", node("n").id("alpha://2"), &a, &broken, "alpha alpha://2"),
-            ("its cloud does not answer", node("n").id("alpha://2"), &broken, &b, "alpha unknown"),
+            (
+                "L1-215 its cloud does not answer, a namesake helps nobody",
+                node("n").id("alpha://2"),
+                &broken,
+                &b,
+                "alpha unknown",
+            ),
             ("a short listing shows it", node("n").id("alpha://1"), &partial, &b, "alpha alpha://1"),
-            ("L1-8 a short listing lacks it", node("n").id("alpha://2"), &partial, &b, "alpha unknown"),
+            ("L1-208 a short listing lacks it", node("n").id("alpha://2"), &partial, &b, "alpha unknown"),
             (
                 "a complete one lacks it, a namesake helps nobody",
                 node("n").id("beta://9"),
@@ -250,8 +256,8 @@ mod tests {
                 &b,
                 "beta beta://1",
             ),
-            ("L3-1 another cloud's", node("n").id("aws:///z/i-1"), &a, &b, "foreign"),
-            ("L3-2 not an id at all", node("n").id("test-provider-id"), &a, &b, "foreign"),
+            ("L3-201 another cloud's", node("n").id("aws:///z/i-1"), &a, &b, "foreign"),
+            ("L3-202 not an id at all", node("n").id("test-provider-id"), &a, &b, "foreign"),
             ("broken, found by name", node("n").id("alpha:broken"), &a, &b, "alpha alpha://1"),
             ("broken, not found by name", node("x").id("alpha:broken"), &a, &b, "alpha unknown"),
             ("broken, no answer", node("n").id("alpha:broken"), &broken, &b, "alpha unknown"),
@@ -274,15 +280,15 @@ mod tests {
             ("in the other", &empty, &n2, None, "beta beta://1"),
             ("in none", &empty, &empty, None, "nowhere"),
             ("in both", &n1, &n2, None, "undecided"),
-            ("L1-9 in one, the other does not answer", &n1, &broken, None, "undecided"),
-            ("L1-10 in one, the other is short", &empty, &partial, None, "undecided"),
-            ("L1-11 in its own short listing", &partial, &empty, None, "undecided"),
+            ("L1-209 in one, the other does not answer", &n1, &broken, None, "undecided"),
+            ("L1-210 in one, the other is short", &empty, &partial, None, "undecided"),
+            ("L1-211 in its own short listing", &partial, &empty, None, "undecided"),
             ("in none, one does not answer", &empty, &broken, None, "undecided"),
             ("twice in one", &twins, &empty, None, "undecided"),
             ("in both, the label decides", &n1, &n2, Some("beta"), "beta beta://1"),
             ("the label makes the other's silence harmless", &n1, &broken, Some("alpha"), "alpha alpha://1"),
             ("the label looks nowhere else", &empty, &n2, Some("alpha"), "nowhere"),
-            ("L3-3 the label names a stranger", &n1, &empty, Some("gamma"), "foreign"),
+            ("L3-203 the label names a stranger", &n1, &empty, Some("gamma"), "foreign"),
         ];
         for (case, a, b, label, want) in table {
             let mut node = node("n");

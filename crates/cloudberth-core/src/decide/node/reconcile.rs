@@ -81,17 +81,17 @@ mod tests {
                 0,
             ),
             (
-                "L1-13 the machine is gone",
+                "L1-213 the machine is gone",
                 in_service(),
                 Claim::Ours { cloud: "fake", machine: Lookup::Absent },
                 0,
             ),
-            ("L1-14 not decided", in_service(), Claim::Undecided(Error::temporary("503")), 0),
+            ("L1-214 not decided", in_service(), Claim::Undecided(Error::temporary("503")), 0),
             ("nowhere", in_service(), Claim::Nowhere(Error::temporary("none")), 0),
-            ("L3-5 another cloud's", in_service(), Claim::Foreign("not ours".into()), 0),
+            ("L3-205 another cloud's", in_service(), Claim::Foreign("not ours".into()), 0),
             ("there", in_service(), present.clone(), 2),
             ("there, labels agree", in_service().labelled(LABELS), present.clone(), 1),
-            ("L4-7 there, all agrees", in_service().labelled(LABELS).at("I 10.0.0.2"), present, 0),
+            ("L4-207 there, all agrees", in_service().labelled(LABELS).at("I 10.0.0.2"), present, 0),
         ];
         for (case, node, claim, writes) in table {
             assert_eq!(reconcile(&node, &claim).writes.len(), writes, "{case}");
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(after.labels, map(LABELS));
         assert_eq!(after.addresses, addresses("I 10.0.0.2, H n"));
         assert_eq!((after.provider_id.clone(), after.taints.clone()), (before.provider_id, before.taints));
-        assert_eq!(reconcile(&after, &claim).writes, [], "L4-8");
+        assert_eq!(reconcile(&after, &claim).writes, [], "L4-208");
     }
 
     #[test]

@@ -190,7 +190,7 @@ fn a_record_is_written_only_along_with_something_from_the_machine() {
     let facts = machine("fake://1", "n").with_facts("flex-4", "rma1", "rma");
     let table = [
         (
-            "L4-3 the labels of a replaced program agree",
+            "L4-203 the labels of a replaced program agree",
             "t=flex-4, T=flex-4, z=rma1, Z=rma1, r=rma, R=rma",
             "",
         ),
@@ -207,7 +207,7 @@ fn a_record_is_written_only_along_with_something_from_the_machine() {
         assert_eq!(record_of(&after(&node, &in_service(&node, &facts))), long(want), "{case}");
     }
     let unmoved = labelled("t=flex-4, T=flex-4, z=rma1, Z=rma1, r=rma, R=rma");
-    assert!(in_service(&unmoved, &facts).is_empty(), "L4-3");
+    assert!(in_service(&unmoved, &facts).is_empty(), "L4-203");
 }
 
 #[test]
@@ -365,9 +365,9 @@ proptest! {
     #[test]
     fn a_second_pass_writes_nothing(node in some_node(), machine in some_machine()) {
         let once = after(&node, &in_service(&node, &machine));
-        prop_assert!(in_service(&once, &machine).is_empty(), "L4-4");
+        prop_assert!(in_service(&once, &machine).is_empty(), "L4-204");
         let initialised = after(&node, &at_initialisation(&node, &machine));
-        prop_assert!(in_service(&initialised, &machine).is_empty(), "L4-5");
+        prop_assert!(in_service(&initialised, &machine).is_empty(), "L4-205");
     }
 
     #[test]
