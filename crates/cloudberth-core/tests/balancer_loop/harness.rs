@@ -32,7 +32,7 @@ pub fn call() -> Call {
 }
 
 pub fn no_annotations() -> &'static Table {
-    static NONE: Table = Table;
+    static NONE: Table = Table::new(&[]);
     &NONE
 }
 
