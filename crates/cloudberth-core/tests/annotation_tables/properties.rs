@@ -51,7 +51,7 @@ fn reports(table: &Table, set: &Annotations, key: &str) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
     fn parsing_is_deterministic_and_reports_each_wrong_key_once((prefix, table, set) in case()) {
