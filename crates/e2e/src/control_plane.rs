@@ -23,7 +23,7 @@ const PORT_ATTEMPTS: u32 = 5;
 /// Where etcd listens.
 const SOCKET: &str = "etcd.sock";
 /// Cluster IPs are drawn from here.
-const SERVICE_RANGE: &str = "10.0.0.0/24";
+const SERVICE_RANGE: &str = "10.96.0.0/12";
 
 /// What may differ between API servers.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +64,12 @@ impl ControlPlane {
     /// Starts etcd and one API server on it, and waits until that is ready.
     pub async fn start(assets: &Assets, options: &Options) -> Result<Self, Error> {
         Self::on(Arc::new(Store::start(assets).await?), options).await
+    }
+
+    /// As [`ControlPlane::start`], but its first version is not the store's first: to ask for version 1 is to
+    /// ask for something that it has forgotten.
+    pub async fn start_with_a_past(assets: &Assets, options: &Options) -> Result<Self, Error> {
+        Self::start(assets, &Options::default()).await?.beside(options).await
     }
 
     /// Starts another API server on the same etcd. Neither sees the other's objects.
@@ -191,7 +197,8 @@ impl Store {
         ];
         let mut etcd = nest.start(&assets.etcd, &args, nest.dir().join("etcd.log"))?;
         let listening = nest.dir().join(SOCKET);
-        until(&mut etcd, async || if listening.exists() { Ok(()) } else { Err("no socket yet".to_owned()) }).await?;
+        until(&mut etcd, async || if listening.exists() { Ok(()) } else { Err("no socket yet".to_owned()) })
+            .await?;
         Ok(Self { _etcd: etcd, nest, assets: assets.clone(), servers: AtomicU32::new(0) })
     }
 }
@@ -268,5 +275,7 @@ async fn until(process: &mut Process, ask: impl AsyncFn() -> Result<(), String>)
         }
     };
     let outcome = timeout(READY_WITHIN, asked).await;
-    outcome.unwrap_or_else(|_| Err(Error::Late { program: process.name().to_owned(), why, log: process.log_tail() }))
+    outcome.unwrap_or_else(|_| {
+        Err(Error::Late { program: process.name().to_owned(), why, log: process.log_tail() })
+    })
 }

@@ -53,7 +53,7 @@ pub fn differences(real: &[Transcript], embedded: &[Transcript]) -> Vec<Differen
 }
 
 fn normalised(transcript: &Transcript) -> Vec<Value> {
-    let mut normaliser = Normaliser::new(transcript.seen.iter().map(|seen| &seen.request));
+    let mut normaliser = Normaliser::new(transcript.seen.iter().map(|seen| seen.template.as_str()));
     transcript
         .seen
         .iter()
@@ -113,6 +113,7 @@ mod tests {
         let seen = answers.iter().map(|answer| Seen {
             asked: "GET /x".into(),
             request: json!({}),
+            template: String::new(),
             answer: answer.clone(),
             lens: None,
             problem: None,

@@ -38,6 +38,16 @@ pub(crate) fn nothing(_: &Value) -> Value {
     Value::Null
 }
 
+/// Of a refusal, everything but the words: for messages that quote the innards of the server's language.
+pub(crate) fn refusal(body: &Value) -> Value {
+    let mut body = body.clone();
+    without(&mut body, "message");
+    for cause in body["details"]["causes"].as_array_mut().into_iter().flatten() {
+        without(cause, "message");
+    }
+    body
+}
+
 /// What clients look at in `/version`.
 pub(crate) fn version(body: &Value) -> Value {
     json!({ "major": body["major"], "minor": body["minor"], "gitVersion": body["gitVersion"] })

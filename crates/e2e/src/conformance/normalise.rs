@@ -16,10 +16,9 @@ pub(crate) struct Normaliser {
 }
 
 impl Normaliser {
-    /// For a row with these requests.
-    pub(crate) fn new<'v>(requests: impl Iterator<Item = &'v Value>) -> Self {
-        let requests = requests.filter_map(|request| request.get("body")).map(Value::to_string).collect();
-        Self { requests, known: BTreeMap::new(), words: BTreeMap::new() }
+    /// For a row whose requests say this.
+    pub(crate) fn new<'t>(requests: impl Iterator<Item = &'t str>) -> Self {
+        Self { requests: requests.collect(), known: BTreeMap::new(), words: BTreeMap::new() }
     }
 
     /// The answer without its accidents. Answers are to be given in order.
@@ -114,10 +113,27 @@ impl Normaliser {
         {
             return form.into();
         }
-        if let Some(rest) = text.strip_prefix("too old resource version: ") {
-            return format!("too old resource version: {}", hide_numbers(rest));
+        if key == "message" && text.to_ascii_lowercase().replace(' ', "").contains("resourceversion") {
+            return hide_numbers(&self.rewrite_words(text));
         }
-        self.rewrite_words(text)
+        self.rewrite_words(&self.hide_times(text))
+    }
+
+    /// Times inside longer texts, such as a message that quotes an object.
+    fn hide_times(&self, text: &str) -> String {
+        const LENGTH: usize = "0000-00-00T00:00:00Z".len();
+        let mut hidden = text.to_owned();
+        let mut at = 0;
+        while let Some(found) = hidden.get(at..at + LENGTH) {
+            if timestamp(found).is_some() && !self.given(found) {
+                hidden.replace_range(at..at + LENGTH, "time");
+            }
+            at += 1;
+            while at < hidden.len() && !hidden.is_char_boundary(at) {
+                at += 1;
+            }
+        }
+        hidden
     }
 
     fn rewrite_number(&mut self, number: &str, key: &str) -> Option<String> {
@@ -209,5 +225,81 @@ fn hide_ages(table: &mut Map<String, Value>) {
                 *cell = hide_numbers(text).into();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn normalised(request: &Value, answers: &[Value]) -> Vec<Value> {
+        let request = request.to_string();
+        let mut normaliser = Normaliser::new([request.as_str()].into_iter());
+        answers.iter().map(|answer| normaliser.apply(answer)).collect()
+    }
+
+    #[test]
+    fn what_the_server_made_up_is_named_by_its_order() {
+        let table = [
+            (json!({ "uid": "u-u-i-d" }), json!({ "uid": "uid#1" })),
+            (json!({ "resourceVersion": "12" }), json!({ "resourceVersion": "rv#1" })),
+            (json!({ "resourceVersion": "0" }), json!({ "resourceVersion": "0" })),
+            (json!({ "t": "2026-01-02T03:04:05Z" }), json!({ "t": "time" })),
+            (json!({ "t": "2026-01-02T03:04:05.123456Z" }), json!({ "t": "microtime" })),
+            (json!({ "message": "at 2026-01-02T03:04:05Z" }), json!({ "message": "at time" })),
+            (json!({ "managedFields": [{}] }), json!({})),
+            (json!({ "continue": "abc" }), json!({ "continue": "continue" })),
+            (json!({ "continue": "" }), json!({ "continue": "" })),
+            (
+                json!({ "clusterIP": "10.96.0.9", "clusterIPs": ["10.96.0.9"], "cells": ["10.96.0.9"] }),
+                json!({ "clusterIP": "ip#1", "clusterIPs": ["ip#1"], "cells": ["ip#1"] }),
+            ),
+            (json!({ "clusterIP": "None" }), json!({ "clusterIP": "None" })),
+            (
+                json!({ "ports": [{ "port": 80, "nodePort": 31234 }], "z": "80:31234/TCP" }),
+                json!({ "ports": [{ "port": 80, "nodePort": "port#1" }], "z": "80:port#1/TCP" }),
+            ),
+            (
+                json!({ "name": "web-x2z7q", "generateName": "web-", "z": "no web-x2z7q here" }),
+                json!({ "name": "web-name#1", "generateName": "web-", "z": "no web-name#1 here" }),
+            ),
+            (
+                json!({ "kind": "NodeList", "metadata": { "resourceVersion": "9" } }),
+                json!({ "kind": "NodeList", "metadata": { "resourceVersion": "moving" } }),
+            ),
+            (
+                json!({ "message": "too old resource version: 1 (215)" }),
+                json!({ "message": "too old resource version: N (N)" }),
+            ),
+        ];
+        for (answer, want) in table {
+            assert_eq!(normalised(&json!({}), std::slice::from_ref(&answer)), [want], "{answer}");
+        }
+    }
+
+    #[test]
+    fn what_the_table_said_stays() {
+        let said = json!({ "clusterIP": "10.96.0.9", "renewTime": "2026-01-02T03:04:05Z", "uid": "mine", "nodePort": 30080 });
+        assert_eq!(normalised(&said, std::slice::from_ref(&said)), [said]);
+    }
+
+    #[test]
+    fn later_answers_go_on_counting() {
+        let version = |v: &str| json!({ "resourceVersion": v });
+        let seen = normalised(&json!({}), &[version("7"), version("9"), version("7")]);
+        assert_eq!(seen, [version("rv#1"), version("rv#2"), version("rv#1")]);
+    }
+
+    #[test]
+    fn ages_in_tables_are_hidden_but_not_their_form() {
+        let table = |age: &str| {
+            json!({ "kind": "Table", "columnDefinitions": [{ "name": "Name" }, { "name": "Age" }],
+                "rows": [{ "cells": ["5s", age] }] })
+        };
+        assert_eq!(
+            normalised(&json!({}), &[table("12s"), table("<unknown>")]),
+            [table("Ns"), table("<unknown>")]
+        );
     }
 }

@@ -5,6 +5,9 @@ use serde_json::Value;
 
 use crate::Request;
 
+/// What `kubectl get` accepts.
+const AS_TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+
 /// A little story: requests in order, which may use what earlier answers of the same row said.
 ///
 /// `${ns}` is a namespace of the row's own, made before the first step. `${id}` is a name that no other row
@@ -123,7 +126,7 @@ impl Row {
     /// Reads as `kubectl get` does: as a table made by the server.
     #[must_use]
     pub fn table(self, status: u16, path: impl Into<String>) -> Self {
-        self.get_as(status, path, "application/json;as=Table;v=v1;g=meta.k8s.io")
+        self.get_as(status, path, AS_TABLE)
     }
 
     /// Reads with an `Accept` header.
@@ -138,6 +141,14 @@ impl Row {
     #[must_use]
     pub fn watch(self, name: &'static str, path: impl Into<String>) -> Self {
         self.step(Action::Watch(name, Request::get(path)))
+    }
+
+    /// The same, every event being a table of one row.
+    #[must_use]
+    pub fn watch_table(self, name: &'static str, path: impl Into<String>) -> Self {
+        let mut request = Request::get(path);
+        request.headers.push(("accept".into(), AS_TABLE.into()));
+        self.step(Action::Watch(name, request))
     }
 
     /// Waits for so many events.

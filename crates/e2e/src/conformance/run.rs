@@ -33,6 +33,8 @@ pub struct Seen {
     pub asked: String,
     /// The request in full.
     pub request: Value,
+    /// Its body before variables were filled in: what the table itself says.
+    pub template: String,
     /// Status, headers and body; or the events of a watch. Exactly as they came.
     pub answer: Value,
     /// What of it is compared.
@@ -125,7 +127,11 @@ impl<T: Target> Player<'_, T> {
             }
         }
         let asked = format!("{} {}", request.method, request.path);
-        Seen { asked, request: request_json(&request), answer, lens: step.lens, problem }
+        let template = match &step.action {
+            Action::Send(_, request) => String::from_utf8_lossy(&request.body).into_owned(),
+            _ => String::new(),
+        };
+        Seen { asked, request: request_json(&request), template, answer, lens: step.lens, problem }
     }
 
     fn opened(&mut self, name: &'static str, opened: Result<Watch, Answer>) -> Value {
