@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, Method, Uri};
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -172,7 +173,7 @@ impl Client {
         let exchange = async {
             let (parts, body) = self.begin(request).await?.into_parts();
             if parts.status.is_success() {
-                return Ok(Ok(Watch { body, pending: BytesMut::new() }));
+                return Ok(Ok(Watch::new(body)));
             }
             let body = body.collect().await.map_err(|error| Error::transport(&what(), &error))?;
             Ok(Err(Answer { status: parts.status.as_u16(), headers: parts.headers, body: body.to_bytes() }))
@@ -201,11 +202,21 @@ impl Client {
 /// The events of a watch, one JSON object per line.
 #[derive(Debug)]
 pub struct Watch {
-    body: Incoming,
+    body: UnsyncBoxBody<Bytes, Error>,
     pending: BytesMut,
 }
 
 impl Watch {
+    /// Reads the events from the body of an answer.
+    pub fn new<B>(body: B) -> Self
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: std::error::Error,
+    {
+        let body = body.map_err(|error| Error::transport("watch", &error)).boxed_unsync();
+        Self { body, pending: BytesMut::new() }
+    }
+
     /// The next event; `None` when the server has ended the watch.
     pub async fn next(&mut self, within: Duration) -> Result<Option<Value>, Error> {
         let event = self.line();
@@ -223,9 +234,8 @@ impl Watch {
             }
             match self.body.frame().await {
                 None => return Ok(None),
-                Some(Err(error)) => return Err(Error::transport("watch", &error)),
-                Some(Ok(frame)) => {
-                    if let Some(data) = frame.data_ref() {
+                Some(frame) => {
+                    if let Some(data) = frame?.data_ref() {
                         self.pending.extend_from_slice(data);
                     }
                 }

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::Error;
 
 /// The longest that one command may take.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// How to call `kubectl`.
 #[derive(Clone, Debug)]

@@ -39,13 +39,13 @@ impl Pki {
         for name in ["localhost", "kubernetes", "kubernetes.default.svc"] {
             serving.subject_alt_names.push(SanType::DnsName(name.try_into()?));
         }
-        let (cert, key) = signed(serving, &ca)?;
+        let (cert, key) = signed(&serving, &ca)?;
         write("apiserver.crt", &cert)?;
         write("apiserver.key", &key)?;
 
         let mut admin = named("cloudberth-e2e", Some(ADMINS));
         admin.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        let (cert, key) = signed(admin, &ca)?;
+        let (cert, key) = signed(&admin, &ca)?;
         write("admin.crt", &cert)?;
         write("admin.key", &key)?;
 
@@ -79,7 +79,7 @@ fn named(common: &str, organization: Option<&str>) -> CertificateParams {
     params
 }
 
-fn signed(params: CertificateParams, ca: &CertifiedIssuer<'_, KeyPair>) -> Result<(String, String), Error> {
+fn signed(params: &CertificateParams, ca: &CertifiedIssuer<'_, KeyPair>) -> Result<(String, String), Error> {
     let key = KeyPair::generate()?;
     Ok((params.signed_by(&key, ca)?.pem(), key.serialize_pem()))
 }

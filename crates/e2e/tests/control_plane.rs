@@ -1,6 +1,8 @@
 //! The real control plane comes up, keeps its servers apart, and leaves nothing behind.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+// What a test prints, a person reads.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod support;
 
@@ -136,8 +138,8 @@ fn killing_the_test_leaves_nothing_behind() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let lines = BufReader::new(held.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let dir = lines.filter_map(|line| line.strip_prefix("holding ").map(PathBuf::from)).next().unwrap();
+    let mut lines = BufReader::new(held.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let dir = lines.find_map(|line| line.strip_prefix("holding ").map(PathBuf::from)).unwrap();
     assert!(dir.exists() && processes_of(&dir).len() >= 2);
     held.kill().unwrap();
     held.wait().unwrap();

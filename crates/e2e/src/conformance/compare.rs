@@ -30,6 +30,9 @@ impl fmt::Display for Difference {
     }
 }
 
+/// Is told the path of a difference and what stands there on either side.
+type Tell<'f> = dyn FnMut(&str, Option<&Value>, Option<&Value>) + 'f;
+
 /// Every field in which `embedded` differs from `real`, in the table's order.
 pub fn differences(real: &[Transcript], embedded: &[Transcript]) -> Vec<Difference> {
     let mut found = Vec::new();
@@ -67,12 +70,7 @@ fn normalised(transcript: &Transcript) -> Vec<Value> {
         .collect()
 }
 
-fn descend(
-    left: Option<&Value>,
-    right: Option<&Value>,
-    path: &mut String,
-    tell: &mut dyn FnMut(&str, Option<&Value>, Option<&Value>),
-) {
+fn descend(left: Option<&Value>, right: Option<&Value>, path: &mut String, tell: &mut Tell<'_>) {
     match (left, right) {
         (Some(Value::Object(a)), Some(Value::Object(b))) => {
             for key in keys(a, b) {

@@ -42,7 +42,7 @@ pub(crate) fn nothing(_: &Value) -> Value {
 pub(crate) fn refusal(body: &Value) -> Value {
     let mut body = body.clone();
     without(&mut body, "message");
-    for cause in body["details"]["causes"].as_array_mut().into_iter().flatten() {
+    for cause in items_mut(&mut body, "/details/causes") {
         without(cause, "message");
     }
     body
@@ -50,79 +50,77 @@ pub(crate) fn refusal(body: &Value) -> Value {
 
 /// What clients look at in `/version`.
 pub(crate) fn version(body: &Value) -> Value {
-    json!({ "major": body["major"], "minor": body["minor"], "gitVersion": body["gitVersion"] })
+    json!({ "major": body.get("major"), "minor": body.get("minor"), "gitVersion": body.get("gitVersion") })
 }
 
 /// The names of the items of a list, in order.
 pub(crate) fn names(body: &Value) -> Value {
-    let items = body["items"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let names: Vec<_> = items.iter().map(|item| item["metadata"]["name"].clone()).collect();
-    json!({ "kind": body["kind"], "metadata": body["metadata"], "names": names })
+    let items = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let names: Vec<_> = items.iter().map(|item| item.pointer("/metadata/name")).collect();
+    json!({ "kind": body.get("kind"), "metadata": body.get("metadata"), "names": names })
 }
 
 /// Of an `APIResourceList`, the resources that both servers have.
 pub(crate) fn resources(body: &Value) -> Value {
     let mut body = body.clone();
-    if let Some(list) = body["resources"].as_array_mut() {
-        list.retain(|resource| listed(RESOURCES, &resource["name"]));
-        for resource in list {
-            without(resource, "storageVersionHash");
-        }
-    }
+    keep(&mut body, "/resources", |resource| listed(RESOURCES, resource.get("name")));
+    items_mut(&mut body, "/resources").for_each(|resource| without(resource, "storageVersionHash"));
     body
 }
 
 /// Of an `APIGroupList`, the groups that both servers have, with the version that we use of each.
 pub(crate) fn groups(body: &Value) -> Value {
     let mut body = body.clone();
-    if let Some(list) = body["groups"].as_array_mut() {
-        list.retain(|group| listed(GROUPS, &group["name"]));
-        for group in list {
-            only_v1(&mut group["versions"]);
-        }
-    }
+    keep(&mut body, "/groups", |group| listed(GROUPS, group.get("name")));
+    items_mut(&mut body, "/groups").for_each(only_v1);
     body
 }
 
 /// Of an aggregated discovery document, the groups and resources that both servers have.
 pub(crate) fn aggregated(body: &Value) -> Value {
     let mut body = body.clone();
-    if let Some(items) = body["items"].as_array_mut() {
-        items.retain(|item| item["metadata"]["name"].is_null() || listed(GROUPS, &item["metadata"]["name"]));
-        for item in items {
-            only_v1(&mut item["versions"]);
-            for version in item["versions"].as_array_mut().into_iter().flatten() {
-                if let Some(resources) = version["resources"].as_array_mut() {
-                    resources.retain(|resource| listed(RESOURCES, &resource["resource"]));
-                    resources.iter_mut().for_each(known_subresources);
-                }
-            }
+    // The core group has no name.
+    keep(&mut body, "/items", |group| {
+        let name = group.pointer("/metadata/name");
+        name.is_none() || listed(GROUPS, name)
+    });
+    for group in items_mut(&mut body, "/items") {
+        only_v1(group);
+        for version in items_mut(group, "/versions") {
+            keep(version, "/resources", |resource| listed(RESOURCES, resource.get("resource")));
+            items_mut(version, "/resources").for_each(known_subresources);
         }
     }
     body
 }
 
 fn known_subresources(resource: &mut Value) {
-    let name = resource["resource"].as_str().unwrap_or_default().to_owned();
-    if let Some(list) = resource["subresources"].as_array_mut() {
-        list.retain(|sub| {
-            let sub = sub["subresource"].as_str().unwrap_or_default();
-            RESOURCES.contains(&format!("{name}/{sub}").as_str())
-        });
-        if list.is_empty() {
-            without(resource, "subresources");
-        }
+    let name = resource.get("resource").and_then(Value::as_str).unwrap_or_default().to_owned();
+    keep(resource, "/subresources", |sub| {
+        let sub = sub.get("subresource").and_then(Value::as_str).unwrap_or_default();
+        RESOURCES.contains(&format!("{name}/{sub}").as_str())
+    });
+    if resource.get("subresources").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        without(resource, "subresources");
     }
 }
 
-fn only_v1(versions: &mut Value) {
-    if let Some(list) = versions.as_array_mut() {
-        list.retain(|version| version["version"] == "v1");
+fn only_v1(group: &mut Value) {
+    keep(group, "/versions", |version| version.get("version").is_some_and(|version| version == "v1"));
+}
+
+fn listed(names: &[&str], name: Option<&Value>) -> bool {
+    name.and_then(Value::as_str).is_some_and(|name| names.contains(&name))
+}
+
+fn keep(body: &mut Value, pointer: &str, wanted: impl Fn(&Value) -> bool) {
+    if let Some(list) = body.pointer_mut(pointer).and_then(Value::as_array_mut) {
+        list.retain(wanted);
     }
 }
 
-fn listed(names: &[&str], name: &Value) -> bool {
-    name.as_str().is_some_and(|name| names.contains(&name))
+fn items_mut<'v>(body: &'v mut Value, pointer: &str) -> impl Iterator<Item = &'v mut Value> {
+    body.pointer_mut(pointer).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
 fn without(value: &mut Value, key: &str) {

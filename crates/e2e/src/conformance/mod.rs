@@ -15,6 +15,6 @@ pub mod table;
 mod target;
 
 pub use compare::{Difference, differences};
-pub use row::{Row, Step};
+pub use row::{Action, Row, Step};
 pub use run::{Seen, Transcript, dump, replay};
 pub use target::Target;

@@ -214,7 +214,12 @@ fn hide_ages(table: &mut Map<String, Value>) {
     let names: Vec<String> = table
         .get("columnDefinitions")
         .and_then(Value::as_array)
-        .map(|columns| columns.iter().map(|c| c["name"].as_str().unwrap_or_default().to_owned()).collect())
+        .map(|columns| {
+            columns
+                .iter()
+                .map(|c| c.get("name").and_then(Value::as_str).unwrap_or_default().to_owned())
+                .collect()
+        })
         .unwrap_or_default();
     let rows = table.get_mut("rows").and_then(Value::as_array_mut);
     for row in rows.into_iter().flatten() {

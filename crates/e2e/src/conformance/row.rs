@@ -38,12 +38,21 @@ pub struct Step {
 pub enum Action {
     /// Sends a request. The status is the one that kube-apiserver gives.
     Send(u16, Request),
+    /// Sends a request again and again, until the status is this one. Only the last answer counts.
+    Until(u16, Request),
     /// Starts a watch and gives it a name.
     Watch(&'static str, Request),
     /// Waits for so many events of a watch.
     Take(&'static str, usize),
     /// Reads a watch until the server ends it.
     Drain(&'static str),
+}
+
+impl Step {
+    /// Whether it asks the server something, and is not just another look at an open watch.
+    pub fn is_request(&self) -> bool {
+        matches!(self.action, Action::Send(..) | Action::Until(..) | Action::Watch(..))
+    }
 }
 
 impl Row {
@@ -135,6 +144,12 @@ impl Row {
         let mut request = Request::get(path);
         request.headers.push(("accept".into(), accept.into()));
         self.send(status, request)
+    }
+
+    /// Reads until the server answers with this status.
+    #[must_use]
+    pub fn until(self, status: u16, path: impl Into<String>) -> Self {
+        self.step(Action::Until(status, Request::get(path)))
     }
 
     /// Starts a watch that later steps call `name`.

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+use tokio::time::{sleep, timeout};
 
 use super::row::{Action, Row, Step};
 use super::target::Target;
@@ -12,6 +14,9 @@ use crate::{Answer, Error, Request, Watch};
 
 /// The longest wait for one watch event, and for the end of a watch.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// The longest wait for another status; a real server forgets in the background, when it gets round to it.
+const CHANGE_OF_MIND: Duration = Duration::from_mins(2);
+const ASK_EVERY: Duration = Duration::from_millis(100);
 /// The bookmark that ends the first part of a streaming list; all other bookmarks come when they come.
 const INITIAL_EVENTS_END: &str = "/object/metadata/annotations/k8s.io~1initial-events-end";
 
@@ -24,6 +29,21 @@ pub struct Transcript {
     pub name: &'static str,
     /// One entry per step.
     pub seen: Vec<Seen>,
+}
+
+impl Transcript {
+    /// The steps that did not go as the table says.
+    pub fn problems(&self) -> Vec<String> {
+        let told = self
+            .seen
+            .iter()
+            .enumerate()
+            .filter_map(|(number, seen)| Some((number + 1, seen, seen.problem.as_ref()?)));
+        told.map(|(number, seen, problem)| {
+            format!("{} {:?} | {number}. {} | {problem}", self.id, self.name, seen.asked)
+        })
+        .collect()
+    }
 }
 
 /// What one step brought back.
@@ -105,6 +125,11 @@ impl<T: Target> Player<'_, T> {
                 let answer = self.target.send(&request).await;
                 (request, answer.map(|answer| answer_json(&answer)))
             }
+            Action::Until(status, request) => {
+                let request = self.fill_request(request);
+                let answer = self.until(*status, &request).await;
+                (request, answer.map(|answer| answer_json(&answer)))
+            }
             Action::Watch(name, request) => {
                 let request = self.fill_request(request);
                 let opened = self.target.watch(&request).await;
@@ -132,6 +157,19 @@ impl<T: Target> Player<'_, T> {
             _ => String::new(),
         };
         Seen { asked, request: request_json(&request), template, answer, lens: step.lens, problem }
+    }
+
+    async fn until(&self, status: u16, request: &Request) -> Result<Answer, Error> {
+        let asked = async {
+            loop {
+                match self.target.send(request).await {
+                    Ok(answer) if answer.status != status => sleep(ASK_EVERY).await,
+                    done => return done,
+                }
+            }
+        };
+        let what = || format!("status {status} of {}", request.path);
+        timeout(CHANGE_OF_MIND, asked).await.map_err(|_| Error::Deadline { what: what() })?
     }
 
     fn opened(&mut self, name: &'static str, opened: Result<Watch, Answer>) -> Value {
@@ -181,7 +219,7 @@ impl<T: Target> Player<'_, T> {
 
 fn needs_namespace(step: &Step) -> bool {
     match &step.action {
-        Action::Send(_, request) | Action::Watch(_, request) => {
+        Action::Send(_, request) | Action::Until(_, request) | Action::Watch(_, request) => {
             request.path.contains("${ns}") || request.body.windows(5).any(|window| window == b"${ns}")
         }
         Action::Take(..) | Action::Drain(_) => false,
@@ -212,27 +250,30 @@ fn pseudo_request(what: &str, name: &str) -> Request {
 }
 
 fn request_json(request: &Request) -> Value {
-    let mut shown = json!({ "method": request.method.as_str(), "path": request.path });
+    let mut shown = Map::new();
+    shown.insert("method".into(), request.method.as_str().into());
+    shown.insert("path".into(), request.path.clone().into());
     if !request.content_type.is_empty() {
-        shown["contentType"] = request.content_type.clone().into();
+        shown.insert("contentType".into(), request.content_type.clone().into());
     }
     for (name, value) in &request.headers {
-        shown[name] = value.clone().into();
+        shown.insert(name.clone(), value.clone().into());
     }
     if !request.body.is_empty() {
-        shown["body"] = serde_json::from_slice(&request.body)
-            .unwrap_or_else(|_| String::from_utf8_lossy(&request.body).into_owned().into());
+        let text = || String::from_utf8_lossy(&request.body).into_owned().into();
+        shown.insert("body".into(), serde_json::from_slice(&request.body).unwrap_or_else(|_| text()));
     }
-    shown
+    shown.into()
 }
 
 fn answer_json(answer: &Answer) -> Value {
-    let mut shown = json!({ "status": answer.status });
+    let mut shown = Map::new();
+    shown.insert("status".into(), answer.status.into());
     for name in ["content-type", "warning", "retry-after"] {
         if let Some(value) = answer.header(name) {
-            shown[name] = value.into();
+            shown.insert(name.into(), value.into());
         }
     }
-    shown["body"] = answer.json();
-    shown
+    shown.insert("body".into(), answer.json());
+    shown.into()
 }

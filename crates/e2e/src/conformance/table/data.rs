@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::CONFIG_MAPS;
+use super::{CONFIG_MAPS, with};
 use crate::conformance::lens::{nothing, refusal};
 use crate::conformance::row::Row;
 
@@ -18,16 +18,13 @@ pub(super) fn rows() -> Vec<Row> {
 
 /// What of a pod matters to us: who and where, not how it runs.
 fn where_it_runs(body: &Value) -> Value {
-    json!({ "kind": body["kind"], "metadata": body["metadata"], "nodeName": body["spec"]["nodeName"], "phase": body["status"]["phase"] })
+    json!({ "kind": body.get("kind"), "metadata": body.get("metadata"),
+        "nodeName": body.pointer("/spec/nodeName"), "phase": body.pointer("/status/phase") })
 }
 
 fn secrets() -> Vec<Row> {
     let secret = |fields: &Value| {
-        let mut secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "key" } });
-        for (key, value) in fields.as_object().into_iter().flatten() {
-            secret[key] = value.clone();
-        }
-        secret
+        with(json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "key" } }), fields)
     };
     vec![
         Row::new("a secret, plain and encoded")
@@ -56,11 +53,7 @@ fn secrets() -> Vec<Row> {
 fn config_maps() -> Vec<Row> {
     let path = format!("{CONFIG_MAPS}/box");
     let box_with = |fields: &Value| {
-        let mut made = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "box" } });
-        for (key, value) in fields.as_object().into_iter().flatten() {
-            made[key] = value.clone();
-        }
-        made
+        with(json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "box" } }), fields)
     };
     vec![
         Row::new("a config map with text and bytes")
@@ -130,13 +123,12 @@ fn pods() -> Vec<Row> {
 
 fn endpoints() -> Vec<Row> {
     let slice = |fields: &Value| {
-        let mut slice = json!({ "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        with(
+            json!({ "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
             "metadata": { "name": "web-1", "labels": { "kubernetes.io/service-name": "web" } },
-            "addressType": "IPv4", "endpoints": [], "ports": [] });
-        for (key, value) in fields.as_object().into_iter().flatten() {
-            slice[key] = value.clone();
-        }
-        slice
+            "addressType": "IPv4", "endpoints": [], "ports": [] }),
+            fields,
+        )
     };
     vec![
         Row::new("endpoints as data, with their warning")

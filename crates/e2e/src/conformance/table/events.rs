@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::with;
 use crate::conformance::lens::names;
 use crate::conformance::row::Row;
 
@@ -10,17 +11,16 @@ const NEW: &str = "/apis/events.k8s.io/v1/namespaces/${ns}/events";
 
 /// An event as client-go's recorder writes it, with these further fields.
 fn event(name: &str, fields: &Value) -> Value {
-    let mut event = json!({
-        "apiVersion": "v1", "kind": "Event", "metadata": { "name": name },
-        "involvedObject": { "apiVersion": "v1", "kind": "Service", "namespace": "${ns}", "name": "web", "uid": "web-uid" },
-        "reason": "EnsuredLoadBalancer", "message": "Ensured load balancer", "type": "Normal",
-        "source": { "component": "service-controller" },
-        "firstTimestamp": "2026-01-01T00:00:00Z", "lastTimestamp": "2026-01-01T00:00:01Z", "count": 1,
-    });
-    for (key, value) in fields.as_object().into_iter().flatten() {
-        event[key] = value.clone();
-    }
-    event
+    with(
+        json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": { "name": name },
+            "involvedObject": { "apiVersion": "v1", "kind": "Service", "namespace": "${ns}", "name": "web", "uid": "web-uid" },
+            "reason": "EnsuredLoadBalancer", "message": "Ensured load balancer", "type": "Normal",
+            "source": { "component": "service-controller" },
+            "firstTimestamp": "2026-01-01T00:00:00Z", "lastTimestamp": "2026-01-01T00:00:01Z", "count": 1,
+        }),
+        fields,
+    )
 }
 
 pub(super) fn rows() -> Vec<Row> {
@@ -50,12 +50,7 @@ pub(super) fn rows() -> Vec<Row> {
             .post(422, CORE, event("e", &json!({ "involvedObject": { "kind": "Service", "namespace": "elsewhere", "name": "web" } })))
             .post(422, CORE, event("e", &json!({ "involvedObject": { "kind": "Node", "name": "n" } })))
             .post(422, NEW, json!({ "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": { "name": "n" } }))
-            .post(422, NEW, {
-                let mut bad = new;
-                bad["type"] = "Odd".into();
-                bad["reason"] = "".into();
-                bad
-            }),
+            .post(422, NEW, with(new, &json!({ "type": "Odd", "reason": "" }))),
         Row::new("an event about a node lives in the default namespace")
             .post(201, "/api/v1/namespaces/default/events", json!({ "apiVersion": "v1", "kind": "Event",
                 "metadata": { "generateName": "${id}." }, "involvedObject": { "kind": "Node", "name": "${id}", "uid": "${id}" },

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::with;
 use crate::conformance::lens::refusal;
 use crate::conformance::row::Row;
 
@@ -9,11 +10,11 @@ const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/${ns}/leases";
 const LEAD: &str = "/apis/coordination.k8s.io/v1/namespaces/${ns}/leases/lead";
 
 fn lease(version: Option<&str>, spec: &Value) -> Value {
-    let mut lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "lead" }, "spec": spec });
+    let mut metadata = json!({ "name": "lead" });
     if let Some(version) = version {
-        lease["metadata"]["resourceVersion"] = version.into();
+        metadata = with(metadata, &json!({ "resourceVersion": version }));
     }
-    lease
+    json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec })
 }
 
 pub(super) fn rows() -> Vec<Row> {

@@ -8,6 +8,7 @@ mod deletion;
 mod discovery;
 mod errors;
 mod events;
+mod forgetful;
 mod leases;
 mod lists;
 mod namespaces;
@@ -31,30 +32,54 @@ const CONFIG_MAPS: &str = "/api/v1/namespaces/${ns}/configmaps";
 
 /// Every row, group by group.
 pub fn rows() -> Vec<Row> {
-    let groups: [(&'static str, fn() -> Vec<Row>); 15] = [
-        ("nodes", nodes::rows),
-        ("services", services::rows),
-        ("service-rules", service_rules::rows),
-        ("patches", patches::rows),
-        ("deletion", deletion::rows),
-        ("lists", lists::rows),
-        ("watches", watches::rows),
-        ("tables", tables::rows),
-        ("namespaces", namespaces::rows),
-        ("events", events::rows),
-        ("leases", leases::rows),
-        ("data", data::rows),
-        ("errors", errors::rows),
-        ("reviews", reviews::rows),
-        ("discovery", discovery::rows),
-    ];
-    groups
-        .into_iter()
-        .flat_map(|(group, made)| made().into_iter().map(move |row| Row { group, ..row }))
-        .collect()
+    [
+        grouped("nodes", nodes::rows()),
+        grouped("services", services::rows()),
+        grouped("service-rules", service_rules::rows()),
+        grouped("patches", patches::rows()),
+        grouped("deletion", deletion::rows()),
+        grouped("lists", lists::rows()),
+        grouped("watches", watches::rows()),
+        grouped("tables", tables::rows()),
+        grouped("namespaces", namespaces::rows()),
+        grouped("events", events::rows()),
+        grouped("leases", leases::rows()),
+        grouped("data", data::rows()),
+        grouped("errors", errors::rows()),
+        grouped("reviews", reviews::rows()),
+        grouped("discovery", discovery::rows()),
+    ]
+    .concat()
+}
+
+/// Rows for a server that forgets old versions within seconds, as [`rows`] could not have it.
+pub fn forgetful_rows() -> Vec<Row> {
+    grouped("forgetful", forgetful::rows())
+}
+
+/// How many requests these rows make.
+pub fn requests(rows: &[Row]) -> usize {
+    rows.iter().flat_map(|row| &row.steps).filter(|step| step.is_request()).count()
+}
+
+fn grouped(group: &'static str, rows: Vec<Row>) -> Vec<Row> {
+    rows.into_iter().map(|row| Row { group, ..row }).collect()
 }
 
 /// A config map: the plainest of objects.
 fn config_map(name: &str, labels: &Value) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "labels": labels } })
+}
+
+/// `base` with these fields; those of its metadata beside the ones that are there.
+fn with(mut base: Value, fields: &Value) -> Value {
+    let (Some(old), Some(new)) = (base.as_object_mut(), fields.as_object()) else { return base };
+    for (key, value) in new {
+        let value = match old.remove(key) {
+            Some(metadata) if key == "metadata" => with(metadata, value),
+            _ => value.clone(),
+        };
+        old.insert(key.clone(), value);
+    }
+    base
 }

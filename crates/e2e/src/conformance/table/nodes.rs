@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{NODE, NODES};
+use super::{NODE, NODES, with};
 use crate::conformance::lens::refusal;
 use crate::conformance::row::Row;
 
@@ -10,14 +10,7 @@ const STATUS: &str = "/api/v1/nodes/${id}/status";
 
 /// A node of the row's own name with these further fields.
 pub(super) fn node(fields: &Value) -> Value {
-    let mut node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "${id}" } });
-    for (key, value) in fields.as_object().into_iter().flatten() {
-        match (node.get_mut(key).and_then(Value::as_object_mut), value) {
-            (Some(old), Value::Object(new)) => old.extend(new.clone()),
-            _ => node[key] = value.clone(),
-        }
-    }
-    node
+    with(json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "${id}" } }), fields)
 }
 
 pub(super) fn rows() -> Vec<Row> {
@@ -93,12 +86,12 @@ fn life() -> Vec<Row> {
 }
 
 fn status() -> Vec<Row> {
-    let addresses = json!({ "status": { "addresses": [{ "type": "InternalIP", "address": "10.1.0.2" }] } });
+    let addresses = json!({ "addresses": [{ "type": "InternalIP", "address": "10.1.0.2" }] });
     vec![
         Row::new("a status write leaves the spec alone, and the other way round")
             .post(201, NODES, node(&json!({ "spec": { "providerID": "fake://1" } })))
             .put(200, STATUS, node(&json!({
-                "spec": { "unschedulable": true }, "status": addresses["status"],
+                "spec": { "unschedulable": true }, "status": addresses,
             })))
             .put(200, NODE, node(&json!({ "spec": { "providerID": "fake://1", "unschedulable": true } })))
             .get(200, STATUS)
@@ -114,7 +107,7 @@ fn status() -> Vec<Row> {
             .strategic_patch(200, STATUS, json!({ "status": { "addresses": [
                 { "type": "InternalIP", "address": "10.1.0.1" }, { "type": "ExternalIP", "address": "192.0.2.1" },
             ] } }))
-            .strategic_patch(200, STATUS, addresses)
+            .strategic_patch(200, STATUS, json!({ "status": addresses }))
             .strategic_patch(200, STATUS, json!({ "status": { "addresses": [{ "$patch": "delete", "type": "ExternalIP" }] } }))
             .strategic_patch(200, STATUS, json!({ "status": { "addresses": [
                 { "type": "Hostname", "address": "h" }, { "$patch": "replace" },
