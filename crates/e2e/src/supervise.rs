@@ -139,6 +139,7 @@ fn fresh_dir(within: &Path) -> Result<PathBuf, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn sleeper(nest: &Nest) -> Process {
         let log = nest.dir().join("log");
@@ -146,12 +147,13 @@ mod tests {
     }
 
     fn pid(process: &Process) -> PathBuf {
-        loop {
+        for _ in 0..2_000 {
             if let Ok(pid) = process.log_tail().trim().parse::<u32>() {
                 return PathBuf::from(format!("/proc/{pid}"));
             }
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_millis(5));
         }
+        panic!("it did not say its pid: {}", process.log_tail());
     }
 
     #[test]
@@ -171,9 +173,13 @@ mod tests {
         let nest = Nest::new().unwrap();
         let args = ["-c".into(), "echo goodbye; exit 3".into()];
         let mut process = nest.start(Path::new("/bin/sh"), &args, nest.dir().join("log")).unwrap();
-        while !process.ended() {
-            std::thread::yield_now();
+        for _ in 0..2_000 {
+            if process.ended() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
+        assert!(process.ended());
         assert_eq!(process.log_tail(), "goodbye\n");
     }
 }

@@ -42,3 +42,23 @@ async fn what_is_forgotten_is_gone() {
     let second = ControlPlane::start(&assets(), &options).await.unwrap();
     compare(&first, &second, &table::forgetful_rows(), "CLOUDBERTH_FORGETFUL_DUMP").await;
 }
+
+#[tokio::test]
+async fn a_server_that_differs_is_caught() {
+    let first = ControlPlane::start(&assets(), &Options::default()).await.unwrap();
+    let args = vec!["--disable-admission-plugins=TaintNodesByCondition".into()];
+    let second = first.beside(&Options { args, ..Options::default() }).await.unwrap();
+    let rows: Vec<_> =
+        table::rows().into_iter().filter(|row| row.name.starts_with("a bare node is completed")).collect();
+    let (real, other) = tokio::join!(replay(first.admin(), &rows), replay(second.admin(), &rows));
+    let found: Vec<_> = differences(&real, &other).iter().map(ToString::to_string).collect();
+    let row = r#"nodes-1 "a bare node is completed, read, and deleted""#;
+    let taints = r#"/body/spec/taints: real=[{"effect":"NoSchedule","key":"node.kubernetes.io/not-ready"}] embedded=(absent)"#;
+    assert_eq!(
+        found,
+        [
+            format!("{row} | 1. POST /api/v1/nodes | {taints}"),
+            format!("{row} | 2. GET /api/v1/nodes/nodes-1 | {taints}"),
+        ]
+    );
+}

@@ -67,7 +67,7 @@ pub enum Error {
     NoCache,
     /// No `go` command.
     #[error(
-        "Go is missing ({source}): install Go {major}.{minor} or newer from your distribution or https://go.dev/dl, \
+        "Go is missing ({source}): install Go {major}.{minor} or newer, \
          or set KUBEBUILDER_ASSETS to a directory with kube-apiserver, etcd and kubectl",
         major = needed.0, minor = needed.1
     )]

@@ -53,6 +53,11 @@ pub(crate) fn version(body: &Value) -> Value {
     json!({ "major": body.get("major"), "minor": body.get("minor"), "gitVersion": body.get("gitVersion") })
 }
 
+/// The versions of the core group, without the addresses under which they are served.
+pub(crate) fn versions(body: &Value) -> Value {
+    json!({ "kind": body.get("kind"), "versions": body.get("versions") })
+}
+
 /// The names of the items of a list, in order.
 pub(crate) fn names(body: &Value) -> Value {
     let items = body.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();

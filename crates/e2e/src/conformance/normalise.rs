@@ -167,9 +167,11 @@ impl Normaliser {
         self.known.entry((kind, value.to_owned())).or_insert_with(|| format!("{kind}#{next}")).clone()
     }
 
-    /// Whether the table itself said this value.
+    /// Whether the table itself said this value, as a text or as a number of its own.
     fn given(&self, value: &str) -> bool {
-        self.requests.contains(value)
+        let text = || self.requests.contains(&format!("\"{value}\""));
+        let number = || self.requests.split(|c: char| !c.is_ascii_digit()).any(|digits| digits == value);
+        text() || (is_number(value) && number())
     }
 }
 
@@ -287,6 +289,13 @@ mod tests {
     fn what_the_table_said_stays() {
         let said = json!({ "clusterIP": "10.96.0.9", "renewTime": "2026-01-02T03:04:05Z", "uid": "mine", "nodePort": 30080 });
         assert_eq!(normalised(&said, std::slice::from_ref(&said)), [said]);
+    }
+
+    #[test]
+    fn what_only_looks_like_something_said_does_not_stay() {
+        let said = json!({ "clusterIP": "10.96.0.77", "nodePort": 30080 });
+        let seen = json!({ "clusterIP": "10.96.0.7", "nodePort": 3008 });
+        assert_eq!(normalised(&said, &[seen]), [json!({ "clusterIP": "ip#1", "nodePort": "port#1" })]);
     }
 
     #[test]

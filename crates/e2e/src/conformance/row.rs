@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::Request;
 
 /// What `kubectl get` accepts.
-const AS_TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+pub(crate) const AS_TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
 /// A little story: requests in order, which may use what earlier answers of the same row said.
 ///
@@ -46,6 +46,8 @@ pub enum Action {
     Take(&'static str, usize),
     /// Reads a watch until the server ends it.
     Drain(&'static str),
+    /// The same, and the bookmarks count; several in a row count as one.
+    DrainWithBookmarks(&'static str),
 }
 
 impl Step {
@@ -176,6 +178,12 @@ impl Row {
     #[must_use]
     pub fn drain(self, name: &'static str) -> Self {
         self.step(Action::Drain(name))
+    }
+
+    /// The same, with the bookmarks, which otherwise come when they come.
+    #[must_use]
+    pub fn drain_with_bookmarks(self, name: &'static str) -> Self {
+        self.step(Action::DrainWithBookmarks(name))
     }
 
     /// Remembers a value of the newest answer.

@@ -87,7 +87,7 @@ pub fn dump(transcripts: &[Transcript], path: &Path) -> Result<(), Error> {
             let steps: Vec<_> = row
                 .seen
                 .iter()
-                .map(|seen| json!({ "request": seen.request, "answer": seen.answer }))
+                .map(|seen| json!({ "request": seen.request, "answer": seen.answer, "comparedInPart": seen.lens.is_some() }))
                 .collect();
             json!({ "row": row.id, "name": row.name, "steps": steps })
         })
@@ -135,10 +135,9 @@ impl<T: Target> Player<'_, T> {
                 let opened = self.target.watch(&request).await;
                 (request, opened.map(|opened| self.opened(name, opened)))
             }
-            Action::Take(name, events) => {
-                (pseudo_request("take", name), self.events(name, Some(*events)).await)
-            }
-            Action::Drain(name) => (pseudo_request("drain", name), self.events(name, None).await),
+            Action::Take(name, events) => (look("take", name), self.events(name, Some(*events), false).await),
+            Action::Drain(name) => (look("drain", name), self.events(name, None, false).await),
+            Action::DrainWithBookmarks(name) => (look("drain", name), self.events(name, None, true).await),
         };
         let answer = outcome.unwrap_or_else(|error| json!({ "failed": error.to_string() }));
         let mut problem = unexpected(&step.action, &answer);
@@ -182,14 +181,19 @@ impl<T: Target> Player<'_, T> {
         }
     }
 
-    async fn events(&mut self, name: &str, count: Option<usize>) -> Result<Value, Error> {
+    /// Bookmarks that come when they come are left out, or, when asked for, counted once.
+    async fn events(&mut self, name: &str, count: Option<usize>, bookmarks: bool) -> Result<Value, Error> {
         let Some(watch) = self.watches.get_mut(name) else {
             return Err(Error::Deadline { what: format!("the watch {name} was not opened") });
         };
         let mut events = Vec::new();
         while count.is_none_or(|count| events.len() < count) {
             match watch.next(PATIENCE).await {
-                Ok(Some(event)) if is_untimely_bookmark(&event) => {}
+                Ok(Some(event)) if is_untimely_bookmark(&event) => {
+                    if bookmarks && !events.last().is_some_and(is_untimely_bookmark) {
+                        events.push(event);
+                    }
+                }
                 Ok(Some(event)) => events.push(event),
                 Ok(None) if count.is_none() => break,
                 Ok(None) => return Ok(json!({ "events": events, "failed": "the watch ended" })),
@@ -222,7 +226,7 @@ fn needs_namespace(step: &Step) -> bool {
         Action::Send(_, request) | Action::Until(_, request) | Action::Watch(_, request) => {
             request.path.contains("${ns}") || request.body.windows(5).any(|window| window == b"${ns}")
         }
-        Action::Take(..) | Action::Drain(_) => false,
+        Action::Take(..) | Action::Drain(_) | Action::DrainWithBookmarks(_) => false,
     }
 }
 
@@ -243,7 +247,7 @@ fn unexpected(action: &Action, answer: &Value) -> Option<String> {
     })
 }
 
-fn pseudo_request(what: &str, name: &str) -> Request {
+fn look(what: &str, name: &str) -> Request {
     let mut request = Request::get(format!("{what} {name}"));
     request.headers.push(("watch".into(), name.into()));
     request

@@ -88,6 +88,19 @@ fn accounts() -> Vec<Row> {
                 json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "robot" } }),
             )
             .get(200, format!("{ACCOUNTS}/robot"))
+            .merge_patch(200, format!("{ACCOUNTS}/robot"), json!({ "automountServiceAccountToken": false }))
+            .put(
+                200,
+                format!("{ACCOUNTS}/robot"),
+                json!({ "apiVersion": "v1", "kind": "ServiceAccount",
+                "metadata": { "name": "robot", "labels": { "a": "1" } }, "secrets": [{ "name": "key" }] }),
+            )
+            .delete(200, format!("{ACCOUNTS}/robot"))
+            .post(
+                201,
+                ACCOUNTS,
+                json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "robot" } }),
+            )
             .post(
                 201,
                 format!("{ACCOUNTS}/robot/token"),
@@ -103,13 +116,21 @@ fn accounts() -> Vec<Row> {
 }
 
 fn pods() -> Vec<Row> {
-    let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "p", "labels": { "app": "web" } },
+    let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": {
+        "name": "p", "labels": { "app": "web" },
+    },
         "spec": { "nodeName": "n", "containers": [{ "name": "c", "image": "i" }] } });
     vec![
         Row::new("a pod as data")
             .post(201, PODS, pod)
             .through(where_it_runs)
-            .merge_patch(200, format!("{PODS}/p/status"), json!({ "status": { "phase": "Running", "podIP": "10.2.0.1", "podIPs": [{ "ip": "10.2.0.1" }] } }))
+            .merge_patch(
+                200,
+                format!("{PODS}/p/status"),
+                json!({
+                    "status": { "phase": "Running", "podIP": "10.2.0.1", "podIPs": [{ "ip": "10.2.0.1" }] },
+                }),
+            )
             .through(where_it_runs)
             .get(200, format!("{PODS}?fieldSelector=spec.nodeName%3Dn"))
             .through(crate::conformance::lens::names)
@@ -132,15 +153,30 @@ fn endpoints() -> Vec<Row> {
     };
     vec![
         Row::new("endpoints as data, with their warning")
-            .post(201, ENDPOINTS, json!({ "apiVersion": "v1", "kind": "Endpoints", "metadata": { "name": "web" },
-                "subsets": [{ "addresses": [{ "ip": "10.2.0.1", "nodeName": "n" }], "ports": [{ "name": "http", "port": 80 }] }] }))
+            .post(
+                201,
+                ENDPOINTS,
+                json!({ "apiVersion": "v1", "kind": "Endpoints", "metadata": {
+                "name": "web",
+            },
+                "subsets": [{
+                    "addresses": [{ "ip": "10.2.0.1", "nodeName": "n" }],
+                    "ports": [{ "name": "http", "port": 80 }],
+                }] }),
+            )
             .get(200, format!("{ENDPOINTS}/web"))
             .delete(200, format!("{ENDPOINTS}/web")),
         Row::new("endpoint slices as data")
-            .post(201, SLICES, slice(&json!({
-                "endpoints": [{ "addresses": ["10.2.0.1"], "conditions": { "ready": true }, "nodeName": "n" }],
-                "ports": [{ "name": "http", "port": 80 }],
-            })))
+            .post(
+                201,
+                SLICES,
+                slice(&json!({
+                    "endpoints": [{
+                        "addresses": ["10.2.0.1"], "conditions": { "ready": true }, "nodeName": "n",
+                    }],
+                    "ports": [{ "name": "http", "port": 80 }],
+                })),
+            )
             .get(200, format!("{SLICES}?labelSelector=kubernetes.io%2Fservice-name%3Dweb"))
             .merge_patch(200, format!("{SLICES}/web-1"), json!({ "endpoints": null }))
             .merge_patch(422, format!("{SLICES}/web-1"), json!({ "addressType": "IPv6" }))

@@ -1,6 +1,6 @@
 //! What a client asks before it asks anything.
 
-use crate::conformance::lens::{aggregated, groups, nothing, resources, version};
+use crate::conformance::lens::{aggregated, groups, nothing, resources, version, versions};
 use crate::conformance::row::Row;
 
 const AGGREGATED: &str =
@@ -9,7 +9,7 @@ const AGGREGATED: &str =
 pub(super) fn rows() -> Vec<Row> {
     vec![
         Row::new("the version").get(200, "/version").through(version),
-        Row::new("groups and versions").get(200, "/api").through(nothing).get(200, "/apis").through(groups),
+        Row::new("groups and versions").get(200, "/api").through(versions).get(200, "/apis").through(groups),
         Row::new("one group").get(200, "/apis/coordination.k8s.io").get(404, "/apis/example.com"),
         Row::new("resources of the core group").get(200, "/api/v1").through(resources),
         Row::new("resources of other groups")

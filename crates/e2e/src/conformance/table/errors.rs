@@ -54,9 +54,13 @@ pub(super) fn rows() -> Vec<Row> {
             .through(refusal),
         Row::new("kinds that do not belong here")
             .post(400, NODES, json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "x" } }))
+            .through(refusal)
             .post(400, NODES, json!({ "apiVersion": "v9", "kind": "Node", "metadata": { "name": "x" } }))
+            .through(refusal)
             .post(201, NODES, json!({ "metadata": { "name": "${id}" } }))
-            .post(400, CONFIG_MAPS, json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "x", "namespace": "other" } })),
+            .post(400, CONFIG_MAPS, json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "x", "namespace": "other" },
+            })),
         Row::new("body in YAML")
             .send(201, raw(Method::POST, CONFIG_MAPS, "application/yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: box}\n")),
         Row::new("an object with a name twice in its body is taken with its last")

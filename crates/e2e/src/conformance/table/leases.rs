@@ -34,6 +34,27 @@ pub(super) fn rows() -> Vec<Row> {
             .keep("rv", "/metadata/resourceVersion")
             .put(200, LEAD, lease(Some("${rv}"), &held("two", 3)))
             .put(422, LEAD, lease(None, &held("three", 4))),
+        Row::new("replacing a lease that is not there creates it")
+            .put(201, LEAD, lease(None, &held("one", 0)))
+            .put(
+                201,
+                "/apis/coordination.k8s.io/v1/namespaces/${ns}/leases/gone",
+                json!({
+                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {
+                    "name": "gone", "resourceVersion": "1",
+                } }),
+            ),
+        Row::new("renewed by a patch")
+            .post(201, LEASES, lease(None, &held("one", 0)))
+            .merge_patch(200, LEAD, json!({ "spec": { "renewTime": "2026-01-01T00:00:09.000000Z" } }))
+            .strategic_patch(200, LEAD, json!({ "spec": { "holderIdentity": "two", "leaseTransitions": 1 } }))
+            .json_patch(
+                200,
+                LEAD,
+                json!([
+                    { "op": "replace", "path": "/spec/holderIdentity", "value": "three" },
+                ]),
+            ),
         Row::new("given back")
             .post(201, LEASES, lease(None, &held("one", 0)))
             .keep("rv", "/metadata/resourceVersion")

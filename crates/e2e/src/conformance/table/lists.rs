@@ -57,7 +57,13 @@ fn fields() -> Vec<Row> {
             .get(200, format!("{CONFIG_MAPS}?fieldSelector=metadata.name%3Db&labelSelector=tier%3Dfront"))
             .through(names),
         Row::new("field selectors of one resource, and unknown ones")
-            .post(201, NODES, node(&json!({ "spec": { "unschedulable": true }, "metadata": { "labels": { "row": "${id}" } } })))
+            .post(
+                201,
+                NODES,
+                node(&json!({
+                    "spec": { "unschedulable": true }, "metadata": { "labels": { "row": "${id}" } },
+                })),
+            )
             .get(200, "/api/v1/nodes?fieldSelector=spec.unschedulable%3Dtrue&labelSelector=row%3D${id}")
             .through(names)
             .get(200, "/api/v1/nodes?fieldSelector=spec.unschedulable%3Dfalse&labelSelector=row%3D${id}")
@@ -66,10 +72,20 @@ fn fields() -> Vec<Row> {
             .get(400, "/api/v1/nodes?fieldSelector=metadata.labels%3Dx")
             .get(400, format!("{CONFIG_MAPS}?fieldSelector=nonsense")),
         Row::new("services by type and address")
-            .post(201, SERVICES, json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "lb" },
-                "spec": { "type": "LoadBalancer", "ports": [{ "port": 80 }] } }))
-            .post(201, SERVICES, json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "headless" },
-                "spec": { "clusterIP": "None" } }))
+            .post(
+                201,
+                SERVICES,
+                json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "lb" },
+                "spec": { "type": "LoadBalancer", "ports": [{ "port": 80 }] } }),
+            )
+            .post(
+                201,
+                SERVICES,
+                json!({ "apiVersion": "v1", "kind": "Service", "metadata": {
+                "name": "headless",
+            },
+                "spec": { "clusterIP": "None" } }),
+            )
             .get(200, format!("{SERVICES}?fieldSelector=spec.type%3DLoadBalancer"))
             .through(names)
             .get(200, format!("{SERVICES}?fieldSelector=spec.clusterIP%3DNone"))

@@ -29,7 +29,10 @@ fn life() -> Vec<Row> {
             .post(201, NODES, node(&json!({
                 "metadata": { "labels": { "kubernetes.io/hostname": "h", "kubernetes.io/os": "linux" } },
                 "spec": { "taints": [
-                    { "key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule" },
+                    {
+                        "key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true",
+                        "effect": "NoSchedule",
+                    },
                 ] },
                 "status": {
                     "capacity": { "cpu": "2", "memory": "4Gi", "pods": "110" },
@@ -37,7 +40,10 @@ fn life() -> Vec<Row> {
                     "conditions": [{ "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "ok",
                         "lastHeartbeatTime": "2026-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z" }],
                     "addresses": [{ "type": "Hostname", "address": "h" }, { "type": "InternalIP", "address": "10.1.0.1" }],
-                    "nodeInfo": { "kubeletVersion": "v1.37.1", "osImage": "Debian", "containerRuntimeVersion": "containerd://2" },
+                    "nodeInfo": {
+                        "kubeletVersion": "v1.37.1", "osImage": "Debian",
+                        "containerRuntimeVersion": "containerd://2",
+                    },
                 },
             })))
             .get(200, NODE),
@@ -48,12 +54,18 @@ fn life() -> Vec<Row> {
             .post(201, NODES, node(&json!({})))
             .keep("rv", "/metadata/resourceVersion")
             .put(200, NODE, node(&json!({ "metadata": { "labels": { "a": "1" } } })))
-            .put(409, NODE, node(&json!({ "metadata": { "resourceVersion": "${rv}", "labels": { "a": "2" } } })))
+            .put(409, NODE, node(&json!({
+                "metadata": { "resourceVersion": "${rv}", "labels": { "a": "2" } },
+            })))
             .get(200, NODE)
             .keep("rv", "/metadata/resourceVersion")
-            .put(200, NODE, node(&json!({ "metadata": { "resourceVersion": "${rv}", "labels": { "a": "3" } } })))
+            .put(200, NODE, node(&json!({
+                "metadata": { "resourceVersion": "${rv}", "labels": { "a": "3" } },
+            })))
             .keep("rv", "/metadata/resourceVersion")
-            .put(200, NODE, node(&json!({ "metadata": { "resourceVersion": "${rv}", "labels": { "a": "3" } } }))),
+            .put(200, NODE, node(&json!({
+                "metadata": { "resourceVersion": "${rv}", "labels": { "a": "3" } },
+            }))),
         Row::new("replacing a node that is not there does not create it")
             .put(404, NODE, node(&json!({})))
             .put(404, NODE, node(&json!({ "metadata": { "resourceVersion": "1" } }))),
@@ -63,7 +75,9 @@ fn life() -> Vec<Row> {
             .put(409, NODE, node(&json!({ "metadata": { "uid": "11111111-2222-3333-4444-555555555555" } })))
             .through(refusal),
         Row::new("a generated name")
-            .post(201, NODES, json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "generateName": "${id}-" } }))
+            .post(201, NODES, json!({
+                "apiVersion": "v1", "kind": "Node", "metadata": { "generateName": "${id}-" },
+            }))
             .keep("name", "/metadata/name")
             .get(200, "/api/v1/nodes/${name}")
             .post(422, NODES, json!({ "apiVersion": "v1", "kind": "Node", "metadata": {} })),
@@ -95,7 +109,9 @@ fn status() -> Vec<Row> {
             })))
             .put(200, NODE, node(&json!({ "spec": { "providerID": "fake://1", "unschedulable": true } })))
             .get(200, STATUS)
-            .put(200, NODE, node(&json!({ "spec": { "providerID": "fake://1" }, "status": { "phase": "Running" } })))
+            .put(200, NODE, node(&json!({
+                "spec": { "providerID": "fake://1" }, "status": { "phase": "Running" },
+            })))
             .get(200, NODE),
         Row::new("labels, annotations and finalizers through the status")
             .post(201, NODES, node(&json!({ "metadata": { "labels": { "a": "1" } } })))
@@ -108,7 +124,9 @@ fn status() -> Vec<Row> {
                 { "type": "InternalIP", "address": "10.1.0.1" }, { "type": "ExternalIP", "address": "192.0.2.1" },
             ] } }))
             .strategic_patch(200, STATUS, json!({ "status": addresses }))
-            .strategic_patch(200, STATUS, json!({ "status": { "addresses": [{ "$patch": "delete", "type": "ExternalIP" }] } }))
+            .strategic_patch(200, STATUS, json!({
+                "status": { "addresses": [{ "$patch": "delete", "type": "ExternalIP" }] },
+            }))
             .strategic_patch(200, STATUS, json!({ "status": { "addresses": [
                 { "type": "Hostname", "address": "h" }, { "$patch": "replace" },
             ] } })),
@@ -118,7 +136,9 @@ fn status() -> Vec<Row> {
                 { "$patch": "replace" },
                 { "type": "InternalIP", "address": "10.1.0.1" }, { "type": "InternalIP", "address": "fd00::1" },
             ] } }))
-            .strategic_patch(200, STATUS, json!({ "status": { "addresses": [{ "type": "InternalIP", "address": "10.1.0.9" }] } })),
+            .strategic_patch(200, STATUS, json!({
+                "status": { "addresses": [{ "type": "InternalIP", "address": "10.1.0.9" }] },
+            })),
         Row::new("conditions are merged by type")
             .post(201, NODES, node(&json!({})))
             .strategic_patch(200, STATUS, json!({ "status": { "conditions": [
@@ -133,6 +153,21 @@ fn status() -> Vec<Row> {
                 "$setElementOrder/conditions": [{ "type": "NetworkUnavailable" }, { "type": "Ready" }, { "type": "DiskPressure" }],
                 "conditions": [{ "type": "DiskPressure", "status": "True" }],
             } })),
+        Row::new("a status write with a version is conditional, too")
+            .put(404, STATUS, node(&json!({})))
+            .post(201, NODES, node(&json!({})))
+            .keep("rv", "/metadata/resourceVersion")
+            .put(200, STATUS, node(&json!({
+                "metadata": { "resourceVersion": "${rv}" }, "status": { "phase": "Running" },
+            })))
+            .put(409, STATUS, node(&json!({
+                "metadata": { "resourceVersion": "${rv}" }, "status": { "phase": "Pending" },
+            })))
+            .merge_patch(409, STATUS, json!({
+                "metadata": { "resourceVersion": "${rv}" }, "status": { "phase": "Pending" },
+            }))
+            .post(405, STATUS, node(&json!({})))
+            .delete(405, STATUS),
         Row::new("an unchanged status is not a write")
             .post(201, NODES, node(&json!({})))
             .merge_patch(200, STATUS, json!({ "status": { "phase": "Running" } }))
@@ -153,11 +188,29 @@ fn validation() -> Vec<Row> {
             .merge_patch(422, NODE, json!({ "spec": { "providerID": null } }))
             .put(422, NODE, node(&json!({}))),
         Row::new("taints: no pair twice, known effects, well-formed keys")
-            .post(422, NODES, node(&json!({ "spec": { "taints": [taint("a", "NoSchedule"), taint("a", "NoSchedule")] } })))
+            .post(
+                422,
+                NODES,
+                node(&json!({
+                    "spec": { "taints": [taint("a", "NoSchedule"), taint("a", "NoSchedule")] },
+                })),
+            )
             .post(422, NODES, node(&json!({ "spec": { "taints": [taint("a", "Sometimes")] } })))
             .post(422, NODES, node(&json!({ "spec": { "taints": [taint("", "NoSchedule")] } })))
-            .post(422, NODES, node(&json!({ "spec": { "taints": [taint("a b", "NoSchedule"), { "key": "c" }] } })))
-            .post(201, NODES, node(&json!({ "spec": { "taints": [taint("a", "NoSchedule"), taint("a", "NoExecute")] } }))),
+            .post(
+                422,
+                NODES,
+                node(&json!({
+                    "spec": { "taints": [taint("a b", "NoSchedule"), { "key": "c" }] },
+                })),
+            )
+            .post(
+                201,
+                NODES,
+                node(&json!({
+                    "spec": { "taints": [taint("a", "NoSchedule"), taint("a", "NoExecute")] },
+                })),
+            ),
         Row::new("names of nodes")
             .post(422, NODES, named("Upper"))
             .post(422, NODES, named("under_score"))
@@ -170,11 +223,23 @@ fn validation() -> Vec<Row> {
             .post(422, NODES, node(&json!({ "metadata": { "labels": { "a": "not a value" } } })))
             .post(422, NODES, node(&json!({ "metadata": { "labels": { "a/b/c": "" } } })))
             .post(422, NODES, node(&json!({ "metadata": { "annotations": { "a b": "1" } } })))
-            .post(201, NODES, node(&json!({ "metadata": { "labels": { "example.com/a": "" }, "annotations": { "x": "any thing" } } })))
+            .post(
+                201,
+                NODES,
+                node(&json!({
+                    "metadata": { "labels": { "example.com/a": "" }, "annotations": { "x": "any thing" } },
+                })),
+            )
             .merge_patch(422, NODE, json!({ "metadata": { "labels": { "UPPER.example.com/": "1" } } })),
         Row::new("quantities and addresses of the status")
             .post(201, NODES, node(&json!({})))
-            .merge_patch(200, STATUS, json!({ "status": { "capacity": { "cpu": "0.5", "memory": "1024Mi", "pods": 110 } } }))
+            .merge_patch(
+                200,
+                STATUS,
+                json!({
+                    "status": { "capacity": { "cpu": "0.5", "memory": "1024Mi", "pods": 110 } },
+                }),
+            )
             .merge_patch(422, STATUS, json!({ "status": { "capacity": { "cpu": "many" } } }))
             .through(refusal)
             .merge_patch(422, STATUS, json!({ "status": { "capacity": { "cpu": "-1" } } })),
@@ -184,11 +249,23 @@ fn validation() -> Vec<Row> {
             .post(400, NODES, node(&json!({ "spec": { "taints": {} } })))
             .through(refusal)
             .post(201, NODES, node(&json!({ "spec": { "noSuchField": 1 } })))
-            .post(400, "/api/v1/nodes?fieldValidation=Strict", json!({ "apiVersion": "v1", "kind": "Node",
-                "metadata": { "name": "${id}-b" }, "spec": { "noSuchField": 1 } }))
-            .post(201, "/api/v1/nodes?fieldValidation=Warn", json!({ "apiVersion": "v1", "kind": "Node",
-                "metadata": { "name": "${id}-c" }, "spec": { "noSuchField": 1 } }))
-            .post(201, "/api/v1/nodes?fieldValidation=Ignore", json!({ "apiVersion": "v1", "kind": "Node",
-                "metadata": { "name": "${id}-d" }, "spec": { "noSuchField": 1 } })),
+            .post(
+                400,
+                "/api/v1/nodes?fieldValidation=Strict",
+                json!({ "apiVersion": "v1", "kind": "Node",
+                "metadata": { "name": "${id}-b" }, "spec": { "noSuchField": 1 } }),
+            )
+            .post(
+                201,
+                "/api/v1/nodes?fieldValidation=Warn",
+                json!({ "apiVersion": "v1", "kind": "Node",
+                "metadata": { "name": "${id}-c" }, "spec": { "noSuchField": 1 } }),
+            )
+            .post(
+                201,
+                "/api/v1/nodes?fieldValidation=Ignore",
+                json!({ "apiVersion": "v1", "kind": "Node",
+                "metadata": { "name": "${id}-d" }, "spec": { "noSuchField": 1 } }),
+            ),
     ]
 }

@@ -19,7 +19,9 @@ fn box_with(data: &Value) -> Value {
 }
 
 fn service(ports: &Value) -> Value {
-    json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" }, "spec": { "ports": ports } })
+    json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" }, "spec": { "ports": ports },
+    })
 }
 
 fn json_patches() -> Vec<Row> {
@@ -89,24 +91,51 @@ fn json_patches() -> Vec<Row> {
 fn merge_patches() -> Vec<Row> {
     vec![
         Row::new("merge patch: null removes, maps merge, lists are replaced")
-            .post(201, NODES, node(&json!({
-                "metadata": { "labels": { "a": "1", "b": "2" }, "finalizers": ["example.com/a", "example.com/b"] },
-            })))
-            .merge_patch(200, NODE, json!({ "metadata": { "labels": { "a": null, "c": "3" }, "finalizers": ["example.com/c"] } }))
+            .post(
+                201,
+                NODES,
+                node(&json!({
+                    "metadata": {
+                        "labels": { "a": "1", "b": "2" }, "finalizers": ["example.com/a", "example.com/b"],
+                    },
+                })),
+            )
+            .merge_patch(
+                200,
+                NODE,
+                json!({
+                    "metadata": { "labels": { "a": null, "c": "3" }, "finalizers": ["example.com/c"] },
+                }),
+            )
             .merge_patch(200, NODE, json!({ "metadata": { "labels": null, "finalizers": null } })),
         Row::new("merge patch: nothing to do is not a write")
             .post(201, CONFIG_MAPS, box_with(&json!({ "a": "1" })))
             .merge_patch(200, CONFIG_MAP, json!({ "data": { "a": "1" } }))
             .merge_patch(200, CONFIG_MAP, json!({ "data": { "none": null } }))
             .merge_patch(200, CONFIG_MAP, json!({})),
-        Row::new("merge patch: of a missing object")
-            .merge_patch(404, NODE, json!({ "metadata": { "labels": { "a": "1" } } })),
+        Row::new("merge patch: of a missing object").merge_patch(
+            404,
+            NODE,
+            json!({ "metadata": { "labels": { "a": "1" } } }),
+        ),
         Row::new("merge patch: immutable metadata")
             .post(201, CONFIG_MAPS, box_with(&json!({})))
             .merge_patch(400, CONFIG_MAP, json!({ "metadata": { "name": "other" } }))
             .merge_patch(400, CONFIG_MAP, json!({ "metadata": { "namespace": "other" } }))
-            .merge_patch(422, CONFIG_MAP, json!({ "metadata": { "uid": "11111111-2222-3333-4444-555555555555" } }))
-            .merge_patch(200, CONFIG_MAP, json!({ "metadata": { "creationTimestamp": "2020-01-01T00:00:00Z" } }))
+            .merge_patch(
+                422,
+                CONFIG_MAP,
+                json!({
+                    "metadata": { "uid": "11111111-2222-3333-4444-555555555555" },
+                }),
+            )
+            .merge_patch(
+                200,
+                CONFIG_MAP,
+                json!({
+                    "metadata": { "creationTimestamp": "2020-01-01T00:00:00Z" },
+                }),
+            )
             .merge_patch(422, CONFIG_MAP, json!({ "kind": "Secret" }))
             .through(refusal),
         Row::new("merge patch: malformed or of the wrong type")
@@ -168,13 +197,21 @@ fn strategic_lists() -> Vec<Row> {
     vec![
         Row::new("strategic: ports of a service are merged by port")
             .post(201, SERVICES, service(&ports))
-            .strategic_patch(200, SERVICE, json!({ "spec": { "ports": [{ "port": 443, "targetPort": 8443 }] } }))
+            .strategic_patch(200, SERVICE, json!({
+                "spec": { "ports": [{ "port": 443, "targetPort": 8443 }] },
+            }))
             .strategic_patch(200, SERVICE, json!({ "spec": { "ports": [{ "name": "extra", "port": 81 }] } })),
         Row::new("strategic: $patch delete, merge and replace in a list")
             .post(201, SERVICES, service(&ports))
-            .strategic_patch(200, SERVICE, json!({ "spec": { "ports": [{ "$patch": "delete", "port": 80 }] } }))
-            .strategic_patch(500, SERVICE, json!({ "spec": { "ports": [{ "$patch": "merge", "port": 443, "targetPort": "web" }] } }))
-            .strategic_patch(200, SERVICE, json!({ "spec": { "ports": [{ "$patch": "replace" }, { "port": 82 }] } })),
+            .strategic_patch(200, SERVICE, json!({
+                "spec": { "ports": [{ "$patch": "delete", "port": 80 }] },
+            }))
+            .strategic_patch(500, SERVICE, json!({
+                "spec": { "ports": [{ "$patch": "merge", "port": 443, "targetPort": "web" }] },
+            }))
+            .strategic_patch(200, SERVICE, json!({
+                "spec": { "ports": [{ "$patch": "replace" }, { "port": 82 }] },
+            })),
         Row::new("strategic: $setElementOrder of ports")
             .post(201, SERVICES, service(&ports))
             .strategic_patch(200, SERVICE, json!({ "spec": {
@@ -186,8 +223,12 @@ fn strategic_lists() -> Vec<Row> {
             .strategic_patch(500, SERVICE, json!({ "spec": { "ports": [{ "name": "nokey" }] } }))
             .through(refusal),
         Row::new("strategic: taints are replaced as a whole")
-            .post(201, NODES, node(&json!({ "spec": { "taints": [{ "key": "a", "effect": "NoSchedule" }] } })))
-            .strategic_patch(200, NODE, json!({ "spec": { "taints": [{ "key": "b", "effect": "NoExecute" }] } }))
+            .post(201, NODES, node(&json!({
+                "spec": { "taints": [{ "key": "a", "effect": "NoSchedule" }] },
+            })))
+            .strategic_patch(200, NODE, json!({
+                "spec": { "taints": [{ "key": "b", "effect": "NoExecute" }] },
+            }))
             .strategic_patch(200, NODE, json!({ "spec": { "taints": null } })),
         Row::new("strategic: owner references are merged by uid")
             .post(201, NODES, node(&json!({ "metadata": { "ownerReferences": [
@@ -196,12 +237,18 @@ fn strategic_lists() -> Vec<Row> {
             .strategic_patch(200, NODE, json!({ "metadata": { "ownerReferences": [
                 { "apiVersion": "v1", "kind": "Node", "name": "p", "uid": "uid-two" }, { "uid": "uid-one", "controller": true },
             ] } }))
-            .strategic_patch(200, NODE, json!({ "metadata": { "ownerReferences": [{ "$patch": "delete", "uid": "uid-one" }] } })),
+            .strategic_patch(200, NODE, json!({
+                "metadata": { "ownerReferences": [{ "$patch": "delete", "uid": "uid-one" }] },
+            })),
         Row::new("strategic: ingress of a load balancer is replaced as a whole")
             .post(201, SERVICES, json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" },
                 "spec": { "type": "LoadBalancer", "ports": [{ "port": 80 }] } }))
-            .strategic_patch(200, format!("{SERVICE}/status"), json!({ "status": { "loadBalancer": { "ingress": [{ "ip": "192.0.2.1" }] } } }))
-            .strategic_patch(200, format!("{SERVICE}/status"), json!({ "status": { "loadBalancer": { "ingress": [{ "hostname": "lb.example.com" }] } } }))
+            .strategic_patch(200, format!("{SERVICE}/status"), json!({
+                "status": { "loadBalancer": { "ingress": [{ "ip": "192.0.2.1" }] } },
+            }))
+            .strategic_patch(200, format!("{SERVICE}/status"), json!({
+                "status": { "loadBalancer": { "ingress": [{ "hostname": "lb.example.com" }] } },
+            }))
             .strategic_patch(200, format!("{SERVICE}/status"), json!({ "status": { "loadBalancer": null } })),
     ]
 }
@@ -238,6 +285,25 @@ fn conditions() -> Vec<Row> {
             .post(201, CONFIG_MAPS, box_with(&json!({})))
             .patch(415, CONFIG_MAP, json!({}), "application/json")
             .patch(415, CONFIG_MAP, json!({}), "text/plain"),
+        Row::new("a patch as kubectl sends it: strict about fields it does not know")
+            .post(201, CONFIG_MAPS, box_with(&json!({ "a": "1" })))
+            .merge_patch(
+                200,
+                format!("{CONFIG_MAP}?fieldManager=kubectl-patch&fieldValidation=Strict"),
+                json!({ "data": { "a": "2" } }),
+            )
+            .merge_patch(
+                422,
+                format!("{CONFIG_MAP}?fieldManager=kubectl-patch&fieldValidation=Strict"),
+                json!({ "dota": { "a": "2" } }),
+            )
+            .through(refusal)
+            .merge_patch(
+                200,
+                format!("{CONFIG_MAP}?fieldManager=kubectl-patch&fieldValidation=Warn"),
+                json!({ "dota": { "a": "2" } }),
+            )
+            .merge_patch(422, format!("{CONFIG_MAP}?fieldValidation=Perhaps"), json!({})),
         Row::new("a patch with dry run changes nothing")
             .post(201, CONFIG_MAPS, box_with(&json!({ "a": "1" })))
             .merge_patch(200, format!("{CONFIG_MAP}?dryRun=All"), json!({ "data": { "a": "2" } }))

@@ -15,23 +15,39 @@ fn verdict(body: &Value) -> Value {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    let review = |kind: &str, spec: &Value| json!({ "apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec });
-    let token = |token: &str| json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": { "token": token } });
+    let review = |kind: &str, spec: &Value| {
+        json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec,
+        })
+    };
+    let token = |token: &str| {
+        json!({
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": { "token": token },
+        })
+    };
     vec![
         Row::new("an administrator may")
-            .post(201, MAY_I, review("SelfSubjectAccessReview", &json!({ "resourceAttributes": { "verb": "list", "resource": "nodes" } })))
+            .post(201, MAY_I, review("SelfSubjectAccessReview", &json!({
+                "resourceAttributes": { "verb": "list", "resource": "nodes" },
+            })))
             .through(verdict)
-            .post(201, MAY_I, review("SelfSubjectAccessReview", &json!({ "nonResourceAttributes": { "verb": "get", "path": "/metrics" } })))
+            .post(201, MAY_I, review("SelfSubjectAccessReview", &json!({
+                "nonResourceAttributes": { "verb": "get", "path": "/metrics" },
+            })))
             .through(verdict)
             .post(422, MAY_I, review("SelfSubjectAccessReview", &json!({}))),
         Row::new("a stranger may not")
             .post(201, MAY_SHE, review("SubjectAccessReview", &json!({ "user": "stranger",
                 "resourceAttributes": { "verb": "list", "resource": "nodes" } })))
             .through(verdict)
-            .post(422, MAY_SHE, review("SubjectAccessReview", &json!({ "resourceAttributes": { "verb": "list", "resource": "nodes" } }))),
+            .post(422, MAY_SHE, review("SubjectAccessReview", &json!({
+                "resourceAttributes": { "verb": "list", "resource": "nodes" },
+            }))),
         Row::new("a token that nobody gave out")
             .post(201, WHO, token("made-up"))
-            .through(|body| json!({ "authenticated": body.pointer("/status/authenticated"), "user": body.pointer("/status/user") }))
+            .through(|body| json!({
+                "authenticated": body.pointer("/status/authenticated"), "user": body.pointer("/status/user"),
+            }))
             .post(400, WHO, token(""))
             .through(refusal),
     ]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::nodes::node;
 use super::{CONFIG_MAPS, NODE, NODES, SERVICES, config_map};
-use crate::conformance::row::Row;
+use crate::conformance::row::{AS_TABLE, Row};
 
 pub(super) fn rows() -> Vec<Row> {
     [nodes(), services(), others()].concat()
@@ -16,7 +16,12 @@ fn nodes() -> Vec<Row> {
     vec![
         with("a bare node", &json!({})),
         with("a node that is ready, with everything that is shown", &json!({
-            "metadata": { "labels": { "node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/etcd": "", "row": "${id}" } },
+            "metadata": {
+                "labels": {
+                    "node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/etcd": "",
+                    "row": "${id}",
+                },
+            },
             "status": {
                 "conditions": conditions("True"),
                 "addresses": [{ "type": "ExternalIP", "address": "192.0.2.1" }, { "type": "InternalIP", "address": "10.1.0.1" },
@@ -33,14 +38,16 @@ fn nodes() -> Vec<Row> {
             "spec": { "unschedulable": true }, "status": { "conditions": conditions("False") },
         })),
         with("a node nobody hears of, with an old role label", &json!({
-            "metadata": { "labels": { "kubernetes.io/role": "worker" } }, "status": { "conditions": conditions("Unknown") },
+            "metadata": { "labels": { "kubernetes.io/role": "worker" } }, "status": {
+                "conditions": conditions("Unknown"),
+            },
         })),
         Row::new("a missing node is no table").table(404, NODE),
         Row::new("one row of a change or a deletion")
             .post(201, NODES, node(&json!({})))
             .send(200, {
                 let mut request = crate::Request::new(http::Method::DELETE, NODE);
-                request.headers.push(("accept".into(), "application/json;as=Table;v=v1;g=meta.k8s.io".into()));
+                request.headers.push(("accept".into(), AS_TABLE.into()));
                 request
             }),
     ]
@@ -92,7 +99,9 @@ fn services() -> Vec<Row> {
 fn others() -> Vec<Row> {
     vec![
         Row::new("namespaces")
-            .post(201, "/api/v1/namespaces", json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "${id}" } }))
+            .post(201, "/api/v1/namespaces", json!({
+                "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "${id}" },
+            }))
             .table(200, "/api/v1/namespaces/${id}"),
         Row::new("config maps")
             .post(201, CONFIG_MAPS, config_map("box", &json!({})))
@@ -114,15 +123,21 @@ fn others() -> Vec<Row> {
         Row::new("events")
             .post(201, "/api/v1/namespaces/${ns}/events", json!({ "apiVersion": "v1", "kind": "Event",
                 "metadata": { "name": "e" }, "type": "Warning", "reason": "Because", "message": "It is so", "count": 3,
-                "involvedObject": { "kind": "Service", "namespace": "${ns}", "name": "web" }, "source": { "component": "test" } }))
+                "involvedObject": {
+                    "kind": "Service", "namespace": "${ns}", "name": "web",
+                }, "source": { "component": "test" } }))
             .table(200, "/api/v1/namespaces/${ns}/events"),
         Row::new("endpoints and slices")
             .post(201, "/apis/discovery.k8s.io/v1/namespaces/${ns}/endpointslices", json!({
                 "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": { "name": "web-1" },
-                "addressType": "IPv4", "endpoints": [{ "addresses": ["10.2.0.1"] }], "ports": [{ "port": 80 }] }))
+                "addressType": "IPv4", "endpoints": [{
+                    "addresses": ["10.2.0.1"],
+                }], "ports": [{ "port": 80 }] }))
             .table(200, "/apis/discovery.k8s.io/v1/namespaces/${ns}/endpointslices")
             .post(201, "/api/v1/namespaces/${ns}/endpoints", json!({ "apiVersion": "v1", "kind": "Endpoints",
-                "metadata": { "name": "web" }, "subsets": [{ "addresses": [{ "ip": "10.2.0.1" }], "ports": [{ "port": 80 }] }] }))
+                "metadata": { "name": "web" }, "subsets": [{
+                    "addresses": [{ "ip": "10.2.0.1" }], "ports": [{ "port": 80 }],
+                }] }))
             .table(200, "/api/v1/namespaces/${ns}/endpoints"),
         Row::new("pods")
             .post(201, "/api/v1/namespaces/${ns}/pods", json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "p" },

@@ -13,7 +13,10 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 fn boxed(data: &Value) -> Value {
-    json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "box", "labels": { "in": "yes" } }, "data": data })
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "box", "labels": { "in": "yes" } },
+        "data": data,
+    })
 }
 
 fn changes() -> Vec<Row> {
@@ -147,6 +150,11 @@ fn ends() -> Vec<Row> {
             .post(201, CONFIG_MAPS, boxed(&json!({})))
             .watch("w", format!("{CONFIG_MAPS}?watch=true&timeoutSeconds=1"))
             .drain("w"),
+        Row::new("a watch that asked for bookmarks gets one before its end")
+            .post(201, CONFIG_MAPS, boxed(&json!({})))
+            .keep("rv", "/metadata/resourceVersion")
+            .watch("w", format!("{CONFIG_MAPS}?watch=true&allowWatchBookmarks=true&resourceVersion=${{rv}}&timeoutSeconds=5"))
+            .drain_with_bookmarks("w"),
         Row::new("a version too old is gone")
             .watch("w", format!("{CONFIG_MAPS}?watch=true&resourceVersion=1"))
             .drain("w"),
