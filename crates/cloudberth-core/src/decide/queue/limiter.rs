@@ -308,7 +308,7 @@ mod tests {
         for (failure, base) in [5, 10, 20, 40, 80, 160, 300, 300].into_iter().enumerate() {
             let wait = one.when(&"a", NOW);
             let base = Duration::from_secs(base);
-            assert!(wait > base && wait < base.mul_f64(1.1), "L12-1 failure {failure}: {wait:?}");
+            assert!(wait > base && wait < base.mul_f64(1.1), "L12-101 failure {failure}: {wait:?}");
             assert_eq!(wait, two.when(&"a", NOW));
         }
         assert_eq!((one.failures(&"a"), one.remembered()), (8, 1));

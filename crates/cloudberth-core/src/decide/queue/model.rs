@@ -9,18 +9,18 @@ use crate::time::Tick;
 
 #[derive(Clone, Debug)]
 enum Op {
-    Add(u8),
-    AddAfter(u8, u64),
-    AddRateLimited(u8),
-    Forget(u8),
+    Add(u16),
+    AddAfter(u16, u64),
+    AddRateLimited(u16),
+    Forget(u16),
     Get,
-    Done(u8),
+    Done(u16),
     Pass(u64),
     Shutdown,
 }
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
-    let key = 0..6_u8;
+    let key = 0..6_u16;
     let op = prop_oneof![
         4 => key.clone().prop_map(Op::Add),
         3 => (key.clone(), 0..8_u64).prop_map(|(key, wait)| Op::AddAfter(key, wait)),
@@ -43,17 +43,17 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 /// The rules, written as slowly and plainly as possible.
 #[derive(Default)]
 struct Naive {
-    order: Vec<u8>,
-    dirty: Vec<u8>,
-    processing: Vec<u8>,
+    order: Vec<u16>,
+    dirty: Vec<u16>,
+    processing: Vec<u16>,
     /// In the order in which they were accepted.
-    delayed: Vec<(u8, u64)>,
-    failures: Vec<u8>,
+    delayed: Vec<(u16, u64)>,
+    failures: Vec<u16>,
     closed: bool,
 }
 
 impl Naive {
-    fn add(&mut self, key: u8) {
+    fn add(&mut self, key: u16) {
         if self.closed || self.dirty.contains(&key) {
             return;
         }
@@ -63,7 +63,7 @@ impl Naive {
         }
     }
 
-    fn add_after(&mut self, key: u8, wait: u64, now: u64) {
+    fn add_after(&mut self, key: u16, wait: u64, now: u64) {
         if self.closed {
             return;
         }
@@ -77,7 +77,7 @@ impl Naive {
         self.delayed.push((key, now + wait));
     }
 
-    fn add_rate_limited(&mut self, key: u8, now: u64) {
+    fn add_rate_limited(&mut self, key: u16, now: u64) {
         if self.closed {
             return;
         }
@@ -86,7 +86,7 @@ impl Naive {
         self.add_after(key, (1 << failures.min(10)).min(6), now);
     }
 
-    fn get(&mut self, now: u64) -> Option<u8> {
+    fn get(&mut self, now: u64) -> Option<u16> {
         let mut due: Vec<_> = self.delayed.iter().copied().filter(|(_, due)| *due <= now).collect();
         due.sort_by_key(|(_, due)| *due);
         self.delayed.retain(|(_, due)| *due > now);
@@ -102,7 +102,7 @@ impl Naive {
         Some(key)
     }
 
-    fn done(&mut self, key: u8) {
+    fn done(&mut self, key: u16) {
         if let Some(place) = self.processing.iter().position(|other| *other == key) {
             self.processing.remove(place);
             if self.dirty.contains(&key) {
@@ -112,7 +112,7 @@ impl Naive {
     }
 }
 
-fn queue(capacity: usize) -> WorkQueue<u8, ItemExponential<u8>> {
+fn queue(capacity: usize) -> WorkQueue<u16, ItemExponential<u16>> {
     WorkQueue::new(capacity, ItemExponential::new(Duration::from_secs(1), Duration::from_secs(6)))
 }
 
@@ -178,7 +178,7 @@ proptest! {
     fn nothing_that_was_accepted_is_lost_and_the_bound_holds(ops in ops(), capacity in 1..5_usize) {
         let (mut queue, mut now, mut busy) = (queue(capacity), 0, Vec::new());
         // What was accepted and has not begun a run since.
-        let mut owed: Vec<u8> = Vec::new();
+        let mut owed: Vec<u16> = Vec::new();
         let mut refused = false;
         for op in ops {
             let tick = Tick::from_secs(now);
@@ -221,7 +221,7 @@ proptest! {
             owed.retain(|other| *other != key);
             queue.done(&key, end);
         }
-        prop_assert_eq!(owed, Vec::<u8>::new());
+        prop_assert_eq!(owed, Vec::<u16>::new());
         prop_assert_eq!((queue.known(), queue.depth(), queue.next_wakeup()), (0, 0, None));
         prop_assert_eq!(queue.take_overflow(), refused);
     }
@@ -233,7 +233,7 @@ proptest! {
         let (mut now, mut passed) = (Tick::from_secs(50), Vec::new());
         for pause in asks {
             now = now + Duration::from_millis(pause);
-            passed.push(now + limiter.when(&1_u8, now));
+            passed.push(now + limiter.when(&1_u16, now));
         }
         passed.sort_unstable();
         for (index, from) in passed.iter().enumerate() {

@@ -52,7 +52,7 @@ mod tests {
             ("FW-251 it may work next time", Category::Temporary, After::RateLimited),
             ("throttled, no wait named", Category::Throttled { retry_after: None }, After::RateLimited),
             ("FW-252 a wait was named", throttled(42), exactly(42)),
-            ("L12-2 a wait of a day is cut", throttled(86_400), exactly(1_800)),
+            ("L12-102 a wait of a day is cut", throttled(86_400), exactly(1_800)),
             ("a token must be mended", Category::Unauthorised, exactly(60)),
             ("the cloud refuses", Category::Permanent, exactly(60)),
             ("we stopped ourselves", Category::Cancelled, After::Forget),
