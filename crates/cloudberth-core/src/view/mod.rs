@@ -3,6 +3,7 @@
 mod node;
 mod node_decode;
 mod service;
+mod service_decode;
 
 pub use node::{Condition, NodeView, Ready, Taint, TaintEffect};
 pub use service::{

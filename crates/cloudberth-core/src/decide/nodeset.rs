@@ -1,1 +1,0 @@
-//! See the table in [`crate::decide`].
