@@ -13,12 +13,19 @@ pub struct Answer {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
+    secret: bool,
 }
 
 impl Answer {
     /// Puts an answer together.
     pub fn new(status: StatusCode, headers: HeaderMap, body: impl Into<Bytes>) -> Self {
-        Self { status, headers, body: body.into() }
+        Self { status, headers, body: body.into(), secret: false }
+    }
+
+    /// The same answer, whose content errors must not quote.
+    pub(crate) fn kept_secret(mut self, secret: bool) -> Self {
+        self.secret = secret;
+        self
     }
 
     /// The status.
@@ -70,7 +77,9 @@ impl Answer {
         }
         serde_json::from_slice(&self.body).map_err(|e| {
             let status = self.status;
-            Error::temporary(format!("answered {status} with a body that is not what was expected: {e}"))
+            let why =
+                if self.secret { format!("line {}, column {}", e.line(), e.column()) } else { e.to_string() };
+            Error::temporary(format!("answered {status} with a body that is not what was expected: {why}"))
         })
     }
 }
@@ -89,6 +98,11 @@ pub(crate) mod tests {
         Answer::new(StatusCode::from_u16(status).unwrap(), HeaderMap::new(), body.to_owned())
     }
 
+    #[derive(serde::Deserialize)]
+    struct Thing {
+        id: u32,
+    }
+
     #[test]
     fn nothing_is_never_an_answer() {
         let table = [
@@ -102,13 +116,9 @@ pub(crate) mod tests {
             (r#"{"id": "7"}"#, None),
             ("null", None),
         ];
-        #[derive(serde::Deserialize)]
-        struct Thing {
-            id: u32,
-        }
         for (body, want) in table {
             let got = answer(200, body).json::<Thing>().map(|thing| thing.id).ok();
-            assert_eq!(got, want, "L1-6 BL-128 BB-155 BB-156 {body}");
+            assert_eq!(got, want, "L1-306 BL-128 BB-156 {body}");
         }
     }
 

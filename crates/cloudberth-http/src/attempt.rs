@@ -160,7 +160,7 @@ impl Client {
             .await
             .unwrap_or_else(|_| Err(Error::temporary("no credential could be had in time")))
             .map_err(nothing)?;
-        let request = self.request(plan, uri, &authorization);
+        let request = request(plan, uri, &authorization);
         voice.uses(authorization);
 
         let asked_at = self.0.clock.now();
@@ -192,26 +192,6 @@ impl Client {
         result.map_err(|(_, trouble)| trouble)
     }
 
-    fn request(&self, plan: &Plan, uri: &Uri, authorization: &Authorization) -> Request<RequestBody> {
-        let mut request = Request::new(Full::default());
-        *request.method_mut() = plan.method.clone();
-        *request.uri_mut() = uri.clone();
-        let headers = request.headers_mut();
-        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        headers.insert(header::USER_AGENT, USER_AGENT);
-        if let Some(value) = authorization.header() {
-            headers.insert(header::AUTHORIZATION, value.clone());
-        }
-        if let Some(tag) = plan.unless.as_deref().and_then(|tag| tag.parse().ok()) {
-            headers.insert(header::IF_NONE_MATCH, tag);
-        }
-        if let Some(body) = &plan.body {
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(body.media_type));
-            *request.body_mut() = Full::new(body.bytes.clone());
-        }
-        request
-    }
-
     /// One request, one answer: the head first, then the body, both within the time granted.
     async fn converse(
         &self,
@@ -234,7 +214,9 @@ impl Client {
         let welcome =
             head.status.is_success() || (plan.unless.is_some() && head.status == StatusCode::NOT_MODIFIED);
         match (welcome, body) {
-            (true, Ok(Ok(body))) => Ok(Answer::new(head.status, head.headers, body)),
+            (true, Ok(Ok(body))) => {
+                Ok(Answer::new(head.status, head.headers, body).kept_secret(plan.secret_answer))
+            }
             (true, Ok(Err(Broken::Lost(why)))) => Err(("cut", cut_off(head.status, head.headers, &why))),
             (true, Ok(Err(Broken::TooLong))) => {
                 let limit = self.0.policy.body_limit;
@@ -296,6 +278,26 @@ impl Client {
         }
         Trouble { error: Error::new(category, message), effect, asked, answer: Some(answer) }
     }
+}
+
+fn request(plan: &Plan, uri: &Uri, authorization: &Authorization) -> Request<RequestBody> {
+    let mut request = Request::new(Full::default());
+    *request.method_mut() = plan.method.clone();
+    *request.uri_mut() = uri.clone();
+    let headers = request.headers_mut();
+    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    headers.insert(header::USER_AGENT, USER_AGENT);
+    if let Some(value) = authorization.header() {
+        headers.insert(header::AUTHORIZATION, value.clone());
+    }
+    if let Some(tag) = plan.unless.as_deref().and_then(|tag| tag.parse().ok()) {
+        headers.insert(header::IF_NONE_MATCH, tag);
+    }
+    if let Some(body) = &plan.body {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(body.media_type));
+        *request.body_mut() = Full::new(body.bytes.clone());
+    }
+    request
 }
 
 /// Why a body did not arrive whole.

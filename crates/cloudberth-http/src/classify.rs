@@ -45,13 +45,12 @@ fn usual(status: StatusCode, asked: Option<Duration>) -> (Category, Effect) {
         409 => (Category::Conflict, Effect::None),
         400 | 422 => (Category::UserInput, Effect::None),
         429 => (Category::Throttled { retry_after: asked }, Effect::Throttled),
-        402..500 => (Category::Permanent, Effect::None),
+        // "Go elsewhere" is said before anything was done. It is not followed: the token would go along.
+        301 | 307 | 308 | 402..500 => (Category::Permanent, Effect::None),
         // Maintenance with an end: the caller waits exactly that long, without counting it as a failure.
         503 if asked.is_some() => (Category::Throttled { retry_after: asked }, Effect::Doubtful),
         501 | 505 => (Category::Permanent, Effect::DoubtfulForGood),
         500.. => (Category::Temporary, Effect::Doubtful),
-        // "Go elsewhere", before anything was done. Redirects are not followed: the token would go along.
-        301 | 307 | 308 => (Category::Permanent, Effect::None),
         // "See elsewhere" may be said after the deed.
         _ => (Category::Permanent, Effect::DoubtfulForGood),
     }
@@ -100,12 +99,12 @@ mod tests {
     #[test]
     fn a_page_from_in_between_denies_nothing() {
         let table = [
-            ("L1-7 the API says so", 404, r#"{"detail":"Not found."}"#, true),
-            ("L1-8 gone for good", 410, r#"{"code":"machine_not_found"}"#, true),
-            ("L1-9 a proxy's page", 404, "<html><title>404</title></html>", false),
-            ("L1-10 no such path", 404, "", false),
-            ("L1-11 refused", 403, r#"{"detail":"Not found."}"#, false),
-            ("L1-12 an outage that speaks JSON", 503, r#"{"detail":"Not found."}"#, false),
+            ("L1-307 the API says so", 404, r#"{"detail":"Not found."}"#, true),
+            ("L1-308 gone for good", 410, r#"{"code":"machine_not_found"}"#, true),
+            ("L1-309 a proxy's page", 404, "<html><title>404</title></html>", false),
+            ("L1-310 no such path", 404, "", false),
+            ("L1-311 refused", 403, r#"{"detail":"Not found."}"#, false),
+            ("L1-312 an outage that speaks JSON", 503, r#"{"detail":"Not found."}"#, false),
         ];
         for (case, status, body, want) in table {
             assert_eq!(Dialect::default().is_absence(&answer(status, body)), want, "{case}");

@@ -176,7 +176,7 @@ impl Client {
 
     /// Changes something; the answer's body tells what came of it.
     pub async fn write<T: DeserializeOwned>(&self, call: &Call, operation: Operation<Write>) -> Outcome<T> {
-        self.change(call, &operation, |said| said.json()).await
+        self.change(call, &operation, Said::json).await
     }
 
     /// Changes something where the answer may be empty: 202 or 204, and no other success, without a body is `None`.
@@ -231,8 +231,7 @@ fn nothing(said: &Said) -> Result<()> {
 fn outcome<T>(result: Result<Said, Failure>, read: impl FnOnce(&Said) -> Result<T>) -> Outcome<T> {
     match result.map(|said| read(&said)) {
         Ok(Ok(value)) => Outcome::Done(value),
-        Ok(Err(error)) => Outcome::Unknown(error),
-        Err(Failure { error, doubt: true, .. }) => Outcome::Unknown(error),
+        Ok(Err(error)) | Err(Failure { error, doubt: true, .. }) => Outcome::Unknown(error),
         Err(Failure { error, doubt: false, .. }) => Outcome::Failed(error),
     }
 }

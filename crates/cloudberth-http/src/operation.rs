@@ -40,6 +40,7 @@ pub(crate) struct Plan {
     pub(crate) hidden: Vec<Secret>,
     pub(crate) dialect: Option<Dialect>,
     pub(crate) unless: Option<String>,
+    pub(crate) secret_answer: bool,
     target: Target,
     fault: Option<Error>,
 }
@@ -134,6 +135,7 @@ impl<K> Operation<K> {
             hidden: Vec::new(),
             dialect: None,
             unless: None,
+            secret_answer: false,
             fault: None,
         };
         Self { plan, kind: PhantomData }
@@ -194,6 +196,14 @@ impl<K> Operation<K> {
     #[must_use]
     pub fn hide(mut self, secret: &Secret) -> Self {
         self.plan.hidden.push(secret.clone());
+        self
+    }
+
+    /// Says that the answer holds a secret, such as a fresh token: an error then tells where the answer could not be
+    /// read, and does not quote what stands there.
+    #[must_use]
+    pub fn secret_answer(mut self) -> Self {
+        self.plan.secret_answer = true;
         self
     }
 
@@ -288,6 +298,6 @@ mod tests {
         let password = Secret::new("p&s s").unwrap();
         let operation = Operation::question("token", "token/").form(&[("password", "p&s s")]).hide(&password);
         assert_eq!(operation.plan.body.as_ref().unwrap().bytes, "password=p%26s%20s");
-        assert_eq!(format!("{operation:?}"), "Operation(POST token)", "L10-8");
+        assert_eq!(format!("{operation:?}"), "Operation(POST token)", "L10-308");
     }
 }

@@ -177,7 +177,8 @@ mod tests {
 
     #[test]
     fn the_variables_choose_the_proxy() {
-        let table: [(&[(&str, &str)], &str, Option<&str>); 9] = [
+        type Row<'a> = (&'a [(&'a str, &'a str)], &'a str, Option<&'a str>);
+        let table: [Row<'_>; 9] = [
             (&[], "https://h/", None),
             (&[("HTTPS_PROXY", "http://p:1")], "https://h/", Some("http://p:1/")),
             (&[("HTTPS_PROXY", "http://p:1")], "http://h/", None),
@@ -213,8 +214,8 @@ mod tests {
         ] {
             let error = proxies(&[("HTTPS_PROXY", text)]).unwrap_err();
             assert!(error.message().starts_with("HTTPS_PROXY "), "{error}");
-            assert!(error.message().contains(want), "L8-1 {text}: {error}");
-            assert!(!error.message().contains("pa55"), "L10-9 {text}: {error}");
+            assert!(error.message().contains(want), "L8-301 {text}: {error}");
+            assert!(!error.message().contains("pa55"), "L10-309 {text}: {error}");
         }
     }
 
@@ -224,7 +225,7 @@ mod tests {
         let header = |uri| proxies.authorization(&Uri::from_static(uri));
         assert_eq!(header("http://x/").unwrap(), "Basic dTpwYTU1");
         assert_eq!(header("https://x/"), None);
-        assert!(!format!("{proxies:?}").contains("pa55"), "L10-10");
-        assert!(!format!("{proxies:?}").contains("dTpwYTU1"), "L10-10");
+        assert!(!format!("{proxies:?}").contains("pa55"), "L10-310");
+        assert!(!format!("{proxies:?}").contains("dTpwYTU1"), "L10-310");
     }
 }

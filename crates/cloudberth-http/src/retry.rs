@@ -143,7 +143,7 @@ mod tests {
             let got = [Safe, Declared, Never].map(|repeat| {
                 Policy::default().again(repeat, effect, 1, NEVER_ASKED, &Dice::seeded(1)).is_some()
             });
-            assert_eq!(got, want, "L12-2 {effect:?}");
+            assert_eq!(got, want, "L12-302 {effect:?}");
         }
     }
 

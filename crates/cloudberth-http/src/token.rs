@@ -169,7 +169,7 @@ mod tests {
         fs::write(&path, "third").unwrap();
         tokio::time::sleep(LOOK_AGAIN).await;
         assert_eq!(source.current().expose(), "third");
-        assert!(!format!("{source:?}").contains("third"), "L10-6");
+        assert!(!format!("{source:?}").contains("third"), "L10-306");
     }
 
     #[tokio::test(start_paused = true)]
