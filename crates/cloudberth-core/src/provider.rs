@@ -112,7 +112,7 @@ pub trait LoadBalancers: Send + Sync {
     ) -> Boxed<'a, Turn>;
 
     /// What [`turn`](Self::turn) would do, without doing it.
-    fn rehearse<'a>(&'a self, call: &'a Call, survey: &'a Survey, want: &'a Want) -> Boxed<'a, Result<Plan>>;
+    fn rehearse<'a>(&'a self, call: &'a Call, survey: &'a Survey, want: &'a Want) -> Boxed<'a, Plan>;
 }
 
 /// The routes of a cloud.

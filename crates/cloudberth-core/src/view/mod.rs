@@ -1,6 +1,7 @@
 //! What Kubernetes said, made once at the border from its JSON, and free of its client's types.
 
 mod node;
+mod node_decode;
 mod service;
 mod service_decode;
 

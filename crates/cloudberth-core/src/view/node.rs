@@ -127,3 +127,42 @@ impl NodeView {
         self.pod_cidrs.iter().filter_map(|text| net::parse_cidr(text))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn effects_keep_their_text() {
+        for text in ["NoSchedule", "PreferNoSchedule", "NoExecute", "Perhaps", ""] {
+            assert_eq!(TaintEffect::from(text).as_str(), text);
+        }
+        assert_eq!(TaintEffect::from("NoSchedule"), TaintEffect::NoSchedule);
+        assert_eq!(TaintEffect::from("PreferNoSchedule"), TaintEffect::PreferNoSchedule);
+        assert_eq!(TaintEffect::from("NoExecute"), TaintEffect::NoExecute);
+    }
+
+    #[test]
+    fn a_provider_id_is_none_read_or_wrong() {
+        let node = |id: Option<&str>| NodeView { provider_id: id.map(Into::into), ..NodeView::default() };
+        assert_eq!(node(None).parsed_provider_id(), None);
+        assert_eq!(node(Some("a://b")).parsed_provider_id(), Some(ProviderId::new("a", "b")));
+        assert!(node(Some("test-provider-id")).parsed_provider_id().unwrap().is_err());
+    }
+
+    #[test]
+    fn a_taint_is_known_by_its_key() {
+        let effect = TaintEffect::NoSchedule;
+        let taint = Taint { key: "a".into(), value: None, effect, time_added: None };
+        let node = NodeView { taints: vec![taint], ..NodeView::default() };
+        assert_eq!((node.has_taint("a"), node.has_taint("b")), (true, false));
+    }
+
+    #[test]
+    fn what_is_not_a_network_is_left_out() {
+        let pod_cidrs = vec!["10.1.0.0/24".into(), "x".into(), "fd00::/64".into()];
+        let node = NodeView { pod_cidrs, ..NodeView::default() };
+        let want: Vec<IpNet> = vec!["10.1.0.0/24".parse().unwrap(), "fd00::/64".parse().unwrap()];
+        assert_eq!(node.pod_networks().collect::<Vec<_>>(), want);
+    }
+}
