@@ -180,6 +180,7 @@ mod tests {
         let table = [
             ("web-1", "web-01 db-1 WEB-1 web-2", "WEB-1 web-01 web-2"),
             ("web-1", "web-1.example.com web-1x.example.com", "web-1.example.com"),
+            ("web-1", "web-0 web-1.example.com", "web-1.example.com web-0"),
             ("web-1.example.com", "web-1 web", "web-1"),
             ("web-1", "web-2 web-3 web-4 web-5", "web-2 web-3 web-4"),
             ("web-1", "mail database", ""),
