@@ -66,7 +66,7 @@ impl Budget {
             if turn >= until {
                 return Err(busy(turn.since(now)));
             }
-            if queue.is_zero() && turn == now && state.waiting == 0 {
+            if state.waiting == 0 && turn == now {
                 self.spend(&mut state, now);
                 return Ok(());
             }
