@@ -383,9 +383,12 @@ impl Candidate {
         }
     }
 
-    /// A record of ours that goes on.
+    /// A record of ours that goes on. It differs from the old one even if the wall clock stands still or was set
+    /// back: others count from the last change that they saw, and a renewal that changes nothing would not count.
     fn renewed(&self, old: &Record, at: Moment) -> Record {
-        Record { acquired: old.acquired, ..self.taken(old.transitions, at) }
+        let fresh = self.taken(old.transitions, at);
+        let just_after = old.renewed.and_then(|then| then.checked_add(Duration::from_micros(1)).ok());
+        Record { acquired: old.acquired, renewed: fresh.renewed.max(just_after), ..fresh }
     }
 }
 

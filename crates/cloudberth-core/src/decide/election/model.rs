@@ -28,6 +28,8 @@ struct Replica {
     /// How far its clocks are ahead of real time. They run at the same speed.
     tick_ahead: Duration,
     wall_ahead: Duration,
+    /// Its time of day does not move at all.
+    wall_stands: bool,
     life: usize,
     leads: bool,
     /// Until when nothing reaches it and nothing of it gets through.
@@ -96,6 +98,7 @@ impl World {
             candidate: Candidate::new(hasty(&format!("replica{index}-{life}"))),
             tick_ahead: Duration::from_millis(self.below(10_000_000)),
             wall_ahead: Duration::from_millis(self.below(10_000_000)),
+            wall_stands: self.below(4) == 0,
             life,
             leads: false,
             cut_off_until: 0,
@@ -126,12 +129,14 @@ impl World {
         Tick(Duration::from_millis(self.now) + self.replicas[index].tick_ahead)
     }
 
+    fn wall(&self, index: usize) -> Timestamp {
+        let replica = &self.replicas[index];
+        let passed = if replica.wall_stands { 0 } else { self.now };
+        Timestamp::UNIX_EPOCH + replica.wall_ahead + Duration::from_millis(passed)
+    }
+
     fn step(&mut self, index: usize, input: Input) {
-        let moment = Moment {
-            now: self.tick(index),
-            wall: Timestamp::UNIX_EPOCH + Duration::from_millis(self.now) + self.replicas[index].wall_ahead,
-            fraction: self.dice.fraction(),
-        };
+        let moment = Moment { now: self.tick(index), wall: self.wall(index), fraction: self.dice.fraction() };
         let Move { action, news } = self.replicas[index].candidate.step(input, moment);
         match news {
             Some(News::Leads) => {
