@@ -280,3 +280,17 @@ fn times_reach_the_record_in_whole_microseconds() {
         "it reads back the same"
     );
 }
+
+#[test]
+fn a_renewal_is_seen_even_if_the_wall_clock_stands_still_or_goes_back() {
+    let (mut candidate, _) = leader();
+    let just_after = |micros| Some(wall(0) + Duration::from_micros(micros));
+    for (turn, back) in [(1, 0), (2, 0), (3, 3_600)] {
+        let moment = Moment { wall: wall(0) - Duration::from_secs(back), ..at(turn * 2) };
+        let put = candidate.step(Input::Wake, moment).action;
+        // The first renewal, at second 0, was one already.
+        assert_eq!(sent(&put).record.renewed, just_after(turn + 1), "L9-118");
+        assert_eq!(sent(&put).record.acquired, Some(wall(0)));
+        store(&mut candidate, &put, &turn.to_string(), turn * 2);
+    }
+}
