@@ -147,7 +147,7 @@ mod tests {
             Lookup::Unknown(_) => "unknown".to_owned(),
         };
         let table = [
-            ("FW-41 exactly", node("web-1"), "fake://1"),
+            ("FW-41 FW-129 exactly", node("web-1"), "fake://1"),
             ("with a domain it is another name", node("web-1.example.com"), "fake://4"),
             ("no part of a name", node("web"), "absent"),
             ("two of one name", node("twin"), "unknown"),
