@@ -294,3 +294,18 @@ fn a_renewal_is_seen_even_if_the_wall_clock_stands_still_or_goes_back() {
         store(&mut candidate, &put, &turn.to_string(), turn * 2);
     }
 }
+
+#[test]
+fn the_answer_to_an_earlier_request_is_not_taken_for_a_later_ones() {
+    let (mut candidate, _) = leader();
+    let first = wake(&mut candidate, 2).action;
+    let early = wake(&mut candidate, 7).action;
+    let second = hear(&mut candidate, &early, Lookup::Present(stored(record("me", 15, 0), "2")), 7).action;
+    let late = store(&mut candidate, &first, "3", 8);
+    assert_eq!((late.action, candidate.claim_until()), (Action::Wait(tick(12)), Some(tick(15))), "L9-119");
+    assert_eq!(fail(&mut candidate, &second, conflict(), 8).action, Action::Wait(tick(8)));
+    let put = wake(&mut candidate, 9).action;
+    let get = fail(&mut candidate, &put, conflict(), 9).action;
+    let stale = hear(&mut candidate, &early, Lookup::Present(held_by("other", 15)), 10);
+    assert_eq!(stale, Move { action: Action::Wait(tick(12)), news: None }, "L9-119 {get:?}");
+}
