@@ -167,8 +167,8 @@ impl Reader<'_> {
             Shape::Map(inner) => {
                 let entries = given.as_object().ok_or_else(mismatch)?;
                 let read = entries.iter().map(|(key, item)| {
-                    let (path, dotted) = (child(place.path, key), child(place.dotted, key));
-                    let place = Place { path: &path, dotted: &dotted, ..*place };
+                    let path = child(place.path, key);
+                    let place = Place { path: &path, ..*place };
                     Ok((key.clone(), self.element(inner, item, &place)?))
                 });
                 Ok(Value::Object(read.collect::<Result<_, _>>()?))
@@ -183,6 +183,7 @@ impl Reader<'_> {
         }
         let field = Field {
             name: String::new(),
+            number: None,
             omit: Omit::Always,
             shape: shape.clone(),
             rule: super::shape::PatchRule::default(),
@@ -296,7 +297,7 @@ mod tests {
             ),
             (
                 json!({"metadata": {"labels": {"a": 1}}}),
-                "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels.a of type string",
+                "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string",
             ),
         ];
         for (given, want) in table {

@@ -22,9 +22,13 @@ pub(crate) fn answer(state: &State, incoming: &Incoming) -> Option<Reply> {
     let path = incoming.path.trim_matches('/');
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {
-        ["healthz" | "livez" | "readyz", ..] => Some(Reply::text(StatusCode::OK, "ok")),
+        ["healthz" | "livez" | "readyz"] | ["healthz" | "livez" | "readyz", "ping" | "log" | "etcd"] => {
+            Some(Reply::text(StatusCode::OK, "ok"))
+        }
         ["version"] => Some(json_reply(&version())),
-        ["api"] => Some(aggregated(state, incoming, true).unwrap_or_else(|| json_reply(&core_versions()))),
+        ["api"] => {
+            Some(aggregated(state, incoming, true).unwrap_or_else(|| json_reply(&core_versions(incoming))))
+        }
         ["apis"] => {
             Some(aggregated(state, incoming, false).unwrap_or_else(|| json_reply(&group_list(state))))
         }
@@ -51,8 +55,9 @@ fn version() -> Value {
     })
 }
 
-fn core_versions() -> Value {
-    let address = json!({"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1"});
+fn core_versions(incoming: &Incoming) -> Value {
+    let host = incoming.headers.get(header::HOST).and_then(|value| value.to_str().ok());
+    let address = json!({"clientCIDR": "0.0.0.0/0", "serverAddress": host.unwrap_or("127.0.0.1")});
     json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]})
 }
 

@@ -24,6 +24,7 @@ mod negotiate;
 mod openapi;
 mod patch;
 mod path;
+mod protobuf;
 mod quantity;
 mod query;
 mod read;
@@ -78,7 +79,7 @@ impl KubeApi {
 
     /// A fresh cluster with other ranges or another memory.
     pub fn with_config(config: Config, world: Surroundings) -> Self {
-        Self { state: Arc::new(Mutex::new(State::new(config, world))) }
+        Self { state: Arc::new(Mutex::new(State::new(&config, world))) }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {

@@ -21,7 +21,13 @@ pub(crate) fn answer(state: &State, incoming: &Incoming) -> Option<Reply> {
         "v3" => index(state),
         rest => version_3(state, rest.strip_prefix("v3/")?)?,
     };
-    Some(Reply::json(StatusCode::OK, bytes(&value)))
+    let reply = Reply::json(StatusCode::OK, bytes(&value));
+    // The index has always been called plain text.
+    Some(if path == "openapi/v3" {
+        Reply { content_type: "text/plain; charset=utf-8", ..reply }
+    } else {
+        reply
+    })
 }
 
 /// Groups and versions that have documents, as paths: `api/v1`, `apis/coordination.k8s.io/v1`.
@@ -228,7 +234,7 @@ mod tests {
 
     fn state() -> State {
         let world = crate::Surroundings::new(1, || jiff::Timestamp::UNIX_EPOCH);
-        State::new(super::super::Config::default(), world)
+        State::new(&super::super::Config::default(), world)
     }
 
     #[test]

@@ -56,8 +56,9 @@ impl Target {
     /// The verb, in the sense of authorization and of the call log.
     pub(crate) fn verb(&self, method: &Method, watch: bool) -> &'static str {
         match (method.as_str(), self.name.is_some()) {
-            ("GET" | "HEAD", _) if watch || self.watch => "watch",
+            ("GET" | "HEAD", _) if self.watch => "watch",
             ("GET" | "HEAD", true) => "get",
+            ("GET" | "HEAD", false) if watch => "watch",
             ("GET" | "HEAD", false) => "list",
             ("POST", _) => "create",
             ("PUT", _) => "update",

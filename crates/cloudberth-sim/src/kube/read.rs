@@ -35,7 +35,9 @@ impl Token {
     }
 
     fn decode(text: &str) -> Answer<Self> {
-        let bad = |why: &str| Failure::bad_request(format!("continue key is not valid{why}"));
+        let bad = |why: &str| {
+            Failure::bad_request(format!("invalid continue token: continue key is not valid{why}"))
+        };
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| bad(&format!(": {error}")))?;
         let token: Self = serde_json::from_slice(&bytes).map_err(|error| bad(&format!(": {error}")))?;
         match token {
@@ -56,10 +58,10 @@ impl Token {
 /// A resource version in a query; none and `0` are the same number but not the same wish.
 fn version(text: &str) -> Answer<u64> {
     text.parse().map_err(|_| {
-        let mut errors = FieldErrors::default();
-        let why = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
-        errors.invalid("resourceVersion", text, &why);
-        Failure::invalid("", "", "", &errors)
+        Failure::bad_request(format!(
+            "invalid resource version: resourceVersion: Invalid value: {text:?}: \
+             strconv.ParseUint: parsing {text:?}: invalid syntax"
+        ))
     })
 }
 

@@ -7,18 +7,20 @@ use super::decode::{self, WriteOptions};
 use super::field::FieldErrors;
 use super::job::Job;
 use super::meta;
-use super::negotiate;
 use super::render::bytes;
 use super::router::Reply;
 use super::status::{Answer, Failure};
 use super::users::{Action, User};
 use super::value::{at, set, text, texts, unset};
 
+const NOBODY: &str = "at least one of user or group must be specified";
+
 /// Answers a review of any kind.
 pub(crate) fn answer(job: &mut Job<'_>, user: &User) -> Answer<Reply> {
-    negotiate::check_body(&job.incoming.headers)?;
     let options = WriteOptions::read(&job.incoming.query, "CreateOptions")?;
-    let decoded = decode::body(&job.state.shapes, &job.resource, &job.incoming.body, options.strictness)?;
+    let body = job.body(job.resource.shape.as_deref())?;
+    let decoded =
+        decode::body(&job.state.shapes, &job.state.resources, &job.resource, &body, options.strictness)?;
     job.warnings.extend(decoded.warnings);
     let mut review = decoded.object;
     meta::settle_namespace(&mut review, &job.namespace)?;
@@ -48,7 +50,7 @@ fn shown(user: &User) -> Value {
 }
 
 fn refuse(job: &Job<'_>, errors: &FieldErrors) -> Box<Failure> {
-    Failure::invalid(&job.resource.group, &job.resource.kind, "", errors)
+    Failure::invalid(&job.resource.group, "", "", errors)
 }
 
 fn token(job: &Job<'_>, review: &Value) -> Answer<Value> {
@@ -73,7 +75,7 @@ fn subject(job: &Job<'_>, review: &Value) -> Answer<Value> {
     let mut errors = FieldErrors::default();
     let (name, groups) = (text(review, "spec.user"), texts(review, "spec.groups"));
     if name.is_empty() && groups.is_empty() {
-        errors.required("spec.user", "at least one of user or group must be specified");
+        errors.invalid("spec.user", "", NOBODY);
     }
     let user = User { name: name.to_owned(), uid: text(review, "spec.uid").to_owned(), groups };
     if !errors.is_empty() {
@@ -93,12 +95,12 @@ fn access(job: &Job<'_>, user: &User, review: &Value, missing: &[&str]) -> Answe
         }
         (None, None) => {
             let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            errors.invalid("spec.resourceAttributes", Value::Null, why);
+            errors.invalid("spec", Value::Null, why);
         }
         _ => {}
     }
     for path in missing {
-        errors.required(path, "at least one of user or group must be specified");
+        errors.invalid(path, "", NOBODY);
     }
     if !errors.is_empty() {
         return Err(refuse(job, &errors));

@@ -146,8 +146,15 @@ impl Failure {
     }
 
     pub(crate) fn not_acceptable(supported: &[&str]) -> Box<Self> {
-        let message = format!("only the following media types are accepted: {}", supported.join(", "));
-        Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+        let message = format!(
+            "406: Not Acceptable
+
+Available representations: {}",
+            supported.join(", ")
+        );
+        let mut failure = Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message);
+        failure.details = Some(json!({}));
+        failure
     }
 
     pub(crate) fn unsupported_media_type(supported: &[&str]) -> Box<Self> {
@@ -156,6 +163,14 @@ impl Failure {
             supported.join(", ")
         );
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+    }
+
+    /// A patch in a language that nobody speaks here.
+    pub(crate) fn unknown_patch_type() -> Box<Self> {
+        let message = "415: Unsupported Media Type";
+        let mut failure = Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message);
+        failure.details = Some(json!({}));
+        failure
     }
 
     pub(crate) fn too_large(limit: usize) -> Box<Self> {

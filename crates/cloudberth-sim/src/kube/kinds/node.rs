@@ -8,7 +8,7 @@ use super::super::field::FieldErrors;
 use super::super::meta;
 use super::super::names::{NameRule, label_value, qualified_name};
 use super::super::value::{at, entries, list, put, set, text, texts, unset};
-use super::service_addresses::check_cidr;
+use super::service_addresses::{check_cidr, cidr_warning};
 
 /// `podCIDR` is the first of `podCIDRs`, whichever of the two was given.
 pub(super) fn defaults(node: &mut Value) {
@@ -26,7 +26,15 @@ pub(super) fn defaults(node: &mut Value) {
     }
 }
 
+/// A new node is held back until someone says that it is ready.
 pub(super) fn prepare_create(node: &mut Value) {
+    const NOT_READY: &str = "node.kubernetes.io/not-ready";
+    let mut taints = list(node, "spec.taints").to_vec();
+    let held = |taint: &Value| text(taint, "key") == NOT_READY && text(taint, "effect") == "NoSchedule";
+    if !taints.iter().any(held) {
+        taints.push(json!({"key": NOT_READY, "effect": "NoSchedule"}));
+        set(node, "spec.taints", taints);
+    }
     unset(node, "spec.configSource");
     unset(node, "status.config");
 }
@@ -36,6 +44,17 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value) {
     if at(old, "spec.configSource").is_none() {
         unset(new, "spec.configSource");
     }
+}
+
+pub(super) fn warnings(node: &Value) -> Vec<String> {
+    let deprecated = "spec.externalID: this field is deprecated, and is unused by Kubernetes";
+    let mut warnings: Vec<String> = Vec::new();
+    warnings.extend((!text(node, "spec.externalID").is_empty()).then(|| deprecated.to_owned()));
+    let ranges = texts(node, "spec.podCIDRs");
+    warnings.extend(
+        ranges.iter().enumerate().filter_map(|(i, r)| cidr_warning(&format!("spec.podCIDRs[{i}]"), r)),
+    );
+    warnings
 }
 
 pub(super) fn validate(node: &Value) -> FieldErrors {
@@ -62,8 +81,9 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> FieldErrors {
     let mut seen = BTreeSet::new();
     for (index, address) in list(new, "status.addresses").iter().enumerate() {
         if !seen.insert((text(address, "type"), text(address, "address"))) {
-            let shown = json!({"Type": text(address, "type"), "Address": text(address, "address")});
-            errors.duplicate(&format!("status.addresses[{index}]"), shown);
+            let (kind, host) = (text(address, "type"), text(address, "address"));
+            let shown = format!("{{\"Type\":{kind:?},\"Address\":{host:?}}}");
+            errors.duplicate_shown(&format!("status.addresses[{index}]"), shown, "");
         }
     }
     let (before, after) = (texts(old, "spec.podCIDRs"), texts(new, "spec.podCIDRs"));
@@ -113,8 +133,10 @@ fn taints(node: &Value, errors: &mut FieldErrors) {
         }
         if !seen.insert((effect, key)) {
             let added = at(taint, "timeAdded").cloned().unwrap_or(Value::Null);
-            let shown = json!({"Key": key, "Value": value, "Effect": effect, "TimeAdded": added});
-            errors.duplicate_because(&path, shown, "taints must be unique by key and effect pair");
+            let shown = format!(
+                "{{\"Key\":{key:?},\"Value\":{value:?},\"Effect\":{effect:?},\"TimeAdded\":{added}}}"
+            );
+            errors.duplicate_shown(&path, shown, "taints must be unique by key and effect pair");
         }
     }
 }

@@ -215,8 +215,11 @@ fn repeated_ports(service: &Value, errors: &mut FieldErrors) {
     for (index, port) in all.iter().enumerate() {
         let (protocol, number) = (text(port, "protocol"), int(port, "port"));
         if !numbers.insert((protocol, number)) {
-            let shown = json!({"Name": "", "Protocol": protocol, "AppProtocol": null, "Port": number, "TargetPort": 0, "NodePort": 0});
-            errors.duplicate(&format!("spec.ports[{index}]"), shown);
+            let shown = format!(
+                "{{\"Name\":\"\",\"Protocol\":{protocol:?},\"AppProtocol\":null,\"Port\":{number},\
+                 \"TargetPort\":0,\"NodePort\":0}}"
+            );
+            errors.duplicate_shown(&format!("spec.ports[{index}]"), shown, "");
         }
     }
 }

@@ -26,12 +26,7 @@ impl Cluster {
 
     fn create(&mut self, name: &str, spec: Value) -> Answer<Value> {
         let mut service = service(name, spec);
-        let mut setting = Setting {
-            store: &self.store,
-            world: &mut self.world,
-            ranges: &self.ranges,
-            warnings: &mut Vec::new(),
-        };
+        let mut setting = Setting { store: &self.store, world: &mut self.world, ranges: &self.ranges };
         super::super::service::prepare_create(&mut service, &mut setting)?;
         self.store.put("services", &format!("d/{name}"), service.clone());
         Ok(service)
@@ -109,7 +104,7 @@ fn what_cannot_be_had_is_refused() {
             "outside the range",
             json!({"clusterIP": "10.1.1.1"}),
             422,
-            "failed to allocate IP 10.1.1.1: the provided IP (10.1.1.1) is not in the valid range. The range of valid IPs is 10.96.0.0/16",
+            "failed to allocate IP 10.1.1.1: the provided network does not match the current range",
         ),
         ("taken", json!({"clusterIP": "10.96.0.77"}), 422, "provided IP is already allocated"),
         (
