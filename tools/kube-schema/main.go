@@ -28,7 +28,7 @@ var roots = []any{
 	corev1.ConfigMap{}, corev1.Endpoints{}, corev1.Event{}, corev1.Namespace{}, corev1.Node{}, corev1.Pod{},
 	corev1.Secret{}, corev1.Service{}, corev1.ServiceAccount{},
 	coordinationv1.Lease{}, discoveryv1.EndpointSlice{}, eventsv1.Event{},
-	authenticationv1.TokenReview{}, authenticationv1.SelfSubjectReview{},
+	authenticationv1.TokenReview{}, authenticationv1.SelfSubjectReview{}, authenticationv1.TokenRequest{},
 	authorizationv1.SubjectAccessReview{}, authorizationv1.SelfSubjectAccessReview{},
 	authorizationv1.LocalSubjectAccessReview{}, authorizationv1.SelfSubjectRulesReview{},
 	metav1.DeleteOptions{},

@@ -1,5 +1,6 @@
 //! From a request's body to an object: parsed, typed, defaulted; strict about unknown fields where asked to be.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -13,6 +14,7 @@ use super::query::Query;
 use super::resource::{Behaviour, Resource};
 use super::shape::Shapes;
 use super::status::{Answer, Failure};
+use super::syntax;
 use super::value::{text, unset};
 
 /// What to do about fields that nobody knows.
@@ -90,10 +92,8 @@ pub(crate) fn body(
             summary(bytes)
         ))
     };
-    let document = json::parse(bytes).map_err(|error| {
-        let end = error.is_eof();
-        unrecognized(&if end { "unexpected end of JSON input".to_owned() } else { error.to_string() })
-    })?;
+    let document = json::parse(bytes)
+        .map_err(|error| unrecognized(&syntax::mistake(bytes).unwrap_or_else(|| error.to_string())))?;
     let given = document.value;
     if !given.is_object() {
         let found = json::kind_of(&given);
@@ -138,21 +138,23 @@ fn summary(bytes: &[u8]) -> String {
             let shown = String::from_utf8_lossy(start);
             if start.len() < bytes.len() { format!("{shown} ...") } else { shown.into_owned() }
         }
-        Some(_) => start.iter().map(|byte| format!("{byte:02x}")).collect(),
+        Some(_) => start.iter().fold(String::new(), |mut shown, byte| {
+            let _ = write!(shown, "{byte:02x}");
+            shown
+        }),
     }
 }
 
 /// The Go package that a group's own types live in.
 fn package(resource: &Resource) -> &str {
     match resource.group.split('.').next() {
-        Some("") | None => "core",
-        Some("events") => "core",
+        Some("" | "events") | None => "core",
         Some(name) => name,
     }
 }
 
 /// An object of another kind or version than the path is about.
-fn foreign(known: &[Arc<Resource>], resource: &Resource, kind: &str, version: &str) -> Box<Failure> {
+fn foreign(known: &[Arc<Resource>], resource: &Resource, kind: &str, version: &str) -> Failure {
     let bare = version.rsplit('/').next().unwrap_or(version);
     let found = known.iter().find(|other| other.kind == kind && other.api_version() == version);
     let why = match found {
@@ -218,19 +220,16 @@ fn typed(
     resource: &Resource,
     given: &Value,
 ) -> Result<(Value, Vec<String>), canonical::Unreadable> {
-    let (mut object, unknown) = match &resource.shape {
-        Some(shape) => {
-            let reading = canonical::read(shapes, shape, given)?;
-            (reading.value, reading.unknown)
-        }
-        None => {
-            let metadata = given.get("metadata").unwrap_or(&Value::Null);
-            let reading = canonical::read(shapes, "meta/v1.ObjectMeta", metadata)?;
-            let mut object = given.clone();
-            super::value::set(&mut object, "metadata", reading.value);
-            let unknown = reading.unknown.iter().map(|path| format!("metadata.{path}")).collect();
-            (object, unknown)
-        }
+    let (mut object, unknown) = if let Some(shape) = &resource.shape {
+        let reading = canonical::read(shapes, shape, given)?;
+        (reading.value, reading.unknown)
+    } else {
+        let metadata = given.get("metadata").unwrap_or(&Value::Null);
+        let reading = canonical::read(shapes, "meta/v1.ObjectMeta", metadata)?;
+        let mut object = given.clone();
+        super::value::set(&mut object, "metadata", reading.value);
+        let unknown = reading.unknown.iter().map(|path| format!("metadata.{path}")).collect();
+        (object, unknown)
     };
     unset(&mut object, "kind");
     unset(&mut object, "apiVersion");
@@ -249,7 +248,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn service() -> std::sync::Arc<Resource> {
+    fn service() -> Arc<Resource> {
         super::super::resource::builtin().into_iter().find(|r| r.plural == "services").unwrap()
     }
 
@@ -278,7 +277,11 @@ mod tests {
         let table = [
             (
                 json!({"kind": "Service", "apiVersion": "v2"}),
-                "the API version in the data (v2) does not match the expected API version (v1)",
+                "no kind \"Service\" is registered for version \"v2\"",
+            ),
+            (
+                json!({"kind": "Pod", "apiVersion": "v1"}),
+                "converting (v1.Pod) to (core.Service): unknown conversion",
             ),
             (
                 json!({"spec": {"ports": 1}}),

@@ -25,10 +25,10 @@ impl Job<'_> {
         let options = self.delete_options()?;
         let existing = self.existing()?;
         self.check_preconditions(&existing, &options)?;
-        if self.resource.behaviour == Behaviour::Namespace {
-            if let Some(reply) = self.terminate(&existing, &options)? {
-                return Ok(reply);
-            }
+        if self.resource.behaviour == Behaviour::Namespace
+            && let Some(reply) = self.terminate(&existing, &options)?
+        {
+            return Ok(reply);
         }
         let (object, gone) = self.delete_object(&existing, &options);
         if !gone {

@@ -118,10 +118,16 @@ fn resource_list(state: &State, group: &str, version: &str) -> Option<Reply> {
         }
         entries.push(entry);
         for part in &resource.subresources {
-            entries.push(json!({
+            let mut entry = json!({
                 "name": format!("{}/{}", resource.plural, part.name), "singularName": "",
                 "namespaced": resource.namespaced, "kind": resource.kind, "verbs": part.verbs,
-            }));
+            });
+            if let Some((group, version, kind)) = &part.kind {
+                set(&mut entry, "group", group.as_str());
+                set(&mut entry, "version", version.as_str());
+                set(&mut entry, "kind", kind.as_str());
+            }
+            entries.push(entry);
         }
     }
     if entries.is_empty() {
@@ -191,7 +197,15 @@ fn one_version(state: &State, group: &str, version: &str) -> Value {
             let parts: Vec<Value> = resource
                 .subresources
                 .iter()
-                .map(|part| json!({"subresource": part.name, "responseKind": kind(resource), "verbs": part.verbs}))
+                .map(|part| {
+                    let kind = match &part.kind {
+                        Some((group, version, kind)) => {
+                            json!({"group": group, "version": version, "kind": kind})
+                        }
+                        None => kind(resource),
+                    };
+                    json!({"subresource": part.name, "responseKind": kind, "verbs": part.verbs})
+                })
                 .collect();
             set(&mut entry, "subresources", json!(parts));
         }

@@ -92,7 +92,7 @@ impl<'a> Job<'a> {
         self.stored(&self.name).ok_or_else(|| self.not_found())
     }
 
-    pub(crate) fn not_found(&self) -> Box<Failure> {
+    pub(crate) fn not_found(&self) -> Failure {
         Failure::not_found(&self.resource.group, &self.resource.plural, &self.name)
     }
 

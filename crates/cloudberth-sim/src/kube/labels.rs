@@ -145,7 +145,9 @@ fn key(words: &mut Words<'_>) -> Result<String, String> {
                 Err(format!("key: Invalid value: {key:?}: {}", problems.join("; ")))
             }
         }
-        other => Err(format!("found '{}', expected: identifier", other.shown())),
+        other @ (Word::Mark(_) | Word::End) => {
+            Err(format!("found '{}', expected: identifier", other.shown()))
+        }
     }
 }
 
@@ -165,7 +167,7 @@ fn exact(words: &mut Words<'_>) -> Result<String, String> {
             label_value(text, "")
         }
         Word::End | Word::Mark(",") => Ok(String::new()),
-        other => Err(format!("found '{}', expected: identifier", other.shown())),
+        other @ Word::Mark(_) => Err(format!("found '{}', expected: identifier", other.shown())),
     }
 }
 

@@ -40,6 +40,7 @@ mod state;
 mod status;
 mod store;
 mod strategic;
+mod syntax;
 mod table;
 mod time;
 mod users;
@@ -74,12 +75,12 @@ pub struct KubeApi {
 impl KubeApi {
     /// A fresh cluster: four namespaces, one Service, nobody refused.
     pub fn new(world: Surroundings) -> Self {
-        Self::with_config(Config::default(), world)
+        Self::with_config(&Config::default(), world)
     }
 
     /// A fresh cluster with other ranges or another memory.
-    pub fn with_config(config: Config, world: Surroundings) -> Self {
-        Self { state: Arc::new(Mutex::new(State::new(&config, world))) }
+    pub fn with_config(config: &Config, world: Surroundings) -> Self {
+        Self { state: Arc::new(Mutex::new(State::new(config, world))) }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {

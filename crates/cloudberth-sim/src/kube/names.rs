@@ -151,7 +151,7 @@ pub(crate) fn label_value(text: &str) -> Vec<String> {
     problems
 }
 
-/// A key in the data of a ConfigMap or a Secret.
+/// A key in the data of a config map or a secret.
 pub(crate) fn config_key(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > 253 {
@@ -195,10 +195,13 @@ pub(crate) fn port_name(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
+    /// A rule, texts that it lets pass, and texts that it does not.
+    type Row<'a> = (&'a str, fn(&str) -> Vec<String>, &'a [&'a str], &'a [&'a str]);
+
     #[test]
     fn good_names_pass_and_bad_ones_are_explained() {
         let long = "a".repeat(64);
-        let table: [(&str, fn(&str) -> Vec<String>, &[&str], &[&str]); 6] = [
+        let table: [Row<'_>; 6] = [
             ("label", dns_label, &["a", "my-name", "1a"], &["", "A", "a.b", "-a", "a-", "a_b", &long]),
             ("subdomain", dns_subdomain, &["a.b-c.d", "n1"], &["", "a..b", "a.", "A.b"]),
             ("key", qualified_name, &["a", "a.b/C_d", "x-y.z"], &["", "/a", "a/", "a/b/c", "A.b/c", "-a"]),

@@ -164,9 +164,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn apply(kind: PatchKind, original: Value, patch: &Value) -> Answer<Value> {
+    fn apply(kind: PatchKind, original: &Value, patch: &Value) -> Answer<Value> {
         Patch::read(kind, patch.to_string().as_bytes())?.apply(
-            &original,
+            original,
             &Shapes::kubernetes(),
             Some("core/v1.Node"),
         )
@@ -220,7 +220,7 @@ mod tests {
             ),
         ];
         for (kind, original, patch, want) in table {
-            assert_eq!(apply(kind, original, &patch).unwrap(), want, "{kind:?} {patch}");
+            assert_eq!(apply(kind, &original, &patch).unwrap(), want, "{kind:?} {patch}");
         }
     }
 
@@ -235,7 +235,7 @@ mod tests {
         ];
         for (kind, patch, code) in table {
             assert_eq!(
-                apply(kind, json!({"a": 1}), &patch).unwrap_err().code.as_u16(),
+                apply(kind, &json!({"a": 1}), &patch).unwrap_err().code.as_u16(),
                 code,
                 "{kind:?} {patch}"
             );

@@ -245,8 +245,7 @@ mod tests {
         let target = [number(1, 1), field(3, b"http")].concat();
         let port = [field(1, b"p"), number(3, 80), field(4, &target)].concat();
         let spec = [field(1, &port), field(4, b"NodePort")].concat();
-        let service =
-            body("Service", &[field(1, &metadata), field(2, &spec), field(99 >> 2, b"new")].concat());
+        let service = body("Service", &[field(1, &metadata), field(2, &spec), field(15, b"new")].concat());
         assert_eq!(
             read(&shapes, "core/v1.Service", &service).unwrap(),
             json!({"apiVersion": "v1", "kind": "Service",

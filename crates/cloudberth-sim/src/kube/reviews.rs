@@ -3,15 +3,18 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use super::canonical;
 use super::decode::{self, WriteOptions};
 use super::field::FieldErrors;
 use super::job::Job;
+use super::json as reader;
 use super::meta;
 use super::render::bytes;
 use super::router::Reply;
 use super::status::{Answer, Failure};
+use super::time;
 use super::users::{Action, User};
-use super::value::{at, set, text, texts, unset};
+use super::value::{at, int, set, text, texts, unset};
 
 const NOBODY: &str = "at least one of user or group must be specified";
 
@@ -41,6 +44,51 @@ pub(crate) fn answer(job: &mut Job<'_>, user: &User) -> Answer<Reply> {
     })
 }
 
+/// A token for a service account, made up on the spot and known from then on.
+pub(crate) fn token_request(job: &mut Job<'_>) -> Answer<Reply> {
+    const SHAPE: &str = "authentication/v1.TokenRequest";
+    let account = job.existing()?;
+    let body = job.body(Some(SHAPE))?;
+    let given = reader::parse(&body).map_err(|error| Failure::bad_request(error.to_string()))?.value;
+    let reading = canonical::read(&job.state.shapes, SHAPE, &given);
+    let mut request = reading.map_err(|error| Failure::bad_request(error.to_string()))?.value;
+    let now = job.state.world.now();
+    let seconds = match int(&request, "spec.expirationSeconds") {
+        0 => 3600,
+        seconds => seconds,
+    };
+    if seconds < 600 {
+        let mut errors = FieldErrors::default();
+        errors.invalid("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes");
+        return Err(Failure::invalid("authentication.k8s.io", "TokenRequest", &job.name, &errors));
+    }
+    let expires = now.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(now);
+    let (token, uid) = (job.state.world.uuid(), text(&account, "metadata.uid").to_owned());
+    if texts(&request, "spec.audiences").is_empty() {
+        set(&mut request, "spec.audiences", json!(["https://kubernetes.default.svc"]));
+    }
+    set(&mut request, "spec.expirationSeconds", seconds);
+    set(
+        &mut request,
+        "metadata",
+        json!({
+            "name": job.name, "namespace": job.namespace, "uid": uid, "creationTimestamp": time::seconds(now),
+        }),
+    );
+    set(&mut request, "status", json!({"token": token, "expirationTimestamp": time::seconds(expires)}));
+    set(&mut request, "kind", "TokenRequest");
+    set(&mut request, "apiVersion", "authentication.k8s.io/v1");
+    let groups = [
+        "system:serviceaccounts",
+        &format!("system:serviceaccounts:{}", job.namespace),
+        "system:authenticated",
+    ];
+    let groups = groups.map(str::to_owned).to_vec();
+    let name = format!("system:serviceaccount:{}:{}", job.namespace, job.name);
+    job.state.users.issue(&token, User { name, uid, groups });
+    Ok(Reply::json(StatusCode::CREATED, bytes(&request)))
+}
+
 fn shown(user: &User) -> Value {
     let mut info = json!({"username": user.name, "groups": user.groups});
     if !user.uid.is_empty() {
@@ -49,7 +97,7 @@ fn shown(user: &User) -> Value {
     info
 }
 
-fn refuse(job: &Job<'_>, errors: &FieldErrors) -> Box<Failure> {
+fn refuse(job: &Job<'_>, errors: &FieldErrors) -> Failure {
     Failure::invalid(&job.resource.group, "", "", errors)
 }
 

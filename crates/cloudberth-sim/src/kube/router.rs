@@ -138,12 +138,12 @@ impl State {
         }
         self.users.authorize(&user, &incoming.action())?;
         let Some(target) = &incoming.target else {
-            return self.other_paths(incoming);
+            return Ok(self.other_paths(incoming));
         };
         let known = self.resource(&target.group, &target.version, &target.plural);
         let Some(resource) = known else {
             let group = target.group.is_empty() || self.resources.iter().any(|r| r.group == target.group);
-            return if group { Err(Failure::no_such_path()) } else { self.other_paths(incoming) };
+            return if group { Err(Failure::no_such_path()) } else { Ok(self.other_paths(incoming)) };
         };
         if harm == Some(Harm::Conflict) {
             let name = target.name.as_deref().unwrap_or_default();
@@ -152,14 +152,9 @@ impl State {
         self.on_resource(incoming, target, &resource, &user, harm)
     }
 
-    fn other_paths(&mut self, incoming: &Incoming) -> Answer<Reply> {
-        if let Some(reply) = discovery::answer(self, incoming) {
-            return Ok(reply);
-        }
-        if let Some(reply) = openapi::answer(self, incoming) {
-            return Ok(reply);
-        }
-        Ok(Reply::text(StatusCode::NOT_FOUND, "404 page not found\n"))
+    fn other_paths(&mut self, incoming: &Incoming) -> Reply {
+        let found = discovery::answer(self, incoming).or_else(|| openapi::answer(self, incoming));
+        found.unwrap_or_else(|| Reply::text(StatusCode::NOT_FOUND, "404 page not found\n"))
     }
 
     fn on_resource(
@@ -182,7 +177,7 @@ impl State {
         if misplaced {
             return Err(Failure::no_such_path());
         }
-        let named_create = incoming.verb == "create" && target.name.is_some();
+        let named_create = incoming.verb == "create" && target.name.is_some() && part.is_none();
         let nameless = matches!(incoming.verb.as_str(), "update" | "patch") && target.name.is_none();
         // Watching one object is written as a list or a get with `watch`.
         let verb = incoming.verb.as_str();
@@ -212,6 +207,7 @@ impl State {
             "get" => job.get(),
             "list" => job.list(),
             "watch" => job.watch(harm),
+            "create" if job.subresource.is_some() => reviews::token_request(job),
             "create" if resource.behaviour == Behaviour::Review => reviews::answer(job, user),
             "create" => {
                 let options = WriteOptions::read(&incoming.query, "CreateOptions")?;

@@ -89,6 +89,12 @@ impl State {
             });
             self.store.put("namespaces", name, namespace);
         }
+        self.furnish_service();
+        // How the cluster came to be is nobody's history.
+        self.store.compact();
+    }
+
+    fn furnish_service(&mut self) {
         let Some(first) = self.ranges.cluster.first().and_then(|range| range.hosts().next()) else {
             return;
         };

@@ -12,7 +12,7 @@ const DELETE_FROM: &str = "$deleteFromPrimitiveList";
 const SET_ORDER: &str = "$setElementOrder";
 
 type Object = Map<String, Value>;
-type Result<T> = std::result::Result<T, Box<Failure>>;
+type Result<T> = std::result::Result<T, Failure>;
 
 /// Merges `patch` into an object of the named shape.
 pub(crate) fn merge(shapes: &Shapes, shape: &str, original: &Value, patch: &Value) -> Result<Value> {
@@ -31,15 +31,15 @@ struct Merger<'a> {
     shapes: &'a Shapes,
 }
 
-fn bad_format(what: &str) -> Box<Failure> {
+fn bad_format(what: &str) -> Failure {
     Failure::bad_request(format!("invalid patch format of {what}"))
 }
 
-fn no_merge_key(item: &Value, key: &str) -> Box<Failure> {
+fn no_merge_key(item: &Value, key: &str) -> Failure {
     Failure::unexplained(format!("map: {} does not contain declared merge key: {key}", go_map(item)))
 }
 
-fn bad_directive(directive: &Value, holder: &Object) -> Box<Failure> {
+fn bad_directive(directive: &Value, holder: &Object) -> Failure {
     let (directive, holder) = (go_map(directive), go_map(&Value::Object(holder.clone())));
     Failure::unexplained(format!("unknown patch type: {directive} in map: {holder}"))
 }

@@ -70,7 +70,7 @@ impl Job<'_> {
         Ok(self.state.put(&table, &key, object))
     }
 
-    fn taken(&self, object: &Value, existing: &Value) -> Box<Failure> {
+    fn taken(&self, object: &Value, existing: &Value) -> Failure {
         let (group, plural, name) = (&self.resource.group, &self.resource.plural, value::name(object));
         let generated = !text(object, "metadata.generateName").is_empty();
         let mut failure = if generated {
@@ -150,9 +150,14 @@ impl Job<'_> {
     }
 
     /// The object is not the one that the client meant.
-    pub(crate) fn precondition(&self, what: &str, wanted: &str, found: &str) -> Box<Failure> {
+    pub(crate) fn precondition(&self, what: &str, wanted: &str, found: &str) -> Failure {
         let (group, plural) = (&self.resource.group, &self.resource.plural);
-        let folder = if plural == "services" { "services/specs" } else { plural };
+        let folder = match plural.as_str() {
+            "services" => "services/specs",
+            "endpoints" => "services/endpoints",
+            "nodes" => "minions",
+            other => other,
+        };
         let key = format!("/registry/{folder}/{}", self.key(&self.name));
         let why = format!(
             "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \

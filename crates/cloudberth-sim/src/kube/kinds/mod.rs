@@ -151,10 +151,11 @@ fn update_errors(resource: &Resource, subresource: Option<&str>, new: &Value, ol
         (Behaviour::Secret, _) => data::validate_secret_update(new, old),
         (Behaviour::Lease, _) => data::validate_lease(new, Some(old)),
         (Behaviour::Event, _) => event::validate_update(resource, new, old),
-        (Behaviour::Pod, _) => FieldErrors::default(),
         (Behaviour::EndpointSlice, _) => slices::validate_slice_update(new, old),
         (Behaviour::Endpoints, _) => slices::validate_endpoints(new),
-        (Behaviour::Plain | Behaviour::ServiceAccount | Behaviour::Review, _) => FieldErrors::default(),
+        (Behaviour::Plain | Behaviour::Pod | Behaviour::ServiceAccount | Behaviour::Review, _) => {
+            FieldErrors::default()
+        }
     });
     errors
 }

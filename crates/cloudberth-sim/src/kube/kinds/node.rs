@@ -20,9 +20,7 @@ pub(super) fn defaults(node: &mut Value) {
         _ => {}
     }
     if at(node, "status.allocatable").is_none() {
-        if let Some(capacity) = at(node, "status.capacity").cloned() {
-            set(node, "status.allocatable", capacity);
-        }
+        put(node, "status.allocatable", at(node, "status.capacity").cloned());
     }
 }
 
@@ -157,7 +155,7 @@ fn quantities(node: &Value, errors: &mut FieldErrors) {
 mod tests {
     use super::*;
 
-    fn node(spec: Value) -> Value {
+    fn node(spec: &Value) -> Value {
         json!({"metadata": {"name": "n", "resourceVersion": "1"}, "spec": spec, "status": {}})
     }
 
@@ -165,26 +163,26 @@ mod tests {
     fn bad_nodes_are_refused() {
         let taint = |key: &str, effect: &str| json!({"key": key, "effect": effect});
         let table = [
-            ("fine", node(json!({"taints": [taint("a", "NoSchedule"), taint("a", "NoExecute")]})), ""),
+            ("fine", node(&json!({"taints": [taint("a", "NoSchedule"), taint("a", "NoExecute")]})), ""),
             (
                 "the same taint twice",
-                node(json!({"taints": [taint("a", "NoSchedule"), taint("a", "NoSchedule")]})),
+                node(&json!({"taints": [taint("a", "NoSchedule"), taint("a", "NoSchedule")]})),
                 "metadata.taints[1]: Duplicate value",
             ),
             (
                 "no effect",
-                node(json!({"taints": [taint("a", "")]})),
+                node(&json!({"taints": [taint("a", "")]})),
                 "metadata.taints[0].effect: Required value",
             ),
             (
                 "strange effect",
-                node(json!({"taints": [taint("a", "Explode")]})),
+                node(&json!({"taints": [taint("a", "Explode")]})),
                 "metadata.taints[0].effect: Unsupported value: \"Explode\": supported values: \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\"",
             ),
-            ("a bad range", node(json!({"podCIDRs": ["10.0.0.0/33"]})), "spec.podCIDRs[0]: Invalid value"),
+            ("a bad range", node(&json!({"podCIDRs": ["10.0.0.0/33"]})), "spec.podCIDRs[0]: Invalid value"),
             (
                 "two ranges of one family",
-                node(json!({"podCIDRs": ["10.0.0.0/24", "10.1.0.0/24"]})),
+                node(&json!({"podCIDRs": ["10.0.0.0/24", "10.1.0.0/24"]})),
                 "no more than one CIDR for each IP family",
             ),
         ];
@@ -196,22 +194,23 @@ mod tests {
 
     #[test]
     fn what_is_set_once_stays() {
-        let old = node(json!({"providerID": "x://1", "podCIDRs": ["10.0.0.0/24"], "podCIDR": "10.0.0.0/24"}));
+        let old =
+            node(&json!({"providerID": "x://1", "podCIDRs": ["10.0.0.0/24"], "podCIDR": "10.0.0.0/24"}));
         let table = [
             ("the same", old.clone(), ""),
             (
                 "another provider id",
-                node(json!({"providerID": "x://2", "podCIDRs": ["10.0.0.0/24"]})),
+                node(&json!({"providerID": "x://2", "podCIDRs": ["10.0.0.0/24"]})),
                 "spec.providerID: Invalid value: null: field cannot be modified once set",
             ),
             (
                 "no provider id",
-                node(json!({"podCIDRs": ["10.0.0.0/24"]})),
+                node(&json!({"podCIDRs": ["10.0.0.0/24"]})),
                 "spec.providerID: Invalid value: null: field cannot be cleared once set",
             ),
             (
                 "another range",
-                node(json!({"providerID": "x://1", "podCIDRs": ["10.9.0.0/24"]})),
+                node(&json!({"providerID": "x://1", "podCIDRs": ["10.9.0.0/24"]})),
                 "node updates may not change podCIDR",
             ),
         ];
@@ -234,7 +233,7 @@ mod tests {
             ),
         ];
         for (given, want) in table {
-            let mut node = node(given);
+            let mut node = node(&given);
             defaults(&mut node);
             assert_eq!(node["spec"], want);
         }

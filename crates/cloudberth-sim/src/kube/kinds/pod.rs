@@ -81,18 +81,15 @@ fn quality(pod: &Value) -> &'static str {
 }
 
 pub(super) fn prepare_update(subresource: Option<&str>, new: &mut Value, old: &Value) {
-    match subresource {
-        Some("status") => {
-            put(new, "spec", at(old, "spec").cloned());
-            put(new, "metadata.ownerReferences", at(old, "metadata.ownerReferences").cloned());
-            unset(new, "metadata.deletionTimestamp");
-        }
-        _ => {
-            put(new, "status", at(old, "status").cloned());
-            if at(new, "spec") != at(old, "spec") {
-                meta::bump_generation(new);
-            }
-        }
+    if subresource == Some("status") {
+        put(new, "spec", at(old, "spec").cloned());
+        put(new, "metadata.ownerReferences", at(old, "metadata.ownerReferences").cloned());
+        unset(new, "metadata.deletionTimestamp");
+        return;
+    }
+    put(new, "status", at(old, "status").cloned());
+    if at(new, "spec") != at(old, "spec") {
+        meta::bump_generation(new);
     }
 }
 

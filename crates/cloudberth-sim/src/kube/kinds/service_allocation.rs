@@ -34,7 +34,7 @@ impl Ranges {
     }
 }
 
-fn invalid(service: &Value, errors: &FieldErrors) -> Box<Failure> {
+fn invalid(service: &Value, errors: &FieldErrors) -> Failure {
     Failure::invalid("", "Service", value::name(service), errors)
 }
 

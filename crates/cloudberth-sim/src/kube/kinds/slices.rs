@@ -1,4 +1,4 @@
-//! Endpoints and EndpointSlices, as data.
+//! Endpoints and their slices, as data.
 
 use serde_json::{Value, json};
 
