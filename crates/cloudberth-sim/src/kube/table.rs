@@ -199,9 +199,10 @@ fn service(service: &Value, age: &str) -> Value {
             node => format!("{}:{node}/{}", int(port, "port"), text(port, "protocol")),
         })
         .collect();
-    let selector: Vec<String> = entries(service, "spec.selector")
+    let mut selector: Vec<String> = entries(service, "spec.selector")
         .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
         .collect();
+    selector.sort();
     json!([
         name(service),
         kind,
