@@ -1,0 +1,88 @@
+//! One request on one resource, with everything it needs at hand.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::negotiate::View;
+use super::path::Target;
+use super::render::{Include, Renderer};
+use super::resource::Resource;
+use super::router::{Incoming, Reply};
+use super::state::State;
+use super::status::{Answer, Failure};
+use super::store;
+
+/// A request under way.
+pub(crate) struct Job<'a> {
+    pub(crate) state: &'a mut State,
+    pub(crate) incoming: &'a Incoming,
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) subresource: Option<String>,
+    pub(crate) renderer: Renderer,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl<'a> Job<'a> {
+    pub(crate) fn new(
+        state: &'a mut State,
+        incoming: &'a Incoming,
+        target: &Target,
+        resource: &Arc<Resource>,
+        view: View,
+    ) -> Answer<Self> {
+        let include = match incoming.query.get("includeObject") {
+            None | Some("Metadata") => Include::Metadata,
+            Some("None") => Include::None,
+            Some("Object") => Include::Object,
+            Some(other) => {
+                return Err(Failure::bad_request(format!("unrecognized includeObject value: {other:?}")));
+            }
+        };
+        let renderer = Renderer {
+            resource: Arc::clone(resource),
+            shapes: Arc::clone(&state.shapes),
+            view,
+            include,
+            now: state.world.now(),
+        };
+        Ok(Self {
+            state,
+            incoming,
+            resource: Arc::clone(resource),
+            namespace: target.namespace.clone().unwrap_or_default(),
+            name: target.name.clone().unwrap_or_default(),
+            subresource: target.subresource.clone(),
+            renderer,
+            warnings: Vec::new(),
+        })
+    }
+
+    pub(crate) fn key(&self, name: &str) -> String {
+        store::key(Some(&self.namespace), name)
+    }
+
+    pub(crate) fn table(&self) -> String {
+        self.resource.table.clone()
+    }
+
+    pub(crate) fn stored(&self, name: &str) -> Option<Arc<Value>> {
+        self.state.store.get(&self.resource.table, &self.key(name)).cloned()
+    }
+
+    pub(crate) fn existing(&self) -> Answer<Arc<Value>> {
+        self.stored(&self.name).ok_or_else(|| self.not_found())
+    }
+
+    pub(crate) fn not_found(&self) -> Box<Failure> {
+        Failure::not_found(&self.resource.group, &self.resource.plural, &self.name)
+    }
+
+    pub(crate) fn reply(&mut self, status: StatusCode, object: &Arc<Value>) -> Reply {
+        let content = self.renderer.object(object);
+        Reply { warnings: std::mem::take(&mut self.warnings), ..Reply::json(status, content) }
+    }
+}

@@ -1,0 +1,167 @@
+//! An embedded Kubernetes API: what kube-apiserver does with the resources that cloudberth uses, in memory.
+//!
+//! [`KubeApi`] is the cluster. [`KubeApi::service`] is the way in for clients in the same process, [`serve`] the one
+//! for everyone else. The core is a synchronous store; only the edge is asynchronous, so that a simulation decides
+//! what happens when.
+
+mod calls;
+mod canonical;
+mod control;
+mod decode;
+mod delete;
+mod discovery;
+mod faults;
+mod field;
+mod fields;
+mod history;
+mod job;
+mod json;
+mod kinds;
+mod labels;
+mod meta;
+mod names;
+mod negotiate;
+mod openapi;
+mod patch;
+mod path;
+mod quantity;
+mod query;
+mod read;
+mod render;
+mod resource;
+mod reviews;
+mod router;
+mod select;
+mod serve;
+mod service;
+mod shape;
+mod state;
+mod status;
+mod store;
+mod strategic;
+mod table;
+mod time;
+mod users;
+mod value;
+mod watch;
+mod write;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::SignedDuration;
+use serde_json::Value;
+
+pub use calls::{Call, Outcome};
+pub use faults::{Fault, Harm};
+pub use resource::{Resource, Selectable, Subresource};
+pub use serve::{ServeError, Served, Tls, serve};
+pub use service::{Answering, Body, Broken, KubeService};
+pub use state::Config;
+pub use users::{Action, Policy, User};
+
+use crate::Surroundings;
+use state::State;
+
+/// An embedded cluster. Clones are the same cluster.
+#[derive(Clone, Debug)]
+pub struct KubeApi {
+    state: Arc<Mutex<State>>,
+}
+
+impl KubeApi {
+    /// A fresh cluster: four namespaces, one Service, nobody refused.
+    pub fn new(world: Surroundings) -> Self {
+        Self::with_config(Config::default(), world)
+    }
+
+    /// A fresh cluster with other ranges or another memory.
+    pub fn with_config(config: Config, world: Surroundings) -> Self {
+        Self { state: Arc::new(Mutex::new(State::new(config, world))) }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere leaves whole objects behind: every write is one step.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The way in for clients in the same process.
+    pub fn service(&self) -> KubeService {
+        KubeService::new(self.clone())
+    }
+
+    /// Serves one more resource, such as a custom one.
+    pub fn add_resource(&self, resource: Resource) {
+        self.lock().resources.push(Arc::new(resource));
+    }
+
+    /// Makes a token known. With the first one, requests without a token are refused.
+    pub fn add_token(&self, token: &str, user: User) {
+        self.lock().users.add(token, user);
+    }
+
+    /// Sets (or clears) what decides on every request and every access review.
+    pub fn set_policy(&self, policy: Option<Policy>) {
+        self.lock().users.set_policy(policy);
+    }
+
+    /// Adds a fault.
+    pub fn add_fault(&self, fault: Fault) {
+        self.lock().faults.add(fault);
+    }
+
+    /// Ends all faults.
+    pub fn clear_faults(&self) {
+        self.lock().faults.clear();
+    }
+
+    /// Ends all watches, as a restart does. Resource versions stay valid.
+    pub fn restart(&self) {
+        self.lock().watchers.cut_all();
+    }
+
+    /// Forgets the past: lists and watches from older resource versions are answered with 410. Watches that are
+    /// under way go on.
+    pub fn compact(&self) {
+        self.lock().store.compact();
+    }
+
+    /// Moves the server's clock against the one that was handed in.
+    pub fn set_clock_skew(&self, skew: SignedDuration) {
+        self.lock().world.set_skew(skew);
+    }
+
+    /// Back to a fresh cluster; tokens, policy and added resources stay.
+    pub fn reset(&self) {
+        self.lock().reset();
+    }
+
+    /// The calls so far, from a number on.
+    pub fn calls(&self, since: u64) -> Vec<Call> {
+        self.lock().calls.since(since)
+    }
+
+    /// The revision of the newest write.
+    pub fn revision(&self) -> u64 {
+        self.lock().store.revision()
+    }
+
+    /// Watches under way.
+    pub fn watches(&self) -> usize {
+        self.lock().watchers.count()
+    }
+
+    /// The stored objects of a resource (`services`, `leases.coordination.k8s.io`), in order of namespace and name.
+    pub fn objects(&self, table: &str) -> Vec<Arc<Value>> {
+        self.lock().store.all(table).map(|(_, object)| Arc::clone(object)).collect()
+    }
+}
+
+fn base64_encode(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
+fn base64_decode(text: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(text.replace(['\n', '\r'], "")).ok()
+}

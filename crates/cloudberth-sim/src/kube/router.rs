@@ -1,0 +1,218 @@
+//! From a request to the part that answers it.
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode, header, request::Parts};
+
+use super::calls::{Call, Outcome};
+use super::decode::WriteOptions;
+use super::faults::{Fate, Harm, Subject};
+use super::negotiate;
+use super::patch::PatchKind;
+use super::path::{self, Target};
+use super::query::Query;
+use super::resource::{Behaviour, Resource};
+use super::state::State;
+use super::status::{Answer, Failure};
+use super::users::{Action, User};
+use super::watch::Plan;
+use super::{control, discovery, openapi, reviews};
+
+/// A request, taken apart once.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) query: Query,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    target: Option<Target>,
+    verb: String,
+    user_agent: String,
+}
+
+/// An answer, before it is HTTP.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) content: Bytes,
+    pub(crate) content_type: &'static str,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) retry_after: Option<u64>,
+    pub(crate) watch: Option<Box<Plan>>,
+}
+
+impl Incoming {
+    pub(crate) fn new(parts: Parts, body: Bytes) -> Self {
+        let query = Query::parse(parts.uri.query());
+        let path = parts.uri.path().to_owned();
+        let target = path::parse(&path);
+        let verb = match &target {
+            Some(target) => target.verb(&parts.method, query.flag("watch")).to_owned(),
+            None => parts.method.as_str().to_lowercase(),
+        };
+        let user_agent = parts.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+        let user_agent = user_agent.unwrap_or_default().to_owned();
+        Self { method: parts.method, path, query, headers: parts.headers, body, target, verb, user_agent }
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        let target = self.target.as_ref();
+        let part = |of: fn(&Target) -> Option<&String>| target.and_then(of).map_or("", String::as_str);
+        Subject {
+            user_agent: &self.user_agent,
+            verb: &self.verb,
+            resource: target.map_or(self.path.as_str(), |target| target.plural.as_str()),
+            subresource: part(|target| target.subresource.as_ref()),
+            namespace: part(|target| target.namespace.as_ref()),
+            name: part(|target| target.name.as_ref()),
+        }
+    }
+
+    fn action(&self) -> Action {
+        let Subject { verb, resource, subresource, namespace, name, .. } = self.subject();
+        match &self.target {
+            None => Action { verb: verb.to_owned(), path: self.path.clone(), ..Action::default() },
+            Some(target) => Action {
+                verb: verb.to_owned(),
+                group: target.group.clone(),
+                resource: resource.to_owned(),
+                subresource: subresource.to_owned(),
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+                path: self.path.clone(),
+            },
+        }
+    }
+}
+
+impl State {
+    /// What a request is in for. The control paths are spared.
+    pub(crate) fn fate(&mut self, incoming: &Incoming) -> Fate {
+        if control::is_control(&incoming.path) {
+            return Fate::default();
+        }
+        self.faults.fate(&incoming.subject())
+    }
+
+    fn log(&mut self, incoming: &Incoming, outcome: Outcome) {
+        if control::is_control(&incoming.path) {
+            return;
+        }
+        let user = self.users.identify(&incoming.headers).map_or_else(|_| String::new(), |user| user.name);
+        let Subject { user_agent, verb, resource, subresource, namespace, name } = incoming.subject();
+        self.calls.push(Call {
+            number: 0,
+            at: self.world.now(),
+            user,
+            user_agent: user_agent.to_owned(),
+            verb: verb.to_owned(),
+            group: incoming.target.as_ref().map_or_else(String::new, |target| target.group.clone()),
+            resource: resource.to_owned(),
+            subresource: subresource.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            dry_run: incoming.query.get("dryRun").is_some(),
+            outcome,
+        });
+    }
+
+    pub(crate) fn record(&mut self, incoming: &Incoming, status: StatusCode, lost: bool) {
+        let code = status.as_u16();
+        self.log(incoming, if lost { Outcome::Lost(code) } else { Outcome::Answered(code) });
+    }
+
+    pub(crate) fn record_drop(&mut self, incoming: &Incoming) {
+        self.log(incoming, Outcome::Dropped);
+    }
+
+    /// Carries out a request. Nothing in here waits.
+    pub(crate) fn handle(&mut self, incoming: &Incoming, harm: Option<Harm>) -> Reply {
+        self.route(incoming, harm).unwrap_or_else(|failure| Reply::failure(&failure))
+    }
+
+    fn route(&mut self, incoming: &Incoming, harm: Option<Harm>) -> Answer<Reply> {
+        let user = self.users.identify(&incoming.headers)?;
+        if control::is_control(&incoming.path) {
+            return control::answer(self, incoming, &user);
+        }
+        self.users.authorize(&user, &incoming.action())?;
+        let Some(target) = &incoming.target else {
+            return self.other_paths(incoming);
+        };
+        let known = self.resource(&target.group, &target.version, &target.plural);
+        let Some(resource) = known else {
+            return self.other_paths(incoming);
+        };
+        if harm == Some(Harm::Conflict) {
+            let name = target.name.as_deref().unwrap_or_default();
+            return Err(Failure::stale_write(&resource.group, &resource.plural, name));
+        }
+        self.on_resource(incoming, target, &resource, &user, harm)
+    }
+
+    fn other_paths(&mut self, incoming: &Incoming) -> Answer<Reply> {
+        if let Some(reply) = discovery::answer(self, incoming) {
+            return Ok(reply);
+        }
+        if let Some(reply) = openapi::answer(self, incoming) {
+            return Ok(reply);
+        }
+        Ok(Reply::text(StatusCode::NOT_FOUND, "404 page not found\n"))
+    }
+
+    fn on_resource(
+        &mut self,
+        incoming: &Incoming,
+        target: &Target,
+        resource: &std::sync::Arc<Resource>,
+        user: &User,
+        harm: Option<Harm>,
+    ) -> Answer<Reply> {
+        let part = target.subresource.as_deref();
+        if part.is_some_and(|part| resource.subresources.iter().all(|known| known.name != part)) {
+            return Ok(Reply::text(StatusCode::NOT_FOUND, "404 page not found\n"));
+        }
+        // A namespaced resource can be listed and watched across namespaces, nothing else.
+        let across = resource.namespaced && target.namespace.is_none();
+        let misplaced = (!resource.namespaced && target.namespace.is_some())
+            || (across
+                && (target.name.is_some() || !matches!(incoming.verb.as_str(), "list" | "watch" | "create")));
+        if misplaced {
+            return Ok(Reply::text(StatusCode::NOT_FOUND, "404 page not found\n"));
+        }
+        let named_create = incoming.verb == "create" && target.name.is_some();
+        // Watching one object is written as a list or a get with `watch`.
+        let verb = incoming.verb.as_str();
+        if verb.is_empty() || named_create || !resource.allows(part, verb) || (across && verb == "create") {
+            return Err(Failure::method_not_allowed());
+        }
+        let tables = resource.behaviour != Behaviour::Review;
+        let view = negotiate::view(&incoming.headers, tables)?;
+        let mut job = super::job::Job::new(self, incoming, target, resource, view)?;
+        match verb {
+            "get" => job.get(),
+            "list" => job.list(),
+            "watch" => job.watch(harm),
+            "create" if resource.behaviour == Behaviour::Review => reviews::answer(&mut job, user),
+            "create" => {
+                negotiate::check_body(&incoming.headers)?;
+                let options = WriteOptions::read(&incoming.query, "CreateOptions")?;
+                job.create(&options)
+            }
+            "update" => {
+                negotiate::check_body(&incoming.headers)?;
+                let options = WriteOptions::read(&incoming.query, "UpdateOptions")?;
+                job.update(&options)
+            }
+            "patch" => {
+                let given = incoming.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+                let kind = PatchKind::of(given.unwrap_or_default(), resource.shape.is_some())?;
+                let options = WriteOptions::read(&incoming.query, "PatchOptions")?;
+                job.patch(kind, &options)
+            }
+            "delete" => job.delete(),
+            "deletecollection" => job.delete_all(),
+            _ => Err(Failure::method_not_allowed()),
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The server as a `tower` service: asynchronous only here, at the edge.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderValue, Request, Response, StatusCode, header, request::Parts};
+use http_body::{Body as HttpBody, Frame};
+use http_body_util::BodyExt;
+
+use super::KubeApi;
+use super::faults::{Fate, Harm};
+use super::render::bytes;
+use super::router::{Incoming, Reply};
+use super::status::Failure;
+use super::watch::WatchBody;
+
+/// Any error, as bodies of requests bring them.
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The connection broke: the one way in which a call fails without an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Broken(String);
+
+impl Broken {
+    pub(crate) fn new(why: &str) -> Self {
+        Self(why.to_owned())
+    }
+}
+
+/// Larger bodies are refused.
+const BODY_LIMIT: usize = 3 << 20;
+
+/// The body of an answer: whole, or a watch that goes on.
+#[derive(Debug)]
+pub struct Body(Inner);
+
+#[derive(Debug)]
+enum Inner {
+    Whole(Option<Bytes>),
+    Watch(Box<WatchBody>),
+}
+
+impl Body {
+    fn whole(bytes: Bytes) -> Self {
+        Self(Inner::Whole(Some(bytes)))
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        match &mut self.0 {
+            Inner::Whole(bytes) => Poll::Ready(
+                bytes.take().filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes))),
+            ),
+            Inner::Watch(watch) => watch.poll(context),
+        }
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        match &self.0 {
+            Inner::Whole(bytes) => http_body::SizeHint::with_exact(
+                bytes.as_ref().map_or(0, |b| u64::try_from(b.len()).unwrap_or(0)),
+            ),
+            Inner::Watch(_) => http_body::SizeHint::default(),
+        }
+    }
+}
+
+/// The embedded API as something that a client can be built on.
+#[derive(Clone, Debug)]
+pub struct KubeService {
+    api: KubeApi,
+}
+
+impl KubeService {
+    pub(crate) fn new(api: KubeApi) -> Self {
+        Self { api }
+    }
+}
+
+/// An answer to come. An error stands for a broken connection.
+pub type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Broken>> + Send>>;
+
+impl<B> tower::Service<Request<B>> for KubeService
+where
+    B: HttpBody + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = Broken;
+    type Future = Answering;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Answering {
+        let api = self.api.clone();
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            match collect(body).await.map_err(|error| Broken(error.into().to_string()))? {
+                Some(body) => answer(api, parts, body).await,
+                None => Ok(respond(&api, Reply::failure(&Failure::too_large(BODY_LIMIT)))),
+            }
+        })
+    }
+}
+
+/// The whole body, or nothing when it is too large.
+async fn collect<B: HttpBody>(body: B) -> Result<Option<Bytes>, B::Error> {
+    let mut body = std::pin::pin!(body);
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            use bytes::Buf;
+            if whole.len() + data.remaining() > BODY_LIMIT {
+                return Ok(None);
+            }
+            let mut data = data;
+            while data.has_remaining() {
+                let chunk = data.chunk().len();
+                whole.extend_from_slice(data.chunk());
+                data.advance(chunk);
+            }
+        }
+    }
+    Ok(Some(whole.freeze()))
+}
+
+async fn answer(api: KubeApi, parts: Parts, body: Bytes) -> Result<Response<Body>, Broken> {
+    let incoming = Incoming::new(parts, body);
+    let Fate { delay, harm } = api.lock().fate(&incoming);
+    if !delay.is_zero() {
+        tokio::time::sleep(delay).await;
+    }
+    match harm {
+        Some(Harm::LostCall) => {
+            api.lock().record_drop(&incoming);
+            return Err(Broken::new("the connection broke before the call arrived"));
+        }
+        Some(Harm::Status { code, retry_after }) => {
+            let reply = Reply::failure(&injected(code, retry_after));
+            api.lock().record(&incoming, reply.status, false);
+            return Ok(respond(&api, reply));
+        }
+        _ => {}
+    }
+    let lost = harm == Some(Harm::LostAnswer);
+    let reply = api.lock().handle(&incoming, harm);
+    api.lock().record(&incoming, reply.status, lost);
+    if lost {
+        return Err(Broken::new("the connection broke before the answer arrived"));
+    }
+    Ok(respond(&api, reply))
+}
+
+/// An error made to order.
+fn injected(code: u16, retry_after: Option<u32>) -> Box<Failure> {
+    let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let message = "the server was told to fail this request";
+    match status {
+        StatusCode::TOO_MANY_REQUESTS => Failure::too_many_requests(message, retry_after.unwrap_or(1)),
+        other => {
+            let reason = match other.as_u16() {
+                401 => "Unauthorized",
+                403 => "Forbidden",
+                404 => "NotFound",
+                409 => "Conflict",
+                410 => "Expired",
+                503 => "ServiceUnavailable",
+                504 => "Timeout",
+                _ => "InternalError",
+            };
+            let mut failure = Failure::new(other, reason, message);
+            failure.details = retry_after.map(|seconds| serde_json::json!({"retryAfterSeconds": seconds}));
+            failure
+        }
+    }
+}
+
+fn respond(api: &KubeApi, reply: Reply) -> Response<Body> {
+    let Reply { status, content, content_type, warnings, retry_after, watch } = reply;
+    let body = match watch {
+        Some(plan) => Body(Inner::Watch(Box::new(WatchBody::new(api.clone(), *plan)))),
+        None => Body::whole(content),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    for warning in warnings {
+        let quoted = serde_json::to_string(&warning).unwrap_or_default();
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - {quoted}")) {
+            headers.append(header::WARNING, value);
+        }
+    }
+    if let Some(seconds) = retry_after {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+impl Reply {
+    pub(crate) fn failure(failure: &Failure) -> Self {
+        let retry_after = failure.wait();
+        Self { retry_after, ..Self::json(failure.code, bytes(&failure.body())) }
+    }
+
+    pub(crate) fn json(status: StatusCode, content: Bytes) -> Self {
+        Self {
+            status,
+            content,
+            content_type: "application/json",
+            warnings: Vec::new(),
+            retry_after: None,
+            watch: None,
+        }
+    }
+
+    pub(crate) fn text(status: StatusCode, text: &'static str) -> Self {
+        let content = Bytes::from_static(text.as_bytes());
+        Self { content_type: "text/plain; charset=utf-8", ..Self::json(status, content) }
+    }
+}

@@ -1,0 +1,432 @@
+//! Rows and columns as `kubectl get` shows them.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::resource::{Behaviour, Resource};
+use super::time;
+use super::value::{at, entries, int, list, name, text, texts};
+
+const NONE: &str = "<none>";
+const UNKNOWN: &str = "<unknown>";
+
+/// A column: its title, and whether it is shown only when asked for (`-o wide`).
+type Column = (&'static str, bool);
+
+fn titles(resource: &Resource) -> &'static [Column] {
+    const fn shown(title: &'static str) -> Column {
+        (title, false)
+    }
+    const fn wide(title: &'static str) -> Column {
+        (title, true)
+    }
+    match resource.behaviour {
+        Behaviour::Node => {
+            const {
+                &[
+                    shown("Name"),
+                    shown("Status"),
+                    shown("Roles"),
+                    shown("Age"),
+                    shown("Version"),
+                    wide("Internal-IP"),
+                    wide("External-IP"),
+                    wide("OS-Image"),
+                    wide("Kernel-Version"),
+                    wide("Container-Runtime"),
+                ]
+            }
+        }
+        Behaviour::Service => {
+            const {
+                &[
+                    shown("Name"),
+                    shown("Type"),
+                    shown("Cluster-IP"),
+                    shown("External-IP"),
+                    shown("Port(s)"),
+                    shown("Age"),
+                    wide("Selector"),
+                ]
+            }
+        }
+        Behaviour::Pod => {
+            const {
+                &[
+                    shown("Name"),
+                    shown("Ready"),
+                    shown("Status"),
+                    shown("Restarts"),
+                    shown("Age"),
+                    wide("IP"),
+                    wide("Node"),
+                    wide("Nominated Node"),
+                    wide("Readiness Gates"),
+                ]
+            }
+        }
+        Behaviour::Event => {
+            const {
+                &[
+                    shown("Last Seen"),
+                    shown("Type"),
+                    shown("Reason"),
+                    shown("Object"),
+                    wide("Subobject"),
+                    wide("Source"),
+                    shown("Message"),
+                    wide("First Seen"),
+                    wide("Count"),
+                    wide("Name"),
+                ]
+            }
+        }
+        Behaviour::Namespace => const { &[shown("Name"), shown("Status"), shown("Age")] },
+        Behaviour::ConfigMap => const { &[shown("Name"), shown("Data"), shown("Age")] },
+        Behaviour::Secret => const { &[shown("Name"), shown("Type"), shown("Data"), shown("Age")] },
+        Behaviour::Lease => const { &[shown("Name"), shown("Holder"), shown("Age")] },
+        Behaviour::Endpoints => const { &[shown("Name"), shown("Endpoints"), shown("Age")] },
+        Behaviour::EndpointSlice => {
+            const { &[shown("Name"), shown("AddressType"), shown("Ports"), shown("Endpoints"), shown("Age")] }
+        }
+        Behaviour::ServiceAccount | Behaviour::Plain | Behaviour::Review => {
+            const { &[shown("Name"), shown("Age")] }
+        }
+    }
+}
+
+/// The column definitions of a table.
+pub(crate) fn columns(resource: &Resource) -> Value {
+    let column = |(title, wide): &Column| {
+        let format = if *title == "Name" { "name" } else { "" };
+        let description = format!("{title} of the {}", resource.singular);
+        json!({"name": title, "type": "string", "format": format, "description": description, "priority": i32::from(*wide)})
+    };
+    titles(resource).iter().map(column).collect()
+}
+
+/// One row of a table, without the object that it may carry.
+pub(crate) fn row(resource: &Resource, object: &Value, now: Timestamp) -> Value {
+    let age = || since(object, "metadata.creationTimestamp", now).unwrap_or_else(|| UNKNOWN.to_owned());
+    let cells = match resource.behaviour {
+        Behaviour::Node => node(object, age()),
+        Behaviour::Service => service(object, age()),
+        Behaviour::Pod => pod(object, age()),
+        Behaviour::Event => event(object, now),
+        Behaviour::Namespace => json!([name(object), text(object, "status.phase"), age()]),
+        Behaviour::ConfigMap => {
+            let count = entries(object, "data").count() + entries(object, "binaryData").count();
+            json!([name(object), count, age()])
+        }
+        Behaviour::Secret => {
+            json!([name(object), text(object, "type"), entries(object, "data").count(), age()])
+        }
+        Behaviour::Lease => json!([name(object), text(object, "spec.holderIdentity"), age()]),
+        Behaviour::Endpoints => json!([name(object), endpoints(object), age()]),
+        Behaviour::EndpointSlice => {
+            json!([
+                name(object),
+                text(object, "addressType"),
+                slice_ports(object),
+                slice_addresses(object),
+                age()
+            ])
+        }
+        Behaviour::ServiceAccount | Behaviour::Plain | Behaviour::Review => json!([name(object), age()]),
+    };
+    json!({"cells": cells, "object": null})
+}
+
+fn since(object: &Value, path: &str, now: Timestamp) -> Option<String> {
+    time::parse(text(object, path)).map(|at| time::age(at, now))
+}
+
+fn or<'a>(text: &'a str, other: &'a str) -> &'a str {
+    if text.is_empty() { other } else { text }
+}
+
+fn joined(list: &[String], other: &str) -> String {
+    if list.is_empty() { other.to_owned() } else { list.join(",") }
+}
+
+fn node(node: &Value, age: String) -> Value {
+    let ready = list(node, "status.conditions").iter().find(|condition| text(condition, "type") == "Ready");
+    let mut status = match ready.map(|condition| text(condition, "status")) {
+        Some("True") => "Ready".to_owned(),
+        Some(_) => "NotReady".to_owned(),
+        None => "Unknown".to_owned(),
+    };
+    if at(node, "spec.unschedulable") == Some(&json!(true)) {
+        status.push_str(",SchedulingDisabled");
+    }
+    let mut roles: Vec<String> = entries(node, "metadata.labels")
+        .filter_map(|(key, value)| match key.strip_prefix("node-role.kubernetes.io/") {
+            Some(role) if !role.is_empty() => Some(role.to_owned()),
+            _ => (key == "kubernetes.io/role").then(|| value.as_str().unwrap_or_default().to_owned()),
+        })
+        .collect();
+    roles.sort();
+    roles.dedup();
+    let address = |kind: &str| {
+        let found = list(node, "status.addresses").iter().find(|address| text(address, "type") == kind);
+        found.map_or(NONE, |address| text(address, "address"))
+    };
+    let info = |field: &str| text(node, &format!("status.nodeInfo.{field}"));
+    json!([
+        name(node),
+        status,
+        joined(&roles, NONE),
+        age,
+        info("kubeletVersion"),
+        address("InternalIP"),
+        address("ExternalIP"),
+        or(info("osImage"), UNKNOWN),
+        or(info("kernelVersion"), UNKNOWN),
+        or(info("containerRuntimeVersion"), UNKNOWN),
+    ])
+}
+
+fn service(service: &Value, age: String) -> Value {
+    let kind = text(service, "spec.type");
+    let cluster = match kind {
+        "ExternalName" => NONE,
+        _ => or(text(service, "spec.clusterIP"), NONE),
+    };
+    let ports: Vec<String> = list(service, "spec.ports")
+        .iter()
+        .map(|port| match int(port, "nodePort") {
+            0 => format!("{}/{}", int(port, "port"), text(port, "protocol")),
+            node => format!("{}:{node}/{}", int(port, "port"), text(port, "protocol")),
+        })
+        .collect();
+    let selector: Vec<String> = entries(service, "spec.selector")
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect();
+    json!([
+        name(service),
+        kind,
+        cluster,
+        external(service),
+        joined(&ports, NONE),
+        age,
+        joined(&selector, NONE)
+    ])
+}
+
+fn external(service: &Value) -> String {
+    let given = texts(service, "spec.externalIPs");
+    match text(service, "spec.type") {
+        "ExternalName" => text(service, "spec.externalName").to_owned(),
+        "LoadBalancer" => {
+            let mut all: Vec<String> = list(service, "status.loadBalancer.ingress")
+                .iter()
+                .map(|entry| or(text(entry, "ip"), text(entry, "hostname")).to_owned())
+                .collect();
+            all.sort();
+            all.extend(given);
+            joined(&all, "<pending>")
+        }
+        _ => joined(&given, NONE),
+    }
+}
+
+fn pod(pod: &Value, age: String) -> Value {
+    let statuses = list(pod, "status.containerStatuses");
+    let total = list(pod, "spec.containers").len();
+    let ready = statuses.iter().filter(|status| at(status, "ready") == Some(&json!(true))).count();
+    let restarts: i64 = statuses.iter().map(|status| int(status, "restartCount")).sum();
+    let mut reason = or(text(pod, "status.reason"), text(pod, "status.phase")).to_owned();
+    for status in statuses.iter().rev() {
+        let waiting = text(status, "state.waiting.reason");
+        let ended = text(status, "state.terminated.reason");
+        if !waiting.is_empty() {
+            waiting.clone_into(&mut reason);
+        } else if !ended.is_empty() {
+            ended.clone_into(&mut reason);
+        } else if let Some(code) = at(status, "state.terminated.exitCode") {
+            reason = format!("ExitCode:{code}");
+        }
+    }
+    if at(pod, "metadata.deletionTimestamp").is_some() {
+        "Terminating".clone_into(&mut reason);
+    }
+    let gates = list(pod, "spec.readinessGates");
+    let gates = if gates.is_empty() {
+        NONE.to_owned()
+    } else {
+        let met = |gate: &&Value| {
+            let wanted = text(gate, "conditionType");
+            let is = |c: &&Value| text(c, "type") == wanted && text(c, "status") == "True";
+            list(pod, "status.conditions").iter().any(|condition| is(&condition))
+        };
+        format!("{}/{}", gates.iter().filter(met).count(), gates.len())
+    };
+    json!([
+        name(pod),
+        format!("{ready}/{total}"),
+        reason,
+        restarts.to_string(),
+        age,
+        or(text(pod, "status.podIP"), NONE),
+        or(text(pod, "spec.nodeName"), NONE),
+        or(text(pod, "status.nominatedNodeName"), NONE),
+        gates,
+    ])
+}
+
+fn event(event: &Value, now: Timestamp) -> Value {
+    let first = since(event, "firstTimestamp", now).or_else(|| since(event, "eventTime", now));
+    let first = first.unwrap_or_else(|| UNKNOWN.to_owned());
+    let last = since(event, "lastTimestamp", now).unwrap_or_else(|| first.clone());
+    let (last, count) = match at(event, "series") {
+        Some(series) => {
+            let seen = since(series, "lastObservedTime", now).unwrap_or_else(|| UNKNOWN.to_owned());
+            (seen, int(series, "count"))
+        }
+        None => (last, int(event, "count").max(1)),
+    };
+    let kind = text(event, "involvedObject.kind").to_lowercase();
+    let target = match text(event, "involvedObject.name") {
+        "" => kind,
+        object => format!("{kind}/{object}"),
+    };
+    let component = or(text(event, "source.component"), text(event, "reportingComponent"));
+    let host = match text(event, "source.component") {
+        "" => text(event, "reportingInstance"),
+        _ => text(event, "source.host"),
+    };
+    let source = if host.is_empty() { component.to_owned() } else { format!("{component}, {host}") };
+    json!([
+        last,
+        text(event, "type"),
+        text(event, "reason"),
+        target,
+        text(event, "involvedObject.fieldPath"),
+        source,
+        text(event, "message").trim(),
+        first,
+        count,
+        name(event),
+    ])
+}
+
+/// At most three of a list, and how many more there are.
+fn few(all: &[String], none: &str) -> String {
+    match all {
+        [] => none.to_owned(),
+        [a, b, c, rest @ ..] if !rest.is_empty() => format!("{a},{b},{c} + {} more...", rest.len()),
+        all => all.join(","),
+    }
+}
+
+fn endpoints(endpoints: &Value) -> String {
+    let mut all = Vec::new();
+    for subset in list(endpoints, "subsets") {
+        let ports = list(subset, "ports");
+        for address in list(subset, "addresses") {
+            let ip = text(address, "ip");
+            let host = if ip.contains(':') { format!("[{ip}]") } else { ip.to_owned() };
+            all.extend(ports.iter().map(|port| format!("{host}:{}", int(port, "port"))));
+            if ports.is_empty() {
+                all.push(ip.to_owned());
+            }
+        }
+    }
+    few(&all, NONE)
+}
+
+fn slice_ports(slice: &Value) -> String {
+    let all: Vec<String> = list(slice, "ports")
+        .iter()
+        .map(|port| match (text(port, "name"), at(port, "port")) {
+            (_, Some(number)) => number.to_string(),
+            ("", None) => "*".to_owned(),
+            (name, None) => name.to_owned(),
+        })
+        .collect();
+    few(&all, "<unset>")
+}
+
+fn slice_addresses(slice: &Value) -> String {
+    let all: Vec<String> =
+        list(slice, "endpoints").iter().flat_map(|endpoint| texts(endpoint, "addresses")).collect();
+    few(&all, "<unset>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cells(plural: &str, object: &Value) -> Value {
+        let all = super::super::resource::builtin();
+        let resource = all.iter().find(|resource| resource.plural == plural).unwrap();
+        let now = time::parse("2024-01-01T01:00:00Z").unwrap();
+        let row = row(resource, object, now)["cells"].clone();
+        assert_eq!(row.as_array().unwrap().len(), columns(resource).as_array().unwrap().len(), "{plural}");
+        row
+    }
+
+    #[test]
+    fn rows_read_as_people_know_them() {
+        let meta = |name: &str| json!({"name": name, "creationTimestamp": "2024-01-01T00:00:00Z"});
+        let table = [
+            (
+                "nodes",
+                json!({"metadata": meta("n"), "spec": {"unschedulable": true}, "status": {}}),
+                json!([
+                    "n",
+                    "Unknown,SchedulingDisabled",
+                    "<none>",
+                    "60m",
+                    "",
+                    "<none>",
+                    "<none>",
+                    "<unknown>",
+                    "<unknown>",
+                    "<unknown>"
+                ]),
+            ),
+            (
+                "services",
+                json!({"metadata": meta("s"), "spec": {"type": "LoadBalancer", "clusterIP": "10.96.0.1", "ports": [{"port": 80, "nodePort": 30001, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]}}),
+                json!([
+                    "s",
+                    "LoadBalancer",
+                    "10.96.0.1",
+                    "<pending>",
+                    "80:30001/TCP,53/UDP",
+                    "60m",
+                    "<none>"
+                ]),
+            ),
+            (
+                "services",
+                json!({"metadata": meta("s"), "spec": {"type": "LoadBalancer", "externalIPs": ["9.9.9.9"], "selector": {"a": "b"}}, "status": {"loadBalancer": {"ingress": [{"hostname": "z"}, {"ip": "1.1.1.1"}]}}}),
+                json!(["s", "LoadBalancer", "<none>", "1.1.1.1,z,9.9.9.9", "<none>", "60m", "a=b"]),
+            ),
+            (
+                "pods",
+                json!({"metadata": meta("p"), "spec": {"containers": [{}, {}], "nodeName": "n"}, "status": {"phase": "Running", "podIP": "10.0.0.1", "containerStatuses": [{"ready": true, "restartCount": 2}, {"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}}),
+                json!(["p", "1/2", "CrashLoopBackOff", "2", "60m", "10.0.0.1", "n", "<none>", "<none>"]),
+            ),
+            (
+                "events",
+                json!({"metadata": meta("e"), "involvedObject": {"kind": "Node", "name": "n"}, "type": "Normal", "reason": "R", "message": " m ", "eventTime": "2024-01-01T00:59:30Z", "reportingComponent": "c", "reportingInstance": "i"}),
+                json!(["30s", "Normal", "R", "node/n", "", "c, i", "m", "30s", 1, "e"]),
+            ),
+            (
+                "endpoints",
+                json!({"metadata": meta("e"), "subsets": [{"addresses": [{"ip": "1.1.1.1"}, {"ip": "fd00::1"}], "ports": [{"port": 1}, {"port": 2}]}]}),
+                json!(["e", "1.1.1.1:1,1.1.1.1:2,[fd00::1]:1 + 1 more...", "60m"]),
+            ),
+            (
+                "endpointslices",
+                json!({"metadata": meta("e"), "addressType": "IPv4"}),
+                json!(["e", "IPv4", "<unset>", "<unset>", "60m"]),
+            ),
+        ];
+        for (plural, object, want) in table {
+            assert_eq!(cells(plural, &object), want, "{plural}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! cloudberth: the Kubernetes cloud controller manager for several clouds.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[cfg(feature = "sim")]
+mod sim;
+
+/// The Kubernetes cloud controller manager for several clouds.
+#[derive(Debug, Parser)]
+#[command(name = "cloudberth", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Simulated surroundings, to try things out.
+    #[cfg(feature = "sim")]
+    #[command(subcommand)]
+    Sim(sim::Command),
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        #[cfg(feature = "sim")]
+        Command::Sim(command) => sim::run(command),
+    }
+}

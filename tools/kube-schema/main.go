@@ -1,0 +1,129 @@
+// kube-schema prints the shape of the Kubernetes kinds that the embedded API serves: one line a field, with what the
+// wire format and strategic-merge patches depend on. Its output is the data file the simulator reads.
+//
+//	go run . > ../../crates/cloudberth-sim/src/kube/schema/kinds.txt
+package main
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"sort"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// The kinds that are served, and the bodies that requests may carry.
+var roots = []any{
+	corev1.ConfigMap{}, corev1.Endpoints{}, corev1.Event{}, corev1.Namespace{}, corev1.Node{}, corev1.Pod{},
+	corev1.Secret{}, corev1.Service{}, corev1.ServiceAccount{},
+	coordinationv1.Lease{}, discoveryv1.EndpointSlice{}, eventsv1.Event{},
+	authenticationv1.TokenReview{}, authenticationv1.SelfSubjectReview{},
+	authorizationv1.SubjectAccessReview{}, authorizationv1.SelfSubjectAccessReview{},
+	authorizationv1.LocalSubjectAccessReview{}, authorizationv1.SelfSubjectRulesReview{},
+	metav1.DeleteOptions{},
+}
+
+// Types with an encoding of their own.
+var special = map[reflect.Type]string{
+	reflect.TypeFor[metav1.Time]():         "time",
+	reflect.TypeFor[metav1.MicroTime]():    "microtime",
+	reflect.TypeFor[resource.Quantity]():   "quantity",
+	reflect.TypeFor[intstr.IntOrString]():  "intstr",
+	reflect.TypeFor[metav1.FieldsV1]():     "any",
+}
+
+var seen = map[reflect.Type]bool{}
+var queue []reflect.Type
+
+func pkg(t reflect.Type) string {
+	parts := strings.Split(t.PkgPath(), "/")
+	return parts[len(parts)-2] + "/" + parts[len(parts)-1]
+}
+
+func name(t reflect.Type) string {
+	if s, ok := special[t]; ok {
+		return s
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return "*" + name(t.Elem())
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "bytes"
+		}
+		return "[]" + name(t.Elem())
+	case reflect.Map:
+		return "map:" + name(t.Elem())
+	case reflect.Struct:
+		if !seen[t] {
+			seen[t] = true
+			queue = append(queue, t)
+		}
+		return pkg(t) + "." + t.Name()
+	case reflect.String, reflect.Bool, reflect.Int32, reflect.Int64:
+		if t.PkgPath() != "" {
+			return t.Kind().String() + "=" + pkg(t) + "." + t.Name()
+		}
+		return t.Kind().String()
+	}
+	fmt.Fprintf(os.Stderr, "no form for %v\n", t)
+	os.Exit(1)
+	return ""
+}
+
+func fields(t reflect.Type, out *[]string) {
+	for f := range t.Fields() {
+		tag := strings.Split(f.Tag.Get("json"), ",")
+		if f.Anonymous && tag[0] == "" {
+			fields(f.Type, out)
+			continue
+		}
+		if tag[0] == "-" || tag[0] == "" {
+			continue
+		}
+		omit := "always"
+		for _, o := range tag[1:] {
+			if o == "omitempty" && omit != "omitzero" {
+				omit = "omitempty"
+			}
+			if o == "omitzero" {
+				omit = "omitzero"
+			}
+		}
+		line := fmt.Sprintf("  %s %s %s", tag[0], omit, name(f.Type))
+		if s := f.Tag.Get("patchStrategy"); s != "" {
+			line += " patch=" + s
+		}
+		if k := f.Tag.Get("patchMergeKey"); k != "" {
+			line += " key=" + k
+		}
+		*out = append(*out, line)
+	}
+}
+
+func main() {
+	for _, r := range roots {
+		name(reflect.TypeOf(r))
+	}
+	var blocks []string
+	for len(queue) > 0 {
+		t := queue[0]
+		queue = queue[1:]
+		out := []string{name(t)}
+		fields(t, &out)
+		blocks = append(blocks, strings.Join(out, "\n"))
+	}
+	sort.Strings(blocks)
+	fmt.Println("# Kubernetes v1.37 wire shapes, printed by tools/kube-schema; do not edit by hand.")
+	fmt.Println(strings.Join(blocks, "\n"))
+}
