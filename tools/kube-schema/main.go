@@ -1,5 +1,6 @@
 // kube-schema prints the shape of the Kubernetes kinds that the embedded API serves: one line a field, with what the
-// wire format and strategic-merge patches depend on. Its output is the data file the simulator reads.
+// wire formats (JSON and protobuf) and strategic-merge patches depend on. A line with "~" is a message of its own in
+// protobuf whose fields stand beside the others in JSON. Its output is the data file the simulator reads.
 //
 //	go run . > ../../crates/cloudberth-sim/src/kube/schema/kinds.txt
 package main
@@ -27,7 +28,7 @@ var roots = []any{
 	corev1.ConfigMap{}, corev1.Endpoints{}, corev1.Event{}, corev1.Namespace{}, corev1.Node{}, corev1.Pod{},
 	corev1.Secret{}, corev1.Service{}, corev1.ServiceAccount{},
 	coordinationv1.Lease{}, discoveryv1.EndpointSlice{}, eventsv1.Event{},
-	authenticationv1.TokenReview{}, authenticationv1.SelfSubjectReview{},
+	authenticationv1.TokenReview{}, authenticationv1.SelfSubjectReview{}, authenticationv1.TokenRequest{},
 	authorizationv1.SubjectAccessReview{}, authorizationv1.SelfSubjectAccessReview{},
 	authorizationv1.LocalSubjectAccessReview{}, authorizationv1.SelfSubjectRulesReview{},
 	metav1.DeleteOptions{},
@@ -35,11 +36,11 @@ var roots = []any{
 
 // Types with an encoding of their own.
 var special = map[reflect.Type]string{
-	reflect.TypeFor[metav1.Time]():         "time",
-	reflect.TypeFor[metav1.MicroTime]():    "microtime",
-	reflect.TypeFor[resource.Quantity]():   "quantity",
-	reflect.TypeFor[intstr.IntOrString]():  "intstr",
-	reflect.TypeFor[metav1.FieldsV1]():     "any",
+	reflect.TypeFor[metav1.Time]():        "time",
+	reflect.TypeFor[metav1.MicroTime]():   "microtime",
+	reflect.TypeFor[resource.Quantity]():  "quantity",
+	reflect.TypeFor[intstr.IntOrString](): "intstr",
+	reflect.TypeFor[metav1.FieldsV1]():    "any",
 }
 
 var seen = map[reflect.Type]bool{}
@@ -81,15 +82,25 @@ func name(t reflect.Type) string {
 	return ""
 }
 
-func fields(t reflect.Type, out *[]string) {
+func fields(t reflect.Type, inlined bool, out *[]string) {
 	for f := range t.Fields() {
 		tag := strings.Split(f.Tag.Get("json"), ",")
+		number := "-"
+		if parts := strings.Split(f.Tag.Get("protobuf"), ","); len(parts) > 1 {
+			number = parts[1]
+		}
 		if f.Anonymous && tag[0] == "" {
-			fields(f.Type, out)
+			if number != "-" {
+				*out = append(*out, fmt.Sprintf("  ~ %s %s", number, name(f.Type)))
+			}
+			fields(f.Type, true, out)
 			continue
 		}
 		if tag[0] == "-" || tag[0] == "" {
 			continue
+		}
+		if inlined {
+			number = "-" // it counts in the message of its own
 		}
 		omit := "always"
 		for _, o := range tag[1:] {
@@ -100,7 +111,7 @@ func fields(t reflect.Type, out *[]string) {
 				omit = "omitzero"
 			}
 		}
-		line := fmt.Sprintf("  %s %s %s", tag[0], omit, name(f.Type))
+		line := fmt.Sprintf("  %s %s %s %s", tag[0], number, omit, name(f.Type))
 		if s := f.Tag.Get("patchStrategy"); s != "" {
 			line += " patch=" + s
 		}
@@ -120,7 +131,7 @@ func main() {
 		t := queue[0]
 		queue = queue[1:]
 		out := []string{name(t)}
-		fields(t, &out)
+		fields(t, false, &out)
 		blocks = append(blocks, strings.Join(out, "\n"))
 	}
 	sort.Strings(blocks)

@@ -99,7 +99,7 @@ impl Reader<'_> {
     ) -> Result<Option<Value>, Unreadable> {
         let given = given.filter(|value| !value.is_null());
         let Some(given) = given else {
-            return Ok(self.absent(field)?);
+            return self.absent(field);
         };
         let value = self.value(&field.shape, given, place)?;
         let drop = match (&field.shape, field.omit) {
@@ -116,13 +116,12 @@ impl Reader<'_> {
             (_, Omit::Zero) | (Shape::Pointer(_), Omit::Empty) => None,
             (Shape::Struct(name), _) => Some(self.fields(name, &Value::Null, "", "")?),
             (Shape::Time | Shape::MicroTime, _) => Some(Value::Null),
-            (Shape::IntOrString, _) => Some(json!(0)),
             (Shape::Quantity, _) => Some(json!("0")),
-            (_, Omit::Empty) => None,
-            (Shape::String(_), Omit::Always) => Some(json!("")),
-            (Shape::Int32 | Shape::Int64, Omit::Always) => Some(json!(0)),
-            (Shape::Bool, Omit::Always) => Some(json!(false)),
-            (_, Omit::Always) => Some(Value::Null),
+            (_, Omit::Empty) if field.shape != Shape::IntOrString => None,
+            (Shape::String(_), _) => Some(json!("")),
+            (Shape::Int32 | Shape::Int64 | Shape::IntOrString, _) => Some(json!(0)),
+            (Shape::Bool, _) => Some(json!(false)),
+            _ => Some(Value::Null),
         };
         Ok(value)
     }
@@ -149,12 +148,11 @@ impl Reader<'_> {
             },
             Shape::Bytes => match given.as_str().map(|s| (s, super::base64_decode(s))) {
                 Some((text, Some(_))) => Ok(json!(text)),
-                Some((_, None)) => Err(Unreadable("illegal base64 data at input byte 0".to_owned())),
+                Some((text, None)) => Err(bad_base64(text)),
                 None => Err(mismatch()),
             },
             Shape::Quantity => quantity::canonical(given).map(Value::String).map_err(Unreadable),
-            Shape::Time => self.time(given, place, shape, time::seconds),
-            Shape::MicroTime => self.time(given, place, shape, time::micros),
+            Shape::Time | Shape::MicroTime => read_time(given, place, shape),
             Shape::Any => Ok(given.clone()),
             Shape::List(inner) => {
                 let items = given.as_array().ok_or_else(mismatch)?;
@@ -167,8 +165,8 @@ impl Reader<'_> {
             Shape::Map(inner) => {
                 let entries = given.as_object().ok_or_else(mismatch)?;
                 let read = entries.iter().map(|(key, item)| {
-                    let (path, dotted) = (child(place.path, key), child(place.dotted, key));
-                    let place = Place { path: &path, dotted: &dotted, ..*place };
+                    let path = child(place.path, key);
+                    let place = Place { path: &path, ..*place };
                     Ok((key.clone(), self.element(inner, item, &place)?))
                 });
                 Ok(Value::Object(read.collect::<Result<_, _>>()?))
@@ -183,32 +181,36 @@ impl Reader<'_> {
         }
         let field = Field {
             name: String::new(),
+            number: None,
             omit: Omit::Always,
             shape: shape.clone(),
             rule: super::shape::PatchRule::default(),
         };
         Ok(self.absent(&field)?.unwrap_or(Value::Null))
     }
+}
 
-    #[expect(clippy::unused_self, reason = "reads beside its sisters")]
-    fn time(
-        &self,
-        given: &Value,
-        place: &Place<'_>,
-        shape: &Shape,
-        print: fn(jiff::Timestamp) -> String,
-    ) -> Result<Value, Unreadable> {
-        let text = given.as_str().ok_or_else(|| place.mismatch(given, shape))?;
-        if text.is_empty() {
-            return Ok(Value::Null);
-        }
-        match time::parse(text) {
-            Some(at) => Ok(json!(print(at))),
-            None => Err(Unreadable(format!(
-                "parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text:?} as \"2006\""
-            ))),
-        }
+fn read_time(given: &Value, place: &Place<'_>, shape: &Shape) -> Result<Value, Unreadable> {
+    let text = given.as_str().ok_or_else(|| place.mismatch(given, shape))?;
+    if text.is_empty() {
+        return Ok(Value::Null);
     }
+    if *shape == Shape::MicroTime {
+        return time::parse_micros(text).map(|at| json!(time::micros(at))).map_err(Unreadable);
+    }
+    match time::parse(text) {
+        Some(at) => Ok(json!(time::seconds(at))),
+        None => Err(Unreadable(format!(
+            "parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text:?} as \"2006\""
+        ))),
+    }
+}
+
+/// Where Go's decoder would have stopped.
+fn bad_base64(text: &str) -> Unreadable {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'\n' | b'\r');
+    let at = text.bytes().position(|b| !fits(b)).unwrap_or(text.len());
+    Unreadable(format!("illegal base64 data at input byte {at}"))
 }
 
 /// Empty in the sense of Go's `omitempty`.
@@ -227,8 +229,8 @@ fn is_empty(value: &Value) -> bool {
 mod tests {
     use super::*;
 
-    fn reading(name: &str, value: Value) -> Result<Reading, Unreadable> {
-        read(&Shapes::kubernetes(), name, &value)
+    fn reading(name: &str, value: &Value) -> Result<Reading, Unreadable> {
+        read(&Shapes::kubernetes(), name, value)
     }
 
     #[test]
@@ -269,14 +271,14 @@ mod tests {
             ),
         ];
         for (case, name, given, want) in table {
-            assert_eq!(reading(name, given).unwrap().value, want, "{case}");
+            assert_eq!(reading(name, &given).unwrap().value, want, "{case}");
         }
     }
 
     #[test]
     fn unknown_fields_are_named_with_their_place() {
         let given = json!({"spek": 1, "spec": {"ports": [{"port": 1}, {"prt": 2}]}, "metadata": {"labels": {"any": "thing"}}});
-        assert_eq!(reading("core/v1.Service", given).unwrap().unknown, ["spek", "spec.ports[1].prt"]);
+        assert_eq!(reading("core/v1.Service", &given).unwrap().unknown, ["spek", "spec.ports[1].prt"]);
     }
 
     #[test]
@@ -296,11 +298,11 @@ mod tests {
             ),
             (
                 json!({"metadata": {"labels": {"a": 1}}}),
-                "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels.a of type string",
+                "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string",
             ),
         ];
         for (given, want) in table {
-            assert_eq!(reading("core/v1.Service", given).unwrap_err().to_string(), want);
+            assert_eq!(reading("core/v1.Service", &given).unwrap_err().to_string(), want);
         }
     }
 }

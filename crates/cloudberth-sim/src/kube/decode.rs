@@ -1,16 +1,20 @@
 //! From a request's body to an object: parsed, typed, defaulted; strict about unknown fields where asked to be.
 
+use std::fmt::Write as _;
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::canonical;
 use super::field::FieldErrors;
-use super::json;
+use super::json::{self, go_map};
 use super::kinds;
 use super::patch::Patch;
 use super::query::Query;
 use super::resource::{Behaviour, Resource};
 use super::shape::Shapes;
 use super::status::{Answer, Failure};
+use super::syntax;
 use super::value::{text, unset};
 
 /// What to do about fields that nobody knows.
@@ -75,32 +79,37 @@ fn complaints(unknown: &[String], duplicates: &[String]) -> Vec<String> {
 /// Reads the body of a create or an update.
 pub(crate) fn body(
     shapes: &Shapes,
+    known: &[Arc<Resource>],
     resource: &Resource,
     bytes: &[u8],
     strictness: Strictness,
 ) -> Answer<Decoded> {
-    let document = json::parse(bytes).map_err(|error| {
+    let unrecognized = |why: &str| {
         let kind = &resource.kind;
-        let shown: String = String::from_utf8_lossy(bytes).chars().take(30).collect();
         Failure::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; \
-             json parse error: {error} ({shown})"
+             json parse error: {why} ({})",
+            summary(bytes)
         ))
-    })?;
+    };
+    let document = json::parse(bytes)
+        .map_err(|error| unrecognized(&syntax::mistake(bytes).unwrap_or_else(|| error.to_string())))?;
     let given = document.value;
+    if !given.is_object() {
+        let found = json::kind_of(&given);
+        return Err(unrecognized(&format!(
+            "json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \
+             \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+        )));
+    }
     let (kind, version) = (text(&given, "kind"), text(&given, "apiVersion"));
     let expected = resource.api_version();
     let (kind, version) = (
         if kind.is_empty() { &resource.kind } else { kind },
         if version.is_empty() { expected.as_str() } else { version },
     );
-    if kind != resource.kind {
-        return Err(foreign_kind(resource, kind, version));
-    }
-    if version != expected {
-        return Err(Failure::bad_request(format!(
-            "the API version in the data ({version}) does not match the expected API version ({expected})"
-        )));
+    if kind != resource.kind || version != expected {
+        return Err(foreign(known, resource, kind, version));
     }
     let refuse = |why: String| {
         let version = &resource.version;
@@ -120,13 +129,57 @@ pub(crate) fn body(
     }
 }
 
-fn foreign_kind(resource: &Resource, kind: &str, version: &str) -> Box<Failure> {
+/// The beginning of a body, for messages: as it is when it looks like an object, else in hexadecimal.
+fn summary(bytes: &[u8]) -> String {
+    let start = bytes.get(..30).unwrap_or(bytes);
+    match bytes.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => {
+            let shown = String::from_utf8_lossy(start);
+            if start.len() < bytes.len() { format!("{shown} ...") } else { shown.into_owned() }
+        }
+        Some(_) => start.iter().fold(String::new(), |mut shown, byte| {
+            let _ = write!(shown, "{byte:02x}");
+            shown
+        }),
+    }
+}
+
+/// The Go package that a group's own types live in.
+fn package(resource: &Resource) -> &str {
+    match resource.group.split('.').next() {
+        Some("" | "events") | None => "core",
+        Some(name) => name,
+    }
+}
+
+/// An object of another kind or version than the path is about.
+fn foreign(known: &[Arc<Resource>], resource: &Resource, kind: &str, version: &str) -> Failure {
     let bare = version.rsplit('/').next().unwrap_or(version);
+    let found = known.iter().find(|other| other.kind == kind && other.api_version() == version);
+    let why = match found {
+        Some(other) if other.kind == resource.kind => {
+            let expected = resource.api_version();
+            return Failure::bad_request(format!(
+                "the API version in the data ({version}) does not match the expected API version ({expected})"
+            ));
+        }
+        Some(other) => conversion(&other.version, kind, resource),
+        None => unregistered(kind, version),
+    };
     Failure::bad_request(format!(
-        "{kind} in version {bare:?} cannot be handled as a {}: no kind {kind:?} is registered for version {version:?} \
-         in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
+        "{kind} in version {bare:?} cannot be handled as a {}: {why}",
         resource.kind
     ))
+}
+
+fn conversion(version: &str, kind: &str, resource: &Resource) -> String {
+    let (package, wanted) = (package(resource), &resource.kind);
+    format!("converting ({version}.{kind}) to ({package}.{wanted}): unknown conversion")
+}
+
+pub(crate) fn unregistered(kind: &str, version: &str) -> String {
+    format!("no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\"")
 }
 
 /// Reads the result of a patch.
@@ -143,6 +196,13 @@ pub(crate) fn patched(
         errors.invalid("patch", shown, &why);
         Failure::invalid("", "", "", &errors)
     };
+    let (kind, version) = (text(value, "kind"), text(value, "apiVersion"));
+    if kind != resource.kind {
+        return Err(refuse(conversion(version.rsplit('/').next().unwrap_or_default(), kind, resource)));
+    }
+    if version != resource.api_version() {
+        return Err(refuse(unregistered(kind, version)));
+    }
     let (object, unknown) = typed(shapes, resource, value).map_err(|error| refuse(error.to_string()))?;
     let complaints = complaints(&unknown, &patch.duplicates);
     match strictness {
@@ -160,19 +220,16 @@ fn typed(
     resource: &Resource,
     given: &Value,
 ) -> Result<(Value, Vec<String>), canonical::Unreadable> {
-    let (mut object, unknown) = match &resource.shape {
-        Some(shape) => {
-            let reading = canonical::read(shapes, shape, given)?;
-            (reading.value, reading.unknown)
-        }
-        None => {
-            let metadata = given.get("metadata").unwrap_or(&Value::Null);
-            let reading = canonical::read(shapes, "meta/v1.ObjectMeta", metadata)?;
-            let mut object = given.clone();
-            super::value::set(&mut object, "metadata", reading.value);
-            let unknown = reading.unknown.iter().map(|path| format!("metadata.{path}")).collect();
-            (object, unknown)
-        }
+    let (mut object, unknown) = if let Some(shape) = &resource.shape {
+        let reading = canonical::read(shapes, shape, given)?;
+        (reading.value, reading.unknown)
+    } else {
+        let metadata = given.get("metadata").unwrap_or(&Value::Null);
+        let reading = canonical::read(shapes, "meta/v1.ObjectMeta", metadata)?;
+        let mut object = given.clone();
+        super::value::set(&mut object, "metadata", reading.value);
+        let unknown = reading.unknown.iter().map(|path| format!("metadata.{path}")).collect();
+        (object, unknown)
     };
     unset(&mut object, "kind");
     unset(&mut object, "apiVersion");
@@ -186,35 +243,18 @@ fn typed(
     Ok((object, unknown))
 }
 
-/// A map as Go prints it: `map[a:1 b:[x y]]`.
-fn go_map(value: &Value) -> String {
-    match value {
-        Value::Object(map) => {
-            let inner: Vec<String> =
-                map.iter().map(|(key, value)| format!("{key}:{}", go_map(value))).collect();
-            format!("map[{}]", inner.join(" "))
-        }
-        Value::Array(list) => {
-            let inner: Vec<String> = list.iter().map(go_map).collect();
-            format!("[{}]", inner.join(" "))
-        }
-        Value::String(text) => text.clone(),
-        Value::Null => "<nil>".to_owned(),
-        other => other.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
 
-    fn service() -> std::sync::Arc<Resource> {
+    fn service() -> Arc<Resource> {
         super::super::resource::builtin().into_iter().find(|r| r.plural == "services").unwrap()
     }
 
     fn read(value: &Value, strictness: Strictness) -> Answer<Decoded> {
-        body(&Shapes::kubernetes(), &service(), value.to_string().as_bytes(), strictness)
+        let known = super::super::resource::builtin();
+        body(&Shapes::kubernetes(), &known, &service(), value.to_string().as_bytes(), strictness)
     }
 
     #[test]
@@ -237,7 +277,11 @@ mod tests {
         let table = [
             (
                 json!({"kind": "Service", "apiVersion": "v2"}),
-                "the API version in the data (v2) does not match the expected API version (v1)",
+                "no kind \"Service\" is registered for version \"v2\"",
+            ),
+            (
+                json!({"kind": "Pod", "apiVersion": "v1"}),
+                "converting (v1.Pod) to (core.Service): unknown conversion",
             ),
             (
                 json!({"spec": {"ports": 1}}),
@@ -250,7 +294,7 @@ mod tests {
             assert!(failure.message.contains(want), "{}", failure.message);
         }
         assert_eq!(
-            body(&Shapes::kubernetes(), &service(), b"{", Strictness::Warn).unwrap_err().code.as_u16(),
+            body(&Shapes::kubernetes(), &[], &service(), b"{", Strictness::Warn).unwrap_err().code.as_u16(),
             400
         );
     }

@@ -6,12 +6,12 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::canonical;
+use super::decode;
 use super::field::FieldErrors;
 use super::job::Job;
 use super::json as reader;
 use super::kinds;
 use super::meta;
-use super::negotiate;
 use super::render::{ListMeta, bytes};
 use super::resource::Behaviour;
 use super::router::Reply;
@@ -25,10 +25,10 @@ impl Job<'_> {
         let options = self.delete_options()?;
         let existing = self.existing()?;
         self.check_preconditions(&existing, &options)?;
-        if self.resource.behaviour == Behaviour::Namespace {
-            if let Some(reply) = self.terminate(&existing, &options)? {
-                return Ok(reply);
-            }
+        if self.resource.behaviour == Behaviour::Namespace
+            && let Some(reply) = self.terminate(&existing, &options)?
+        {
+            return Ok(reply);
         }
         let (object, gone) = self.delete_object(&existing, &options);
         if !gone {
@@ -52,9 +52,12 @@ impl Job<'_> {
         let options = if self.incoming.body.is_empty() {
             self.options_in_query()?
         } else {
-            negotiate::check_body(&self.incoming.headers)?;
-            let document =
-                reader::parse(&self.incoming.body).map_err(|e| Failure::bad_request(e.to_string()))?;
+            let body = self.body(Some("meta/v1.DeleteOptions"))?;
+            let document = reader::parse(&body).map_err(|e| Failure::bad_request(e.to_string()))?;
+            let (kind, version) = (text(&document.value, "kind"), text(&document.value, "apiVersion"));
+            if !matches!(kind, "" | "DeleteOptions") {
+                return Err(Failure::bad_request(decode::unregistered(kind, version)));
+            }
             canonical::read(&self.state.shapes, "meta/v1.DeleteOptions", &document.value)
                 .map_err(|error| Failure::bad_request(error.to_string()))?
                 .value
@@ -159,6 +162,17 @@ impl Job<'_> {
         let mut object = (**existing).clone();
         match self.grace_step(&mut object, options) {
             Grace::Pending => return (Arc::clone(existing), false),
+            // Marked and then gone: those who watch see both.
+            Grace::Immediate if finalizers_left(&object, options) => {
+                let stored = if dry { Arc::new(object) } else { self.state.put(&table, &key, object) };
+                return (stored, false);
+            }
+            Grace::Immediate if dry => return (Arc::new(object), true),
+            Grace::Immediate => {
+                self.state.put(&table, &key, object);
+                let last = self.state.remove(&table, &key);
+                return (last.unwrap_or_else(|| Arc::clone(existing)), true);
+            }
             Grace::Started => {
                 let stored = if dry { Arc::new(object) } else { self.state.put(&table, &key, object) };
                 return (stored, false);
@@ -202,13 +216,10 @@ impl Job<'_> {
                 _ => Grace::Pending,
             };
         }
-        if seconds == 0 {
-            return Grace::Over;
-        }
         meta::bump_generation(object);
         set(object, "metadata.deletionTimestamp", time::seconds(due(seconds)));
         set(object, "metadata.deletionGracePeriodSeconds", seconds);
-        Grace::Started
+        if seconds == 0 { Grace::Immediate } else { Grace::Started }
     }
 
     pub(crate) fn delete_all(&mut self) -> Answer<Reply> {
@@ -231,9 +242,15 @@ impl Job<'_> {
     }
 }
 
+fn finalizers_left(object: &Value, options: &Value) -> bool {
+    !meta::finalizers_for_deletion(object, options).is_empty()
+}
+
 enum Grace {
     /// Nothing to wait for.
     Over,
+    /// Marked now, with no time to spare.
+    Immediate,
     /// Marked now; someone else will finish it.
     Started,
     /// Marked before.

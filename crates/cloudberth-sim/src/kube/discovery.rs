@@ -22,9 +22,13 @@ pub(crate) fn answer(state: &State, incoming: &Incoming) -> Option<Reply> {
     let path = incoming.path.trim_matches('/');
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {
-        ["healthz" | "livez" | "readyz", ..] => Some(Reply::text(StatusCode::OK, "ok")),
+        ["healthz" | "livez" | "readyz"] | ["healthz" | "livez" | "readyz", "ping" | "log" | "etcd"] => {
+            Some(Reply::text(StatusCode::OK, "ok"))
+        }
         ["version"] => Some(json_reply(&version())),
-        ["api"] => Some(aggregated(state, incoming, true).unwrap_or_else(|| json_reply(&core_versions()))),
+        ["api"] => {
+            Some(aggregated(state, incoming, true).unwrap_or_else(|| json_reply(&core_versions(incoming))))
+        }
         ["apis"] => {
             Some(aggregated(state, incoming, false).unwrap_or_else(|| json_reply(&group_list(state))))
         }
@@ -51,8 +55,9 @@ fn version() -> Value {
     })
 }
 
-fn core_versions() -> Value {
-    let address = json!({"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1"});
+fn core_versions(incoming: &Incoming) -> Value {
+    let host = incoming.headers.get(header::HOST).and_then(|value| value.to_str().ok());
+    let address = json!({"clientCIDR": "0.0.0.0/0", "serverAddress": host.unwrap_or("127.0.0.1")});
     json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]})
 }
 
@@ -113,10 +118,16 @@ fn resource_list(state: &State, group: &str, version: &str) -> Option<Reply> {
         }
         entries.push(entry);
         for part in &resource.subresources {
-            entries.push(json!({
+            let mut entry = json!({
                 "name": format!("{}/{}", resource.plural, part.name), "singularName": "",
                 "namespaced": resource.namespaced, "kind": resource.kind, "verbs": part.verbs,
-            }));
+            });
+            if let Some((group, version, kind)) = &part.kind {
+                set(&mut entry, "group", group.as_str());
+                set(&mut entry, "version", version.as_str());
+                set(&mut entry, "kind", kind.as_str());
+            }
+            entries.push(entry);
         }
     }
     if entries.is_empty() {
@@ -186,7 +197,15 @@ fn one_version(state: &State, group: &str, version: &str) -> Value {
             let parts: Vec<Value> = resource
                 .subresources
                 .iter()
-                .map(|part| json!({"subresource": part.name, "responseKind": kind(resource), "verbs": part.verbs}))
+                .map(|part| {
+                    let kind = match &part.kind {
+                        Some((group, version, kind)) => {
+                            json!({"group": group, "version": version, "kind": kind})
+                        }
+                        None => kind(resource),
+                    };
+                    json!({"subresource": part.name, "responseKind": kind, "verbs": part.verbs})
+                })
                 .collect();
             set(&mut entry, "subresources", json!(parts));
         }

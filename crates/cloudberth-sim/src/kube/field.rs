@@ -63,7 +63,11 @@ impl FieldErrors {
         if !detail.is_empty() {
             let _ = write!(body, ": {detail}");
         }
-        self.0.push(FieldError { mistake, field: field.to_owned(), body });
+        let error = FieldError { mistake, field: field.to_owned(), body };
+        // Rules that overlap complain once.
+        if !self.0.contains(&error) {
+            self.0.push(error);
+        }
     }
 
     pub(crate) fn required(&mut self, field: &str, detail: &str) {
@@ -82,8 +86,9 @@ impl FieldErrors {
         self.push(Mistake::Duplicate, field, Some(printed(&value.into())), "");
     }
 
-    pub(crate) fn duplicate_because(&mut self, field: &str, value: impl Into<Value>, detail: &str) {
-        self.push(Mistake::Duplicate, field, Some(printed(&value.into())), detail);
+    /// As [`Self::duplicate`], for a value whose fields are printed in an order of their own.
+    pub(crate) fn duplicate_shown(&mut self, field: &str, shown: String, detail: &str) {
+        self.push(Mistake::Duplicate, field, Some(shown), detail);
     }
 
     pub(crate) fn not_supported(&mut self, field: &str, value: impl Into<Value>, supported: &[&str]) {
@@ -108,23 +113,21 @@ impl FieldErrors {
         }
     }
 
-    pub(crate) fn append(&mut self, mut other: Self) {
-        self.0.append(&mut other.0);
+    pub(crate) fn append(&mut self, other: Self) {
+        for error in other.0 {
+            if !self.0.contains(&error) {
+                self.0.push(error);
+            }
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The mistakes as one sentence: one alone, several in brackets, repeated ones once.
+    /// The mistakes as one sentence: one alone, several in brackets.
     pub(crate) fn summary(&self) -> Option<String> {
-        let mut lines: Vec<String> = Vec::new();
-        for error in &self.0 {
-            let line = format!("{}: {}", error.field, error.body);
-            if !lines.contains(&line) {
-                lines.push(line);
-            }
-        }
+        let lines: Vec<String> = self.0.iter().map(|e| format!("{}: {}", e.field, e.body)).collect();
         match lines.as_slice() {
             [] => None,
             [one] => Some(one.clone()),
@@ -168,6 +171,6 @@ mod tests {
              spec.clusterIPs: Invalid value: [\"a\",\"b\"]: may not change once set, \
              spec.type: Unsupported value: \"Foo\": supported values: \"ClusterIP\", \"NodePort\"]"
         );
-        assert_eq!(errors.causes().as_array().unwrap().len(), 5, "causes repeat, the message does not");
+        assert_eq!(errors.causes().as_array().unwrap().len(), 4, "nothing is said twice");
     }
 }

@@ -45,8 +45,9 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub(crate) fn new(capacity: usize) -> Self {
-        Self { events: VecDeque::new(), trimmed: 0, oldest: 0, capacity }
+    /// `oldest` is the oldest revision that newcomers may ask for.
+    pub(crate) fn new(capacity: usize, oldest: u64) -> Self {
+        Self { events: VecDeque::new(), trimmed: 0, oldest, capacity }
     }
 
     pub(crate) fn push(&mut self, event: Event) {

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::StatusCode;
 use serde_json::Value;
 
-use super::negotiate::View;
+use super::negotiate::{self, Language, View};
 use super::path::Target;
-use super::render::{Include, Renderer};
+use super::protobuf;
+use super::render::{Include, Renderer, bytes};
 use super::resource::Resource;
 use super::router::{Incoming, Reply};
 use super::state::State;
@@ -61,6 +63,19 @@ impl<'a> Job<'a> {
         })
     }
 
+    /// The body as JSON, whatever language it came in.
+    pub(crate) fn body(&self, shape: Option<&str>) -> Answer<Bytes> {
+        let body = &self.incoming.body;
+        match (negotiate::language(&self.incoming.headers)?, shape) {
+            (Language::Json, _) => Ok(body.clone()),
+            (Language::Protobuf, None) => Err(Failure::unsupported_media_type(&["application/json"])),
+            (Language::Protobuf, Some(shape)) => {
+                let value = protobuf::read(&self.state.shapes, shape, body);
+                value.map(|value| bytes(&value)).map_err(|error| Failure::bad_request(error.to_string()))
+            }
+        }
+    }
+
     pub(crate) fn key(&self, name: &str) -> String {
         store::key(Some(&self.namespace), name)
     }
@@ -77,7 +92,7 @@ impl<'a> Job<'a> {
         self.stored(&self.name).ok_or_else(|| self.not_found())
     }
 
-    pub(crate) fn not_found(&self) -> Box<Failure> {
+    pub(crate) fn not_found(&self) -> Failure {
         Failure::not_found(&self.resource.group, &self.resource.plural, &self.name)
     }
 

@@ -24,6 +24,36 @@ pub(crate) fn child(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
+/// What Go calls the kind of a value.
+pub(crate) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// A map as Go prints it: `map[a:1 b:[x y]]`.
+pub(crate) fn go_map(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let inner: Vec<String> =
+                map.iter().map(|(key, value)| format!("{key}:{}", go_map(value))).collect();
+            format!("map[{}]", inner.join(" "))
+        }
+        Value::Array(list) => {
+            let inner: Vec<String> = list.iter().map(go_map).collect();
+            format!("[{}]", inner.join(" "))
+        }
+        Value::String(text) => text.clone(),
+        Value::Null => "<nil>".to_owned(),
+        other => other.to_string(),
+    }
+}
+
 struct Node<'a> {
     path: String,
     duplicates: &'a mut Vec<String>,

@@ -27,10 +27,18 @@ impl LabelSelector {
             return Ok(Self::default());
         }
         loop {
-            tests.push(requirement(&mut words)?);
+            if let Word::Mark(mark @ ("=" | "==" | "!=" | "," | "(" | ")" | "<" | ">")) = words.peek() {
+                return Err(format!("found '{mark}', expected: !, identifier, or 'end of string'"));
+            }
+            tests.push(requirement(&mut words).map_err(|why| format!("unable to parse requirement: {why}"))?);
             match words.next() {
                 Word::End => return Ok(Self(tests)),
-                Word::Mark(",") => {}
+                Word::Mark(",") => match words.peek() {
+                    Word::Text(_) | Word::Mark("!") => {}
+                    other => {
+                        return Err(format!("found '{}', expected: identifier after ','", other.shown()));
+                    }
+                },
                 other => return Err(format!("found '{}', expected: ',' or 'end of string'", other.shown())),
             }
         }
@@ -137,7 +145,9 @@ fn key(words: &mut Words<'_>) -> Result<String, String> {
                 Err(format!("key: Invalid value: {key:?}: {}", problems.join("; ")))
             }
         }
-        other => Err(format!("found '{}', expected: identifier", other.shown())),
+        other @ (Word::Mark(_) | Word::End) => {
+            Err(format!("found '{}', expected: identifier", other.shown()))
+        }
     }
 }
 
@@ -157,7 +167,7 @@ fn exact(words: &mut Words<'_>) -> Result<String, String> {
             label_value(text, "")
         }
         Word::End | Word::Mark(",") => Ok(String::new()),
-        other => Err(format!("found '{}', expected: identifier", other.shown())),
+        other @ Word::Mark(_) => Err(format!("found '{}', expected: identifier", other.shown())),
     }
 }
 
@@ -168,8 +178,9 @@ fn number(text: &str) -> Result<i64, String> {
 }
 
 fn set(words: &mut Words<'_>) -> Result<Vec<String>, String> {
-    if words.next() != Word::Mark("(") {
-        return Err("found something else, expected: '('".to_owned());
+    match words.next() {
+        Word::Mark("(") => {}
+        other => return Err(format!("found '{}' expected: '('", other.shown())),
     }
     let mut values = Vec::new();
     loop {

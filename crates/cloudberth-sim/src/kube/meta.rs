@@ -10,6 +10,7 @@ use super::value::{self, at, entries, int, list, put, set, text, texts, unset};
 use crate::Surroundings;
 
 const ANNOTATION_LIMIT: usize = 256 << 10;
+pub(crate) const UNQUALIFIED: &str = "name is neither a standard finalizer name nor is it fully qualified";
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
@@ -199,6 +200,16 @@ fn finalizers(object: &Value, errors: &mut FieldErrors) {
     if has(ORPHAN) && has(FOREGROUND) {
         let detail = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
         errors.invalid("metadata.finalizers", json!(all), &detail);
+    }
+}
+
+/// Core kinds want finalizers to say whose they are.
+pub(crate) fn qualified_finalizers(object: &Value, errors: &mut FieldErrors) {
+    for (index, finalizer) in texts(object, "metadata.finalizers").iter().enumerate() {
+        if !finalizer.contains('/') && !["kubernetes", ORPHAN, FOREGROUND].contains(&finalizer.as_str()) {
+            let path = format!("metadata.finalizers[{index}]");
+            errors.invalid(&path, finalizer.as_str(), UNQUALIFIED);
+        }
     }
 }
 

@@ -24,6 +24,7 @@ mod negotiate;
 mod openapi;
 mod patch;
 mod path;
+mod protobuf;
 mod quantity;
 mod query;
 mod read;
@@ -39,6 +40,7 @@ mod state;
 mod status;
 mod store;
 mod strategic;
+mod syntax;
 mod table;
 mod time;
 mod users;
@@ -73,11 +75,11 @@ pub struct KubeApi {
 impl KubeApi {
     /// A fresh cluster: four namespaces, one Service, nobody refused.
     pub fn new(world: Surroundings) -> Self {
-        Self::with_config(Config::default(), world)
+        Self::with_config(&Config::default(), world)
     }
 
     /// A fresh cluster with other ranges or another memory.
-    pub fn with_config(config: Config, world: Surroundings) -> Self {
+    pub fn with_config(config: &Config, world: Surroundings) -> Self {
         Self { state: Arc::new(Mutex::new(State::new(config, world))) }
     }
 

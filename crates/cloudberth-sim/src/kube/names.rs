@@ -32,8 +32,9 @@ const KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const MIDDLE_RULE: &str =
     "alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 
-fn too_long(limit: usize) -> String {
-    format!("must be no more than {limit} bytes")
+/// Names are said to be measured in characters, labels in bytes; both are ASCII where they are valid.
+fn too_long(limit: usize, unit: &str) -> String {
+    format!("must be no more than {limit} {unit}")
 }
 
 fn broken(rule: &str, examples: &[&str], regex: &str) -> String {
@@ -64,7 +65,7 @@ fn is_key(text: &str) -> bool {
 pub(crate) fn dns_label(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > 63 {
-        problems.push(too_long(63));
+        problems.push(too_long(63, "characters"));
     }
     if !is_label(text) {
         problems.push(if is_subdomain(text) {
@@ -82,7 +83,7 @@ pub(crate) fn dns_label(text: &str) -> Vec<String> {
 pub(crate) fn dns_subdomain(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > 253 {
-        problems.push(too_long(253));
+        problems.push(too_long(253, "characters"));
     }
     if !is_subdomain(text) {
         let rule = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
@@ -129,7 +130,7 @@ pub(crate) fn qualified_name(text: &str) -> Vec<String> {
     if name.is_empty() {
         problems.push("name part must be non-empty".to_owned());
     } else if name.len() > 63 {
-        problems.push(format!("name part {}", too_long(63)));
+        problems.push(format!("name part {}", too_long(63, "bytes")));
     }
     if !is_key(name) {
         problems.push(format!("name part {}", broken(&rule, &examples, KEY)));
@@ -141,7 +142,7 @@ pub(crate) fn qualified_name(text: &str) -> Vec<String> {
 pub(crate) fn label_value(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > 63 {
-        problems.push(too_long(63));
+        problems.push(too_long(63, "bytes"));
     }
     if !text.is_empty() && !is_key(text) {
         let rule = format!("a valid label must be an empty string or consist of {MIDDLE_RULE}");
@@ -150,11 +151,11 @@ pub(crate) fn label_value(text: &str) -> Vec<String> {
     problems
 }
 
-/// A key in the data of a ConfigMap or a Secret.
+/// A key in the data of a config map or a secret.
 pub(crate) fn config_key(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > 253 {
-        problems.push(too_long(253));
+        problems.push(too_long(253, "characters"));
     }
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
     {
@@ -179,7 +180,7 @@ pub(crate) fn port_name(text: &str) -> Vec<String> {
         }
     };
     let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    check(text.len() > 15, "must be no more than 15 bytes");
+    check(text.len() > 15, "must be no more than 15 characters");
     check(
         text.is_empty() || !text.bytes().all(allowed),
         "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
@@ -194,10 +195,13 @@ pub(crate) fn port_name(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
+    /// A rule, texts that it lets pass, and texts that it does not.
+    type Row<'a> = (&'a str, fn(&str) -> Vec<String>, &'a [&'a str], &'a [&'a str]);
+
     #[test]
     fn good_names_pass_and_bad_ones_are_explained() {
         let long = "a".repeat(64);
-        let table: [(&str, fn(&str) -> Vec<String>, &[&str], &[&str]); 6] = [
+        let table: [Row<'_>; 6] = [
             ("label", dns_label, &["a", "my-name", "1a"], &["", "A", "a.b", "-a", "a-", "a_b", &long]),
             ("subdomain", dns_subdomain, &["a.b-c.d", "n1"], &["", "a..b", "a.", "A.b"]),
             ("key", qualified_name, &["a", "a.b/C_d", "x-y.z"], &["", "/a", "a/", "a/b/c", "A.b/c", "-a"]),

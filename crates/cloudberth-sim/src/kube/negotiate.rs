@@ -1,11 +1,13 @@
-//! Content negotiation: JSON is spoken here, as objects, as tables, or as metadata only.
+//! Content negotiation: answers are JSON, as objects, as tables, or as metadata only; bodies may be protobuf too.
 
 use http::{HeaderMap, header};
 
 use super::status::{Answer, Failure};
 
+/// What answers may be.
+const ANSWER_TYPES: [&str; 1] = ["application/json"];
 /// What bodies may be.
-pub(crate) const MEDIA_TYPES: [&str; 1] = ["application/json"];
+const BODY_TYPES: [&str; 2] = ["application/json", "application/vnd.kubernetes.protobuf"];
 
 /// The form in which a client wants its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,15 +55,23 @@ pub(crate) fn view(headers: &HeaderMap, tables: bool) -> Answer<View> {
             _ => {}
         }
     }
-    Err(Failure::not_acceptable(&MEDIA_TYPES))
+    Err(Failure::not_acceptable(&ANSWER_TYPES))
 }
 
-/// The body must be JSON; nothing said means JSON.
-pub(crate) fn check_body(headers: &HeaderMap) -> Answer<()> {
+/// The language of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Language {
+    Json,
+    Protobuf,
+}
+
+/// The language that a body is said to be in; nothing said means JSON.
+pub(crate) fn language(headers: &HeaderMap) -> Answer<Language> {
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     match given.split(';').next().unwrap_or_default().trim() {
-        "" | "application/json" | "*/*" => Ok(()),
-        _ => Err(Failure::unsupported_media_type(&MEDIA_TYPES)),
+        "" | "application/json" | "*/*" => Ok(Language::Json),
+        "application/vnd.kubernetes.protobuf" => Ok(Language::Protobuf),
+        _ => Err(Failure::unsupported_media_type(&BODY_TYPES)),
     }
 }
 
@@ -100,14 +110,15 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_json() {
+    fn bodies_are_json_or_protobuf() {
         let with = |content_type: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::CONTENT_TYPE, content_type.parse().unwrap());
             headers
         };
-        assert!(check_body(&HeaderMap::new()).is_ok());
-        assert!(check_body(&with("application/json; charset=utf-8")).is_ok());
-        assert_eq!(check_body(&with("application/yaml")).unwrap_err().code.as_u16(), 415);
+        assert_eq!(language(&HeaderMap::new()).unwrap(), Language::Json);
+        assert_eq!(language(&with("application/json; charset=utf-8")).unwrap(), Language::Json);
+        assert_eq!(language(&with("application/vnd.kubernetes.protobuf")).unwrap(), Language::Protobuf);
+        assert_eq!(language(&with("application/yaml")).unwrap_err().code.as_u16(), 415);
     }
 }

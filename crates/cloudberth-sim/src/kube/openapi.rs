@@ -1,4 +1,4 @@
-//! The OpenAPI documents that clients check manifests and build patches with, made from the shapes.
+//! The `OpenAPI` documents that clients check manifests and build patches with, made from the shapes.
 
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
@@ -21,7 +21,13 @@ pub(crate) fn answer(state: &State, incoming: &Incoming) -> Option<Reply> {
         "v3" => index(state),
         rest => version_3(state, rest.strip_prefix("v3/")?)?,
     };
-    Some(Reply::json(StatusCode::OK, bytes(&value)))
+    let reply = Reply::json(StatusCode::OK, bytes(&value));
+    // The index has always been called plain text.
+    Some(if path == "openapi/v3" {
+        Reply { content_type: "text/plain; charset=utf-8", ..reply }
+    } else {
+        reply
+    })
 }
 
 /// Groups and versions that have documents, as paths: `api/v1`, `apis/coordination.k8s.io/v1`.
@@ -57,7 +63,7 @@ fn fingerprint(state: &State, path: &str) -> String {
     format!("{hash:016X}")
 }
 
-/// `core/v1.Service` as OpenAPI names it.
+/// `core/v1.Service` by its full name.
 fn full_name(name: &str) -> String {
     let dotted = name.replace('/', ".");
     match name.split_once('/') {
@@ -67,13 +73,11 @@ fn full_name(name: &str) -> String {
 }
 
 fn own_name(resource: &Resource) -> String {
-    match &resource.shape {
-        Some(shape) => full_name(shape),
-        None => {
-            let reversed: Vec<&str> = resource.group.rsplit('.').collect();
-            format!("{}.{}.{}", reversed.join("."), resource.version, resource.kind)
-        }
+    if let Some(shape) = &resource.shape {
+        return full_name(shape);
     }
+    let reversed: Vec<&str> = resource.group.rsplit('.').collect();
+    format!("{}.{}.{}", reversed.join("."), resource.version, resource.kind)
 }
 
 fn identity(resource: &Resource) -> Value {
@@ -82,12 +86,11 @@ fn identity(resource: &Resource) -> Value {
 
 fn schema(shape: &Shape, refs: &str) -> Value {
     match shape {
-        Shape::String(_) => json!({"type": "string"}),
+        Shape::String(_) | Shape::Quantity => json!({"type": "string"}),
         Shape::Bool => json!({"type": "boolean"}),
         Shape::Int32 => json!({"type": "integer", "format": "int32"}),
         Shape::Int64 => json!({"type": "integer", "format": "int64"}),
         Shape::Bytes => json!({"type": "string", "format": "byte"}),
-        Shape::Quantity => json!({"type": "string"}),
         Shape::Time | Shape::MicroTime => json!({"type": "string", "format": "date-time"}),
         Shape::IntOrString => json!({"type": "string", "format": "int-or-string"}),
         Shape::Any => json!({"type": "object"}),
@@ -228,7 +231,7 @@ mod tests {
 
     fn state() -> State {
         let world = crate::Surroundings::new(1, || jiff::Timestamp::UNIX_EPOCH);
-        State::new(super::super::Config::default(), world)
+        State::new(&super::super::Config::default(), world)
     }
 
     #[test]

@@ -28,11 +28,14 @@ impl PatchKind {
             "application/json-patch+json" => Ok(Self::Json),
             "application/merge-patch+json" => Ok(Self::Merge),
             "application/strategic-merge-patch+json" if shaped => Ok(Self::Strategic),
-            _ => {
+            "application/apply-patch+yaml"
+            | "application/apply-patch+cbor"
+            | "application/strategic-merge-patch+json" => {
                 let [json, merge, strategic] = MEDIA_TYPES;
                 let supported: &[&str] = if shaped { &[json, merge, strategic] } else { &[json, merge] };
                 Err(Failure::unsupported_media_type(supported))
             }
+            _ => Err(Failure::unknown_patch_type()),
         }
     }
 }
@@ -48,8 +51,7 @@ pub(crate) struct Patch {
 
 impl Patch {
     pub(crate) fn read(kind: PatchKind, bytes: &[u8]) -> Answer<Self> {
-        let document = json::parse(bytes)
-            .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+        let document = json::parse(bytes).map_err(|_| Failure::bad_request("invalid JSON patch"))?;
         let fits = match kind {
             PatchKind::Json => document.value.is_array(),
             PatchKind::Merge | PatchKind::Strategic => document.value.is_object(),
@@ -66,8 +68,9 @@ impl Patch {
                 PatchKind::Json => "[]handlers.jsonPatchOp",
                 PatchKind::Merge | PatchKind::Strategic => "map[string]interface {}",
             };
+            let prefix = if kind == PatchKind::Strategic { "" } else { "error decoding patch: " };
             return Err(Failure::bad_request(format!(
-                "error decoding patch: json: cannot unmarshal {found} into Go value of type {wanted}"
+                "{prefix}json: cannot unmarshal {found} into Go value of type {wanted}"
             )));
         }
         Ok(Self { kind, body: document.value, duplicates: document.duplicates })
@@ -101,7 +104,10 @@ impl Patch {
         let patch: json_patch::Patch =
             serde_json::from_value(self.body.clone()).map_err(|_| Failure::unprocessable())?;
         let mut patched = original.clone();
-        json_patch::patch(&mut patched, &patch).map_err(|_| Failure::unprocessable())?;
+        for operation in patch.0 {
+            let operation = lenient(operation, &patched);
+            json_patch::patch(&mut patched, &[operation]).map_err(|_| Failure::unprocessable())?;
+        }
         Ok(patched)
     }
 
@@ -112,6 +118,24 @@ impl Patch {
 
     pub(crate) fn body(&self) -> &Value {
         &self.body
+    }
+}
+
+/// The API server lets a member of a map that is not there be replaced.
+fn lenient(operation: json_patch::PatchOperation, target: &Value) -> json_patch::PatchOperation {
+    use json_patch::{AddOperation, PatchOperation};
+    match operation {
+        PatchOperation::Replace(replace) => {
+            let path = replace.path.to_string();
+            let parent = path.rsplit_once('/').map(|(parent, _)| parent);
+            match parent.and_then(|parent| target.pointer(parent)) {
+                Some(Value::Object(_)) => {
+                    PatchOperation::Add(AddOperation { path: replace.path, value: replace.value })
+                }
+                _ => PatchOperation::Replace(replace),
+            }
+        }
+        other => other,
     }
 }
 
@@ -140,9 +164,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn apply(kind: PatchKind, original: Value, patch: &Value) -> Answer<Value> {
+    fn apply(kind: PatchKind, original: &Value, patch: &Value) -> Answer<Value> {
         Patch::read(kind, patch.to_string().as_bytes())?.apply(
-            &original,
+            original,
             &Shapes::kubernetes(),
             Some("core/v1.Node"),
         )
@@ -178,6 +202,12 @@ mod tests {
             ),
             (
                 PatchKind::Json,
+                json!({"a": {}}),
+                json!([{"op": "replace", "path": "/a/b", "value": 2}]),
+                json!({"a": {"b": 2}}),
+            ),
+            (
+                PatchKind::Json,
                 json!({"a": {"x/y": 1}}),
                 json!([{"op": "remove", "path": "/a/x~1y"}]),
                 json!({"a": {}}),
@@ -190,7 +220,7 @@ mod tests {
             ),
         ];
         for (kind, original, patch, want) in table {
-            assert_eq!(apply(kind, original, &patch).unwrap(), want, "{kind:?} {patch}");
+            assert_eq!(apply(kind, &original, &patch).unwrap(), want, "{kind:?} {patch}");
         }
     }
 
@@ -205,7 +235,7 @@ mod tests {
         ];
         for (kind, patch, code) in table {
             assert_eq!(
-                apply(kind, json!({"a": 1}), &patch).unwrap_err().code.as_u16(),
+                apply(kind, &json!({"a": 1}), &patch).unwrap_err().code.as_u16(),
                 code,
                 "{kind:?} {patch}"
             );

@@ -56,8 +56,9 @@ impl Target {
     /// The verb, in the sense of authorization and of the call log.
     pub(crate) fn verb(&self, method: &Method, watch: bool) -> &'static str {
         match (method.as_str(), self.name.is_some()) {
-            ("GET" | "HEAD", _) if watch || self.watch => "watch",
+            ("GET" | "HEAD", _) if self.watch => "watch",
             ("GET" | "HEAD", true) => "get",
+            ("GET" | "HEAD", false) if watch => "watch",
             ("GET" | "HEAD", false) => "list",
             ("POST", _) => "create",
             ("PUT", _) => "update",
@@ -79,9 +80,9 @@ mod tests {
         plural: &str,
         name: Option<&str>,
         sub: Option<&str>,
-    ) -> Option<Target> {
+    ) -> Target {
         let own = |s: Option<&str>| s.map(str::to_owned);
-        Some(Target {
+        Target {
             group: group.to_owned(),
             version: "v1".to_owned(),
             namespace: own(namespace),
@@ -89,26 +90,29 @@ mod tests {
             name: own(name),
             subresource: own(sub),
             watch: false,
-        })
+        }
     }
 
     #[test]
     fn paths_are_taken_apart() {
         let table = [
-            ("/api/v1/nodes", target("", None, "nodes", None, None)),
-            ("/api/v1/nodes/n1/status", target("", None, "nodes", Some("n1"), Some("status"))),
-            ("/api/v1/namespaces", target("", None, "namespaces", None, None)),
-            ("/api/v1/namespaces/a", target("", None, "namespaces", Some("a"), None)),
-            ("/api/v1/namespaces/a/finalize", target("", None, "namespaces", Some("a"), Some("finalize"))),
-            ("/api/v1/namespaces/a/services", target("", Some("a"), "services", None, None)),
+            ("/api/v1/nodes", Some(target("", None, "nodes", None, None))),
+            ("/api/v1/nodes/n1/status", Some(target("", None, "nodes", Some("n1"), Some("status")))),
+            ("/api/v1/namespaces", Some(target("", None, "namespaces", None, None))),
+            ("/api/v1/namespaces/a", Some(target("", None, "namespaces", Some("a"), None))),
+            (
+                "/api/v1/namespaces/a/finalize",
+                Some(target("", None, "namespaces", Some("a"), Some("finalize"))),
+            ),
+            ("/api/v1/namespaces/a/services", Some(target("", Some("a"), "services", None, None))),
             (
                 "/api/v1/namespaces/a/services/s/status",
-                target("", Some("a"), "services", Some("s"), Some("status")),
+                Some(target("", Some("a"), "services", Some("s"), Some("status"))),
             ),
-            ("/api/v1/services", target("", None, "services", None, None)),
+            ("/api/v1/services", Some(target("", None, "services", None, None))),
             (
                 "/apis/coordination.k8s.io/v1/namespaces/k/leases/l",
-                target("coordination.k8s.io", Some("k"), "leases", Some("l"), None),
+                Some(target("coordination.k8s.io", Some("k"), "leases", Some("l"), None)),
             ),
             ("/api/v1", None),
             ("/apis", None),

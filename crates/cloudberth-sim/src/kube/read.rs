@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, URL_SAFE_NO_PAD};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,7 +18,17 @@ use super::render::ListMeta;
 use super::router::Reply;
 use super::select::Selection;
 use super::status::{Answer, Failure};
+use super::syntax;
 use super::watch::{self, Plan};
+
+/// Bits that do not matter are not looked at.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::URL_SAFE,
+    GeneralPurposeConfig::new()
+        .with_encode_padding(false)
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone)
+        .with_decode_allow_trailing_bits(true),
+);
 
 /// Where the next page of a list begins.
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,9 +46,12 @@ impl Token {
     }
 
     fn decode(text: &str) -> Answer<Self> {
-        let bad = |why: &str| Failure::bad_request(format!("continue key is not valid{why}"));
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| bad(&format!(": {error}")))?;
-        let token: Self = serde_json::from_slice(&bytes).map_err(|error| bad(&format!(": {error}")))?;
+        let bad = |why: &str| {
+            Failure::bad_request(format!("invalid continue token: continue key is not valid{why}"))
+        };
+        let bytes = LENIENT.decode(text).map_err(|error| bad(&format!(": {error}")))?;
+        let token: Self = serde_json::from_slice(&bytes)
+            .map_err(|_| bad(&format!(": {}", syntax::mistake(&bytes).unwrap_or_default())))?;
         match token {
             Self { v, .. } if v != "meta.k8s.io/v1" => {
                 Err(bad(&format!(": server does not recognize this encoded version {v}")))
@@ -56,10 +70,10 @@ impl Token {
 /// A resource version in a query; none and `0` are the same number but not the same wish.
 fn version(text: &str) -> Answer<u64> {
     text.parse().map_err(|_| {
-        let mut errors = FieldErrors::default();
-        let why = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
-        errors.invalid("resourceVersion", text, &why);
-        Failure::invalid("", "", "", &errors)
+        Failure::bad_request(format!(
+            "invalid resource version: resourceVersion: Invalid value: {text:?}: \
+             strconv.ParseUint: parsing {text:?}: invalid syntax"
+        ))
     })
 }
 
@@ -162,7 +176,7 @@ impl Job<'_> {
                 // A negative revision is how an expired page says: go on with whatever is there now.
                 let revision = u64::try_from(token.rv).unwrap_or(current);
                 let start = format!("{}{}", selection.prefix, token.start);
-                let past = self.state.store.past(&table, revision).map_err(|_| self.page_expired(token))?;
+                let past = self.state.store.past(&table, revision).map_err(|_| page_expired(token))?;
                 (revision, start, Some(past))
             }
             None if exact => {
@@ -190,13 +204,6 @@ impl Job<'_> {
         Ok(Reply::json(StatusCode::OK, self.renderer.list(&page.objects, &meta)))
     }
 
-    fn page_expired(&self, token: &Token) -> Box<Failure> {
-        let fresh = Token { v: token.v.clone(), rv: -1, start: token.start.clone() };
-        let mut failure = Failure::expired(PAGE_EXPIRED);
-        failure.resume = Some(URL_SAFE_NO_PAD.encode(serde_json::to_vec(&fresh).unwrap_or_default()));
-        failure
-    }
-
     pub(crate) fn watch(&mut self, harm: Option<Harm>) -> Answer<Reply> {
         self.check_list_options(true)?;
         let selection = self.selection()?;
@@ -206,7 +213,10 @@ impl Job<'_> {
             Some(seconds) if seconds > 0 => Duration::from_secs(u64::try_from(seconds).unwrap_or(1)),
             _ => Duration::from_millis(self.state.world.rng().u64(1_800_000..3_600_000)),
         };
-        let asked = query.get("resourceVersion").map(version).transpose()?;
+        let asked = query.get("resourceVersion").map(version).transpose().map_err(|failure| {
+            let message = failure.message.strip_prefix("invalid resource version: ").unwrap_or_default();
+            Failure::unexplained(message)
+        })?;
         let streaming = query.get("sendInitialEvents").map(|_| query.flag("sendInitialEvents"));
         let current = self.state.store.revision();
         let table = self.table();
@@ -244,6 +254,14 @@ impl Job<'_> {
         }
         Ok(Reply { watch: Some(Box::new(plan)), ..Reply::json(StatusCode::OK, bytes::Bytes::new()) })
     }
+}
+
+/// What a client is told whose page is too old, with a token to go on with all the same.
+fn page_expired(token: &Token) -> Failure {
+    let fresh = Token { v: token.v.clone(), rv: -1, start: token.start.clone() };
+    let mut failure = Failure::expired(PAGE_EXPIRED);
+    failure.resume = Some(URL_SAFE_NO_PAD.encode(serde_json::to_vec(&fresh).unwrap_or_default()));
+    failure
 }
 
 /// One page of a list.

@@ -30,6 +30,8 @@ pub struct Subresource {
     pub name: String,
     /// Verbs allowed on it.
     pub verbs: Vec<String>,
+    /// Group, version and kind, where it is of another kind than the resource.
+    pub kind: Option<(String, String, String)>,
 }
 
 /// A field that lists and watches can select by.
@@ -132,7 +134,17 @@ impl Resource {
     /// Adds a subresource.
     #[must_use]
     pub fn with_subresource(mut self, name: &str, verbs: &[&str]) -> Self {
-        self.subresources.push(Subresource { name: name.to_owned(), verbs: strings(verbs) });
+        self.subresources.push(Subresource { name: name.to_owned(), verbs: strings(verbs), kind: None });
+        self
+    }
+
+    fn with_token(mut self) -> Self {
+        let kind = ("authentication.k8s.io".to_owned(), "v1".to_owned(), "TokenRequest".to_owned());
+        self.subresources.push(Subresource {
+            name: "token".to_owned(),
+            verbs: strings(&["create"]),
+            kind: Some(kind),
+        });
         self
     }
 
@@ -174,7 +186,7 @@ impl Resource {
     }
 
     fn stored_as(mut self, table: &str) -> Self {
-        self.table = table.to_owned();
+        table.clone_into(&mut self.table);
         self
     }
 
@@ -207,7 +219,7 @@ pub(crate) fn builtin() -> Vec<Arc<Resource>> {
             .shaped(package, Behaviour::Review)
             .verbs(&["create"])
     };
-    let (authn, authz) = ("authentication.k8s.io", "authorization.k8s.io");
+    let (authentication, authorization) = ("authentication.k8s.io", "authorization.k8s.io");
     let resources = [
         core("ConfigMap", "configmaps", true, Behaviour::ConfigMap).short(&["cm"]),
         core("Endpoints", "endpoints", true, Behaviour::Endpoints).short(&["ep"]),
@@ -242,18 +254,32 @@ pub(crate) fn builtin() -> Vec<Arc<Resource>> {
             )
             .select(&["spec.hostNetwork"], "false"),
         core("Secret", "secrets", true, Behaviour::Secret).select(&["type"], ""),
-        core("ServiceAccount", "serviceaccounts", true, Behaviour::ServiceAccount).short(&["sa"]),
+        core("ServiceAccount", "serviceaccounts", true, Behaviour::ServiceAccount)
+            .short(&["sa"])
+            .with_token(),
         core("Service", "services", true, Behaviour::Service)
             .short(&["svc"])
             .in_all()
             .with_subresource(STATUS.0, STATUS.1)
             .select(&["spec.clusterIP", "spec.type"], ""),
-        review(authn, "authentication/v1", "SelfSubjectReview", "selfsubjectreviews", false),
-        review(authn, "authentication/v1", "TokenReview", "tokenreviews", false),
-        review(authz, "authorization/v1", "LocalSubjectAccessReview", "localsubjectaccessreviews", true),
-        review(authz, "authorization/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", false),
-        review(authz, "authorization/v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", false),
-        review(authz, "authorization/v1", "SubjectAccessReview", "subjectaccessreviews", false),
+        review(authentication, "authentication/v1", "SelfSubjectReview", "selfsubjectreviews", false),
+        review(authentication, "authentication/v1", "TokenReview", "tokenreviews", false),
+        review(
+            authorization,
+            "authorization/v1",
+            "LocalSubjectAccessReview",
+            "localsubjectaccessreviews",
+            true,
+        ),
+        review(
+            authorization,
+            "authorization/v1",
+            "SelfSubjectAccessReview",
+            "selfsubjectaccessreviews",
+            false,
+        ),
+        review(authorization, "authorization/v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", false),
+        review(authorization, "authorization/v1", "SubjectAccessReview", "subjectaccessreviews", false),
         Resource::new("coordination.k8s.io", "v1", "Lease", "leases", true)
             .shaped("coordination/v1", Behaviour::Lease),
         Resource::new("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", true)

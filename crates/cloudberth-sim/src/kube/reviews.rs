@@ -3,22 +3,27 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use super::canonical;
 use super::decode::{self, WriteOptions};
 use super::field::FieldErrors;
 use super::job::Job;
+use super::json as reader;
 use super::meta;
-use super::negotiate;
 use super::render::bytes;
 use super::router::Reply;
 use super::status::{Answer, Failure};
+use super::time;
 use super::users::{Action, User};
-use super::value::{at, set, text, texts, unset};
+use super::value::{at, int, set, text, texts, unset};
+
+const NOBODY: &str = "at least one of user or group must be specified";
 
 /// Answers a review of any kind.
 pub(crate) fn answer(job: &mut Job<'_>, user: &User) -> Answer<Reply> {
-    negotiate::check_body(&job.incoming.headers)?;
     let options = WriteOptions::read(&job.incoming.query, "CreateOptions")?;
-    let decoded = decode::body(&job.state.shapes, &job.resource, &job.incoming.body, options.strictness)?;
+    let body = job.body(job.resource.shape.as_deref())?;
+    let decoded =
+        decode::body(&job.state.shapes, &job.state.resources, &job.resource, &body, options.strictness)?;
     job.warnings.extend(decoded.warnings);
     let mut review = decoded.object;
     meta::settle_namespace(&mut review, &job.namespace)?;
@@ -39,6 +44,51 @@ pub(crate) fn answer(job: &mut Job<'_>, user: &User) -> Answer<Reply> {
     })
 }
 
+/// A token for a service account, made up on the spot and known from then on.
+pub(crate) fn token_request(job: &mut Job<'_>) -> Answer<Reply> {
+    const SHAPE: &str = "authentication/v1.TokenRequest";
+    let account = job.existing()?;
+    let body = job.body(Some(SHAPE))?;
+    let given = reader::parse(&body).map_err(|error| Failure::bad_request(error.to_string()))?.value;
+    let reading = canonical::read(&job.state.shapes, SHAPE, &given);
+    let mut request = reading.map_err(|error| Failure::bad_request(error.to_string()))?.value;
+    let now = job.state.world.now();
+    let seconds = match int(&request, "spec.expirationSeconds") {
+        0 => 3600,
+        seconds => seconds,
+    };
+    if seconds < 600 {
+        let mut errors = FieldErrors::default();
+        errors.invalid("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes");
+        return Err(Failure::invalid("authentication.k8s.io", "TokenRequest", &job.name, &errors));
+    }
+    let expires = now.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(now);
+    let (token, uid) = (job.state.world.uuid(), text(&account, "metadata.uid").to_owned());
+    if texts(&request, "spec.audiences").is_empty() {
+        set(&mut request, "spec.audiences", json!(["https://kubernetes.default.svc"]));
+    }
+    set(&mut request, "spec.expirationSeconds", seconds);
+    set(
+        &mut request,
+        "metadata",
+        json!({
+            "name": job.name, "namespace": job.namespace, "uid": uid, "creationTimestamp": time::seconds(now),
+        }),
+    );
+    set(&mut request, "status", json!({"token": token, "expirationTimestamp": time::seconds(expires)}));
+    set(&mut request, "kind", "TokenRequest");
+    set(&mut request, "apiVersion", "authentication.k8s.io/v1");
+    let groups = [
+        "system:serviceaccounts",
+        &format!("system:serviceaccounts:{}", job.namespace),
+        "system:authenticated",
+    ];
+    let groups = groups.map(str::to_owned).to_vec();
+    let name = format!("system:serviceaccount:{}:{}", job.namespace, job.name);
+    job.state.users.issue(&token, User { name, uid, groups });
+    Ok(Reply::json(StatusCode::CREATED, bytes(&request)))
+}
+
 fn shown(user: &User) -> Value {
     let mut info = json!({"username": user.name, "groups": user.groups});
     if !user.uid.is_empty() {
@@ -47,8 +97,8 @@ fn shown(user: &User) -> Value {
     info
 }
 
-fn refuse(job: &Job<'_>, errors: &FieldErrors) -> Box<Failure> {
-    Failure::invalid(&job.resource.group, &job.resource.kind, "", errors)
+fn refuse(job: &Job<'_>, errors: &FieldErrors) -> Failure {
+    Failure::invalid(&job.resource.group, "", "", errors)
 }
 
 fn token(job: &Job<'_>, review: &Value) -> Answer<Value> {
@@ -73,7 +123,7 @@ fn subject(job: &Job<'_>, review: &Value) -> Answer<Value> {
     let mut errors = FieldErrors::default();
     let (name, groups) = (text(review, "spec.user"), texts(review, "spec.groups"));
     if name.is_empty() && groups.is_empty() {
-        errors.required("spec.user", "at least one of user or group must be specified");
+        errors.invalid("spec.user", "", NOBODY);
     }
     let user = User { name: name.to_owned(), uid: text(review, "spec.uid").to_owned(), groups };
     if !errors.is_empty() {
@@ -93,12 +143,12 @@ fn access(job: &Job<'_>, user: &User, review: &Value, missing: &[&str]) -> Answe
         }
         (None, None) => {
             let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            errors.invalid("spec.resourceAttributes", Value::Null, why);
+            errors.invalid("spec", Value::Null, why);
         }
         _ => {}
     }
     for path in missing {
-        errors.required(path, "at least one of user or group must be specified");
+        errors.invalid(path, "", NOBODY);
     }
     if !errors.is_empty() {
         return Err(refuse(job, &errors));

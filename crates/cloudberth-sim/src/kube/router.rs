@@ -6,6 +6,7 @@ use http::{HeaderMap, Method, StatusCode, header, request::Parts};
 use super::calls::{Call, Outcome};
 use super::decode::WriteOptions;
 use super::faults::{Fate, Harm, Subject};
+use super::job::Job;
 use super::negotiate;
 use super::patch::PatchKind;
 use super::path::{self, Target};
@@ -137,11 +138,12 @@ impl State {
         }
         self.users.authorize(&user, &incoming.action())?;
         let Some(target) = &incoming.target else {
-            return self.other_paths(incoming);
+            return Ok(self.other_paths(incoming));
         };
         let known = self.resource(&target.group, &target.version, &target.plural);
         let Some(resource) = known else {
-            return self.other_paths(incoming);
+            let group = target.group.is_empty() || self.resources.iter().any(|r| r.group == target.group);
+            return if group { Err(Failure::no_such_path()) } else { Ok(self.other_paths(incoming)) };
         };
         if harm == Some(Harm::Conflict) {
             let name = target.name.as_deref().unwrap_or_default();
@@ -150,14 +152,9 @@ impl State {
         self.on_resource(incoming, target, &resource, &user, harm)
     }
 
-    fn other_paths(&mut self, incoming: &Incoming) -> Answer<Reply> {
-        if let Some(reply) = discovery::answer(self, incoming) {
-            return Ok(reply);
-        }
-        if let Some(reply) = openapi::answer(self, incoming) {
-            return Ok(reply);
-        }
-        Ok(Reply::text(StatusCode::NOT_FOUND, "404 page not found\n"))
+    fn other_paths(&mut self, incoming: &Incoming) -> Reply {
+        let found = discovery::answer(self, incoming).or_else(|| openapi::answer(self, incoming));
+        found.unwrap_or_else(|| Reply::text(StatusCode::NOT_FOUND, "404 page not found\n"))
     }
 
     fn on_resource(
@@ -170,7 +167,7 @@ impl State {
     ) -> Answer<Reply> {
         let part = target.subresource.as_deref();
         if part.is_some_and(|part| resource.subresources.iter().all(|known| known.name != part)) {
-            return Ok(Reply::text(StatusCode::NOT_FOUND, "404 page not found\n"));
+            return Err(Failure::no_such_path());
         }
         // A namespaced resource can be listed and watched across namespaces, nothing else.
         let across = resource.namespaced && target.namespace.is_none();
@@ -178,29 +175,45 @@ impl State {
             || (across
                 && (target.name.is_some() || !matches!(incoming.verb.as_str(), "list" | "watch" | "create")));
         if misplaced {
-            return Ok(Reply::text(StatusCode::NOT_FOUND, "404 page not found\n"));
+            return Err(Failure::no_such_path());
         }
-        let named_create = incoming.verb == "create" && target.name.is_some();
+        let named_create = incoming.verb == "create" && target.name.is_some() && part.is_none();
+        let nameless = matches!(incoming.verb.as_str(), "update" | "patch") && target.name.is_none();
         // Watching one object is written as a list or a get with `watch`.
         let verb = incoming.verb.as_str();
-        if verb.is_empty() || named_create || !resource.allows(part, verb) || (across && verb == "create") {
+        if verb.is_empty()
+            || named_create
+            || nameless
+            || !resource.allows(part, verb)
+            || (across && verb == "create")
+        {
             return Err(Failure::method_not_allowed());
         }
         let tables = resource.behaviour != Behaviour::Review;
         let view = negotiate::view(&incoming.headers, tables)?;
-        let mut job = super::job::Job::new(self, incoming, target, resource, view)?;
+        let mut job = Job::new(self, incoming, target, resource, view)?;
+        if resource.behaviour == Behaviour::Endpoints {
+            let warning = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+            job.warnings.push(warning.to_owned());
+        }
+        let mut reply = Self::carry_out(&mut job, verb, user, harm)?;
+        reply.warnings.append(&mut job.warnings);
+        Ok(reply)
+    }
+
+    fn carry_out(job: &mut Job<'_>, verb: &str, user: &User, harm: Option<Harm>) -> Answer<Reply> {
+        let (incoming, resource) = (job.incoming, std::sync::Arc::clone(&job.resource));
         match verb {
             "get" => job.get(),
             "list" => job.list(),
             "watch" => job.watch(harm),
-            "create" if resource.behaviour == Behaviour::Review => reviews::answer(&mut job, user),
+            "create" if job.subresource.is_some() => reviews::token_request(job),
+            "create" if resource.behaviour == Behaviour::Review => reviews::answer(job, user),
             "create" => {
-                negotiate::check_body(&incoming.headers)?;
                 let options = WriteOptions::read(&incoming.query, "CreateOptions")?;
                 job.create(&options)
             }
             "update" => {
-                negotiate::check_body(&incoming.headers)?;
                 let options = WriteOptions::read(&incoming.query, "UpdateOptions")?;
                 job.update(&options)
             }

@@ -31,7 +31,7 @@ impl Selection {
         query: &Query,
     ) -> Answer<Self> {
         let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or_default())
-            .map_err(|why| Failure::bad_request(format!("unable to parse requirement: {why}")))?;
+            .map_err(Failure::bad_request)?;
         let fields = FieldSelector::parse(query.get("fieldSelector").unwrap_or_default(), resource)
             .map_err(Failure::bad_request)?;
         let namespace = namespace.map(str::to_owned).or_else(|| {

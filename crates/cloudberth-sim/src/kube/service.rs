@@ -164,7 +164,7 @@ async fn answer(api: KubeApi, parts: Parts, body: Bytes) -> Result<Response<Body
 }
 
 /// An error made to order.
-fn injected(code: u16, retry_after: Option<u32>) -> Box<Failure> {
+fn injected(code: u16, retry_after: Option<u32>) -> Failure {
     let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let message = "the server was told to fail this request";
     match status {

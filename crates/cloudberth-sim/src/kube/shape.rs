@@ -44,6 +44,8 @@ pub(crate) struct PatchRule {
 #[derive(Clone, Debug)]
 pub(crate) struct Field {
     pub(crate) name: String,
+    /// Its number in protobuf, where it has one.
+    pub(crate) number: Option<usize>,
     pub(crate) omit: Omit,
     pub(crate) shape: Shape,
     pub(crate) rule: PatchRule,
@@ -51,15 +53,23 @@ pub(crate) struct Field {
 
 /// The fields of one struct, in the order of the wire format.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fields(Vec<Field>);
+pub(crate) struct Fields {
+    fields: Vec<Field>,
+    inlined: Vec<(usize, String)>,
+}
 
 impl Fields {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Field> {
-        self.0.iter()
+        self.fields.iter()
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Field> {
-        self.0.iter().find(|field| field.name == name)
+        self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// The shape of a message that is one of its own in protobuf only.
+    pub(crate) fn inlined(&self, number: usize) -> Option<&str> {
+        self.inlined.iter().find(|(known, _)| *known == number).map(|(_, shape)| shape.as_str())
     }
 }
 
@@ -74,7 +84,7 @@ impl Shapes {
     }
 
     fn parse(text: &str) -> Self {
-        let mut shapes = BTreeMap::new();
+        let mut shapes: BTreeMap<String, Fields> = BTreeMap::new();
         let mut name = None;
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             match (line.strip_prefix("  "), &name) {
@@ -83,8 +93,9 @@ impl Shapes {
                     name = Some(line.to_owned());
                 }
                 (Some(field), Some(name)) => {
-                    if let (Some(Fields(fields)), Some(field)) = (shapes.get_mut(name), parse_field(field)) {
-                        fields.push(field);
+                    if let Some(fields) = shapes.get_mut(name) {
+                        fields.inlined.extend(parse_inlined(field));
+                        fields.fields.extend(parse_field(field));
                     }
                 }
                 (Some(_), None) => {}
@@ -102,9 +113,14 @@ impl Shapes {
     }
 }
 
+fn parse_inlined(line: &str) -> Option<(usize, String)> {
+    let (number, shape) = line.strip_prefix("~ ")?.split_once(' ')?;
+    Some((number.parse().ok()?, shape.to_owned()))
+}
+
 fn parse_field(line: &str) -> Option<Field> {
     let mut words = line.split(' ');
-    let (name, omit, shape) = (words.next()?, words.next()?, words.next()?);
+    let (name, number, omit, shape) = (words.next()?, words.next()?, words.next()?, words.next()?);
     let mut rule = PatchRule::default();
     for word in words {
         match word.split_once('=') {
@@ -118,7 +134,7 @@ fn parse_field(line: &str) -> Option<Field> {
         "omitzero" => Omit::Zero,
         _ => Omit::Empty,
     };
-    Some(Field { name: name.to_owned(), omit, shape: parse_shape(shape), rule })
+    Some(Field { name: name.to_owned(), number: number.parse().ok(), omit, shape: parse_shape(shape), rule })
 }
 
 fn parse_shape(text: &str) -> Shape {

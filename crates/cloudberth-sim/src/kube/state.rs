@@ -30,15 +30,23 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         let four = ipnet::Ipv4Net::new_assert([10, 96, 0, 0].into(), 16);
+        Self { history: 10_000, service_ranges: vec![four.into()], node_ports: (30_000, 32_767) }
+    }
+}
+
+impl Config {
+    /// A cluster with addresses of both families, IPv4 first.
+    pub fn dual_stack() -> Self {
+        let mut config = Self::default();
         let six = ipnet::Ipv6Net::new_assert([0xfd00, 0x10, 0x96, 0, 0, 0, 0, 0].into(), 112);
-        Self { history: 10_000, service_ranges: vec![four.into(), six.into()], node_ports: (30_000, 32_767) }
+        config.service_ranges.push(six.into());
+        config
     }
 }
 
 /// The server's state.
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) config: Config,
     pub(crate) store: Store,
     pub(crate) resources: Vec<Arc<Resource>>,
     pub(crate) shapes: Arc<Shapes>,
@@ -51,14 +59,13 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(config: Config, world: Surroundings) -> Self {
+    pub(crate) fn new(config: &Config, world: Surroundings) -> Self {
         let ranges = Ranges {
             cluster: config.service_ranges.clone(),
             ports: i64::from(config.node_ports.0)..=i64::from(config.node_ports.1),
         };
         let mut state = Self {
             store: Store::new(config.history),
-            config,
             resources: resource::builtin(),
             shapes: Arc::new(Shapes::kubernetes()),
             world,
@@ -82,6 +89,12 @@ impl State {
             });
             self.store.put("namespaces", name, namespace);
         }
+        self.furnish_service();
+        // How the cluster came to be is nobody's history.
+        self.store.compact();
+    }
+
+    fn furnish_service(&mut self) {
         let Some(first) = self.ranges.cluster.first().and_then(|range| range.hosts().next()) else {
             return;
         };

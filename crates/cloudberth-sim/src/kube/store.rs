@@ -24,6 +24,8 @@ struct Table {
 #[derive(Debug)]
 pub(crate) struct Store {
     revision: u64,
+    /// Nothing before this revision is remembered of any table.
+    oldest: u64,
     capacity: usize,
     tables: BTreeMap<String, Table>,
 }
@@ -39,7 +41,7 @@ pub(crate) fn key(namespace: Option<&str>, name: &str) -> String {
 impl Store {
     /// `capacity` events are remembered for each table.
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { revision: 1, capacity, tables: BTreeMap::new() }
+        Self { revision: 1, oldest: 0, capacity, tables: BTreeMap::new() }
     }
 
     /// The revision of the newest write.
@@ -84,7 +86,11 @@ impl Store {
 
     /// Whether a watch may start from a revision.
     pub(crate) fn admits(&self, table: &str, revision: u64) -> Result<(), Forgotten> {
-        self.tables.get(table).map_or(Ok(()), |table| table.history.admits(revision))
+        match self.tables.get(table) {
+            Some(table) => table.history.admits(revision),
+            None if revision < self.oldest => Err(Forgotten { oldest: self.oldest }),
+            None => Ok(()),
+        }
     }
 
     /// Events of a table after a revision.
@@ -97,11 +103,11 @@ impl Store {
 
     /// Writes an object and gives back what is stored, with its new revision.
     pub(crate) fn put(&mut self, table: &str, key: &str, mut object: Value) -> Arc<Value> {
-        let capacity = self.capacity;
+        let (capacity, oldest) = (self.capacity, self.oldest);
         let slot = self
             .tables
             .entry(table.to_owned())
-            .or_insert_with(|| Table { objects: Objects::new(), history: History::new(capacity) });
+            .or_insert_with(|| Table { objects: Objects::new(), history: History::new(capacity, oldest) });
         let before = slot.objects.get(key).cloned();
         if let Some(before) = &before {
             value::set(&mut object, "metadata.resourceVersion", value::revision(before));
@@ -143,6 +149,7 @@ impl Store {
 
     /// Forgets all history: whoever resumes from an older revision is told that it is gone.
     pub(crate) fn compact(&mut self) {
+        self.oldest = self.revision;
         for table in self.tables.values_mut() {
             table.history.forget(self.revision);
         }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::json::go_map;
 use super::shape::{Field, PatchRule, Shape, Shapes};
 use super::status::Failure;
 
@@ -11,7 +12,7 @@ const DELETE_FROM: &str = "$deleteFromPrimitiveList";
 const SET_ORDER: &str = "$setElementOrder";
 
 type Object = Map<String, Value>;
-type Result<T> = std::result::Result<T, Box<Failure>>;
+type Result<T> = std::result::Result<T, Failure>;
 
 /// Merges `patch` into an object of the named shape.
 pub(crate) fn merge(shapes: &Shapes, shape: &str, original: &Value, patch: &Value) -> Result<Value> {
@@ -30,16 +31,17 @@ struct Merger<'a> {
     shapes: &'a Shapes,
 }
 
-fn bad_format(what: &str) -> Box<Failure> {
+fn bad_format(what: &str) -> Failure {
     Failure::bad_request(format!("invalid patch format of {what}"))
 }
 
-fn no_merge_key(item: &Value, key: &str) -> Box<Failure> {
-    Failure::unexplained(format!("map: {item} does not contain declared merge key: {key}"))
+fn no_merge_key(item: &Value, key: &str) -> Failure {
+    Failure::unexplained(format!("map: {} does not contain declared merge key: {key}", go_map(item)))
 }
 
-fn bad_directive(directive: &Value, holder: &Object) -> Box<Failure> {
-    Failure::unexplained(format!("unknown patch type [{directive}] found in map: {holder:?}"))
+fn bad_directive(directive: &Value, holder: &Object) -> Failure {
+    let (directive, holder) = (go_map(directive), go_map(&Value::Object(holder.clone())));
+    Failure::unexplained(format!("unknown patch type: {directive} in map: {holder}"))
 }
 
 impl Merger<'_> {
@@ -48,6 +50,7 @@ impl Merger<'_> {
             Shape::Struct(shape) => self.shapes.get(shape)?.get(name).cloned(),
             Shape::Map(inner) => Some(Field {
                 name: name.to_owned(),
+                number: None,
                 omit: super::shape::Omit::Always,
                 shape: (**inner).clone(),
                 rule: PatchRule::default(),

@@ -109,9 +109,9 @@ pub(crate) fn columns(resource: &Resource) -> Value {
 pub(crate) fn row(resource: &Resource, object: &Value, now: Timestamp) -> Value {
     let age = || since(object, "metadata.creationTimestamp", now).unwrap_or_else(|| UNKNOWN.to_owned());
     let cells = match resource.behaviour {
-        Behaviour::Node => node(object, age()),
-        Behaviour::Service => service(object, age()),
-        Behaviour::Pod => pod(object, age()),
+        Behaviour::Node => node(object, &age()),
+        Behaviour::Service => service(object, &age()),
+        Behaviour::Pod => pod(object, &age()),
         Behaviour::Event => event(object, now),
         Behaviour::Namespace => json!([name(object), text(object, "status.phase"), age()]),
         Behaviour::ConfigMap => {
@@ -149,7 +149,7 @@ fn joined(list: &[String], other: &str) -> String {
     if list.is_empty() { other.to_owned() } else { list.join(",") }
 }
 
-fn node(node: &Value, age: String) -> Value {
+fn node(node: &Value, age: &str) -> Value {
     let ready = list(node, "status.conditions").iter().find(|condition| text(condition, "type") == "Ready");
     let mut status = match ready.map(|condition| text(condition, "status")) {
         Some("True") => "Ready".to_owned(),
@@ -186,7 +186,7 @@ fn node(node: &Value, age: String) -> Value {
     ])
 }
 
-fn service(service: &Value, age: String) -> Value {
+fn service(service: &Value, age: &str) -> Value {
     let kind = text(service, "spec.type");
     let cluster = match kind {
         "ExternalName" => NONE,
@@ -230,7 +230,7 @@ fn external(service: &Value) -> String {
     }
 }
 
-fn pod(pod: &Value, age: String) -> Value {
+fn pod(pod: &Value, age: &str) -> Value {
     let statuses = list(pod, "status.containerStatuses");
     let total = list(pod, "spec.containers").len();
     let ready = statuses.iter().filter(|status| at(status, "ready") == Some(&json!(true))).count();

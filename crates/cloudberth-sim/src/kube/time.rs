@@ -17,6 +17,22 @@ pub(crate) fn parse(text: &str) -> Option<Timestamp> {
     text.parse().ok()
 }
 
+/// A time with exactly six digits of a second; the error is Go's.
+pub(crate) fn parse_micros(text: &str) -> Result<Timestamp, String> {
+    let layout = "2006-01-02T15:04:05.000000Z07:00";
+    let refuse = |rest: &str, wanted: &str| {
+        Err(format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {wanted:?}"))
+    };
+    let Some(at) = parse(text) else { return refuse(text, "2006") };
+    let rest = text.get(19..).unwrap_or_default();
+    let digits = rest.strip_prefix('.').map_or(0, |d| d.bytes().take_while(u8::is_ascii_digit).count());
+    match digits {
+        6 => Ok(at),
+        7.. => refuse(rest.get(7..).unwrap_or_default(), "Z07:00"),
+        _ => refuse(rest, ".000000"),
+    }
+}
+
 /// How long ago, as `kubectl get` shows it: two units at most, coarser with age.
 pub(crate) fn age(at: Timestamp, now: Timestamp) -> String {
     let seconds = now.as_second().saturating_sub(at.as_second());
@@ -72,6 +88,25 @@ mod tests {
             let now = Timestamp::from_second(1_700_000_000).unwrap();
             let at = Timestamp::from_second(1_700_000_000 - seconds).unwrap();
             assert_eq!(age(at, now), want, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn micro_times_have_six_digits() {
+        let table = [
+            ("2026-01-01T00:00:00.000000Z", ""),
+            ("2026-01-01T01:00:00.123456+01:00", ""),
+            ("2026-01-01T00:00:00Z", "cannot parse \"Z\" as \".000000\""),
+            ("2026-01-01T00:00:00.5Z", "cannot parse \".5Z\" as \".000000\""),
+            ("2026-01-01T00:00:00.1234567Z", "cannot parse \"7Z\" as \"Z07:00\""),
+            ("soon", "cannot parse \"soon\" as \"2006\""),
+        ];
+        for (text, want) in table {
+            let found = parse_micros(text).err().unwrap_or_default();
+            assert!(
+                if want.is_empty() { found.is_empty() } else { found.ends_with(want) },
+                "{text}: {found}"
+            );
         }
     }
 

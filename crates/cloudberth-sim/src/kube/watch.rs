@@ -23,7 +23,7 @@ use super::status::Failure;
 /// Events taken out of the history at a time.
 const BATCH: usize = 256;
 /// How often a quiet watch is told how far it has come.
-const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 
 #[derive(Debug)]
 struct Entry {
@@ -167,10 +167,10 @@ impl WatchBody {
                 self.closed = true;
             }
         }
-        if self.lines.is_empty() {
-            if let Some(entry) = state.watchers.entries.get_mut(&self.id) {
-                entry.waker = Some(context.waker().clone());
-            }
+        if self.lines.is_empty()
+            && let Some(entry) = state.watchers.entries.get_mut(&self.id)
+        {
+            entry.waker = Some(context.waker().clone());
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::decode::{self, WriteOptions};
+use super::decode::{self, Decoded, WriteOptions};
 use super::job::Job;
 use super::kinds::{self, Setting};
 use super::meta;
@@ -20,11 +20,15 @@ const NAME_ATTEMPTS: usize = 8;
 
 impl Job<'_> {
     pub(crate) fn create(&mut self, options: &WriteOptions) -> Answer<Reply> {
-        let decoded =
-            decode::body(&self.state.shapes, &self.resource, &self.incoming.body, options.strictness)?;
+        let decoded = self.decode(options)?;
         self.warnings.extend(decoded.warnings);
         let object = self.create_object(decoded.object, options)?;
         Ok(self.reply(StatusCode::CREATED, &object))
+    }
+
+    fn decode(&self, options: &WriteOptions) -> Answer<Decoded> {
+        let body = self.body(self.resource.shape.as_deref())?;
+        decode::body(&self.state.shapes, &self.state.resources, &self.resource, &body, options.strictness)
     }
 
     fn create_object(&mut self, mut object: Value, options: &WriteOptions) -> Answer<Arc<Value>> {
@@ -45,17 +49,14 @@ impl Job<'_> {
 
     fn create_once(&mut self, mut object: Value, options: &WriteOptions) -> Answer<Arc<Value>> {
         meta::fill(&mut object, &mut self.state.world);
-        let mut setting = Setting {
-            store: &self.state.store,
-            world: &mut self.state.world,
-            ranges: &self.state.ranges,
-            warnings: &mut self.warnings,
-        };
+        let mut setting =
+            Setting { store: &self.state.store, world: &mut self.state.world, ranges: &self.state.ranges };
         let errors = kinds::before_create(&self.resource, &mut object, &mut setting)?;
         let name = value::name(&object).to_owned();
         if !errors.is_empty() {
             return Err(Failure::invalid(&self.resource.group, &self.resource.kind, &name, &errors));
         }
+        self.warnings.extend(kinds::warnings(&self.resource, None, &object));
         if let Some(existing) = self.stored(&name) {
             return Err(self.taken(&object, &existing));
         }
@@ -69,7 +70,7 @@ impl Job<'_> {
         Ok(self.state.put(&table, &key, object))
     }
 
-    fn taken(&self, object: &Value, existing: &Value) -> Box<Failure> {
+    fn taken(&self, object: &Value, existing: &Value) -> Failure {
         let (group, plural, name) = (&self.resource.group, &self.resource.plural, value::name(object));
         let generated = !text(object, "metadata.generateName").is_empty();
         let mut failure = if generated {
@@ -108,8 +109,7 @@ impl Job<'_> {
     }
 
     pub(crate) fn update(&mut self, options: &WriteOptions) -> Answer<Reply> {
-        let decoded =
-            decode::body(&self.state.shapes, &self.resource, &self.incoming.body, options.strictness)?;
+        let decoded = self.decode(options)?;
         self.warnings.extend(decoded.warnings);
         let mut object = decoded.object;
         meta::settle_namespace(&mut object, &self.namespace)?;
@@ -150,9 +150,14 @@ impl Job<'_> {
     }
 
     /// The object is not the one that the client meant.
-    pub(crate) fn precondition(&self, what: &str, wanted: &str, found: &str) -> Box<Failure> {
+    pub(crate) fn precondition(&self, what: &str, wanted: &str, found: &str) -> Failure {
         let (group, plural) = (&self.resource.group, &self.resource.plural);
-        let folder = if plural == "services" { "services/specs" } else { plural };
+        let folder = match plural.as_str() {
+            "services" => "services/specs",
+            "endpoints" => "services/endpoints",
+            "nodes" => "minions",
+            other => other,
+        };
         let key = format!("/registry/{folder}/{}", self.key(&self.name));
         let why = format!(
             "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \
@@ -204,17 +209,14 @@ impl Job<'_> {
             }
             _ => {}
         }
-        let mut setting = Setting {
-            store: &self.state.store,
-            world: &mut self.state.world,
-            ranges: &self.state.ranges,
-            warnings: &mut self.warnings,
-        };
+        let mut setting =
+            Setting { store: &self.state.store, world: &mut self.state.world, ranges: &self.state.ranges };
         let part = self.subresource.as_deref();
         let errors = kinds::before_update(&self.resource, part, &mut object, existing, &mut setting)?;
         if !errors.is_empty() {
             return Err(Failure::invalid(&group, &self.resource.kind, &self.name, &errors));
         }
+        self.warnings.extend(kinds::warnings(&self.resource, part, &object));
         if options.dry_run {
             return Ok(Arc::new(object));
         }

@@ -1,4 +1,4 @@
-//! ConfigMaps, Secrets and Leases.
+//! Config maps, secrets and leases.
 
 use serde_json::{Map, Value, json};
 

@@ -9,6 +9,7 @@ mod service;
 mod service_addresses;
 mod service_allocation;
 mod service_validation;
+mod service_warnings;
 mod slices;
 
 pub(crate) use event::{from_core as event_from_core, to_core as event_to_core};
@@ -29,7 +30,6 @@ pub(crate) struct Setting<'a> {
     pub(crate) store: &'a Store,
     pub(crate) world: &'a mut Surroundings,
     pub(crate) ranges: &'a Ranges,
-    pub(crate) warnings: &'a mut Vec<String>,
 }
 
 /// Fills in what the client left out, as decoding does.
@@ -61,6 +61,9 @@ pub(crate) fn before_create(
         _ => {}
     }
     let mut errors = own_errors(resource, object, None);
+    if is_core(resource) {
+        meta::qualified_finalizers(object, &mut errors);
+    }
     if errors.is_empty() {
         errors = meta::validate(object, resource.namespaced, NameRule::PathSegment);
     }
@@ -136,6 +139,9 @@ fn update_errors(resource: &Resource, subresource: Option<&str>, new: &Value, ol
     if !matches!(resource.behaviour, Behaviour::Event | Behaviour::Lease) {
         errors.append(meta::validate_update(new, old));
     }
+    if is_core(resource) {
+        meta::qualified_finalizers(new, &mut errors);
+    }
     errors.append(match (resource.behaviour, subresource) {
         (Behaviour::Service, None) => service_validation::validate_update(new, old),
         (Behaviour::Service, Some(_)) => service_validation::validate_status(new, old),
@@ -145,12 +151,29 @@ fn update_errors(resource: &Resource, subresource: Option<&str>, new: &Value, ol
         (Behaviour::Secret, _) => data::validate_secret_update(new, old),
         (Behaviour::Lease, _) => data::validate_lease(new, Some(old)),
         (Behaviour::Event, _) => event::validate_update(resource, new, old),
-        (Behaviour::Pod, _) => FieldErrors::default(),
         (Behaviour::EndpointSlice, _) => slices::validate_slice_update(new, old),
         (Behaviour::Endpoints, _) => slices::validate_endpoints(new),
-        (Behaviour::Plain | Behaviour::ServiceAccount | Behaviour::Review, _) => FieldErrors::default(),
+        (Behaviour::Plain | Behaviour::Pod | Behaviour::ServiceAccount | Behaviour::Review, _) => {
+            FieldErrors::default()
+        }
     });
     errors
+}
+
+fn is_core(resource: &Resource) -> bool {
+    !matches!(resource.behaviour, Behaviour::Plain | Behaviour::Lease | Behaviour::Event | Behaviour::Review)
+}
+
+/// What the client should be told about an object that is accepted all the same.
+pub(crate) fn warnings(resource: &Resource, subresource: Option<&str>, object: &Value) -> Vec<String> {
+    match (resource.behaviour, subresource) {
+        (Behaviour::Service, None) => service_warnings::of_service(object),
+        (Behaviour::Service, Some(_)) => service_warnings::of_status(object),
+        (Behaviour::Node, None) => node::warnings(object),
+        (Behaviour::Endpoints, _) => slices::warnings(object),
+        (Behaviour::EndpointSlice, _) => slices::slice_warnings(object),
+        _ => Vec::new(),
+    }
 }
 
 /// Kinds whose objects a PUT may create.

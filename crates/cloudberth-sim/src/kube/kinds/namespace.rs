@@ -77,11 +77,7 @@ fn finalizers(namespace: &Value, path: impl Fn(usize) -> String, errors: &mut Fi
         let path = path(index);
         errors.invalid_each(&path, finalizer, qualified_name(finalizer));
         if !finalizer.contains('/') && finalizer != "kubernetes" {
-            errors.invalid(
-                &path,
-                finalizer.as_str(),
-                "name is neither a standard finalizer name nor is it fully qualified",
-            );
+            errors.invalid(&path, finalizer.as_str(), meta::UNQUALIFIED);
         }
     }
 }

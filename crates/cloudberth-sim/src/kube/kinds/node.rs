@@ -8,7 +8,7 @@ use super::super::field::FieldErrors;
 use super::super::meta;
 use super::super::names::{NameRule, label_value, qualified_name};
 use super::super::value::{at, entries, list, put, set, text, texts, unset};
-use super::service_addresses::check_cidr;
+use super::service_addresses::{check_cidr, cidr_warning};
 
 /// `podCIDR` is the first of `podCIDRs`, whichever of the two was given.
 pub(super) fn defaults(node: &mut Value) {
@@ -20,13 +20,19 @@ pub(super) fn defaults(node: &mut Value) {
         _ => {}
     }
     if at(node, "status.allocatable").is_none() {
-        if let Some(capacity) = at(node, "status.capacity").cloned() {
-            set(node, "status.allocatable", capacity);
-        }
+        put(node, "status.allocatable", at(node, "status.capacity").cloned());
     }
 }
 
+/// A new node is held back until someone says that it is ready.
 pub(super) fn prepare_create(node: &mut Value) {
+    const NOT_READY: &str = "node.kubernetes.io/not-ready";
+    let mut taints = list(node, "spec.taints").to_vec();
+    let held = |taint: &Value| text(taint, "key") == NOT_READY && text(taint, "effect") == "NoSchedule";
+    if !taints.iter().any(held) {
+        taints.push(json!({"key": NOT_READY, "effect": "NoSchedule"}));
+        set(node, "spec.taints", taints);
+    }
     unset(node, "spec.configSource");
     unset(node, "status.config");
 }
@@ -36,6 +42,17 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value) {
     if at(old, "spec.configSource").is_none() {
         unset(new, "spec.configSource");
     }
+}
+
+pub(super) fn warnings(node: &Value) -> Vec<String> {
+    let deprecated = "spec.externalID: this field is deprecated, and is unused by Kubernetes";
+    let mut warnings: Vec<String> = Vec::new();
+    warnings.extend((!text(node, "spec.externalID").is_empty()).then(|| deprecated.to_owned()));
+    let ranges = texts(node, "spec.podCIDRs");
+    warnings.extend(
+        ranges.iter().enumerate().filter_map(|(i, r)| cidr_warning(&format!("spec.podCIDRs[{i}]"), r)),
+    );
+    warnings
 }
 
 pub(super) fn validate(node: &Value) -> FieldErrors {
@@ -62,8 +79,9 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> FieldErrors {
     let mut seen = BTreeSet::new();
     for (index, address) in list(new, "status.addresses").iter().enumerate() {
         if !seen.insert((text(address, "type"), text(address, "address"))) {
-            let shown = json!({"Type": text(address, "type"), "Address": text(address, "address")});
-            errors.duplicate(&format!("status.addresses[{index}]"), shown);
+            let (kind, host) = (text(address, "type"), text(address, "address"));
+            let shown = format!("{{\"Type\":{kind:?},\"Address\":{host:?}}}");
+            errors.duplicate_shown(&format!("status.addresses[{index}]"), shown, "");
         }
     }
     let (before, after) = (texts(old, "spec.podCIDRs"), texts(new, "spec.podCIDRs"));
@@ -113,8 +131,10 @@ fn taints(node: &Value, errors: &mut FieldErrors) {
         }
         if !seen.insert((effect, key)) {
             let added = at(taint, "timeAdded").cloned().unwrap_or(Value::Null);
-            let shown = json!({"Key": key, "Value": value, "Effect": effect, "TimeAdded": added});
-            errors.duplicate_because(&path, shown, "taints must be unique by key and effect pair");
+            let shown = format!(
+                "{{\"Key\":{key:?},\"Value\":{value:?},\"Effect\":{effect:?},\"TimeAdded\":{added}}}"
+            );
+            errors.duplicate_shown(&path, shown, "taints must be unique by key and effect pair");
         }
     }
 }
@@ -135,7 +155,7 @@ fn quantities(node: &Value, errors: &mut FieldErrors) {
 mod tests {
     use super::*;
 
-    fn node(spec: Value) -> Value {
+    fn node(spec: &Value) -> Value {
         json!({"metadata": {"name": "n", "resourceVersion": "1"}, "spec": spec, "status": {}})
     }
 
@@ -143,26 +163,26 @@ mod tests {
     fn bad_nodes_are_refused() {
         let taint = |key: &str, effect: &str| json!({"key": key, "effect": effect});
         let table = [
-            ("fine", node(json!({"taints": [taint("a", "NoSchedule"), taint("a", "NoExecute")]})), ""),
+            ("fine", node(&json!({"taints": [taint("a", "NoSchedule"), taint("a", "NoExecute")]})), ""),
             (
                 "the same taint twice",
-                node(json!({"taints": [taint("a", "NoSchedule"), taint("a", "NoSchedule")]})),
+                node(&json!({"taints": [taint("a", "NoSchedule"), taint("a", "NoSchedule")]})),
                 "metadata.taints[1]: Duplicate value",
             ),
             (
                 "no effect",
-                node(json!({"taints": [taint("a", "")]})),
+                node(&json!({"taints": [taint("a", "")]})),
                 "metadata.taints[0].effect: Required value",
             ),
             (
                 "strange effect",
-                node(json!({"taints": [taint("a", "Explode")]})),
+                node(&json!({"taints": [taint("a", "Explode")]})),
                 "metadata.taints[0].effect: Unsupported value: \"Explode\": supported values: \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\"",
             ),
-            ("a bad range", node(json!({"podCIDRs": ["10.0.0.0/33"]})), "spec.podCIDRs[0]: Invalid value"),
+            ("a bad range", node(&json!({"podCIDRs": ["10.0.0.0/33"]})), "spec.podCIDRs[0]: Invalid value"),
             (
                 "two ranges of one family",
-                node(json!({"podCIDRs": ["10.0.0.0/24", "10.1.0.0/24"]})),
+                node(&json!({"podCIDRs": ["10.0.0.0/24", "10.1.0.0/24"]})),
                 "no more than one CIDR for each IP family",
             ),
         ];
@@ -174,22 +194,23 @@ mod tests {
 
     #[test]
     fn what_is_set_once_stays() {
-        let old = node(json!({"providerID": "x://1", "podCIDRs": ["10.0.0.0/24"], "podCIDR": "10.0.0.0/24"}));
+        let old =
+            node(&json!({"providerID": "x://1", "podCIDRs": ["10.0.0.0/24"], "podCIDR": "10.0.0.0/24"}));
         let table = [
             ("the same", old.clone(), ""),
             (
                 "another provider id",
-                node(json!({"providerID": "x://2", "podCIDRs": ["10.0.0.0/24"]})),
+                node(&json!({"providerID": "x://2", "podCIDRs": ["10.0.0.0/24"]})),
                 "spec.providerID: Invalid value: null: field cannot be modified once set",
             ),
             (
                 "no provider id",
-                node(json!({"podCIDRs": ["10.0.0.0/24"]})),
+                node(&json!({"podCIDRs": ["10.0.0.0/24"]})),
                 "spec.providerID: Invalid value: null: field cannot be cleared once set",
             ),
             (
                 "another range",
-                node(json!({"providerID": "x://1", "podCIDRs": ["10.9.0.0/24"]})),
+                node(&json!({"providerID": "x://1", "podCIDRs": ["10.9.0.0/24"]})),
                 "node updates may not change podCIDR",
             ),
         ];
@@ -212,7 +233,7 @@ mod tests {
             ),
         ];
         for (given, want) in table {
-            let mut node = node(given);
+            let mut node = node(&given);
             defaults(&mut node);
             assert_eq!(node["spec"], want);
         }

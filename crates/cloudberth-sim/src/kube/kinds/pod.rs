@@ -41,6 +41,21 @@ fn container_defaults(container: &mut Value) {
 
 pub(super) fn prepare_create(pod: &mut Value) {
     set(pod, "metadata.generation", 1);
+    default(pod, "spec.priority", 0);
+    default(pod, "spec.preemptionPolicy", "PreemptLowerPriority");
+    let mut tolerations = list(pod, "spec.tolerations").to_vec();
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let covers = |t: &Value| {
+            matches!(text(t, "key"), "")
+                || (text(t, "key") == key && matches!(text(t, "effect"), "" | "NoExecute"))
+        };
+        if !tolerations.iter().any(covers) {
+            tolerations.push(
+                json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}),
+            );
+        }
+    }
+    set(pod, "spec.tolerations", tolerations);
     set(pod, "status", json!({"phase": "Pending", "qosClass": quality(pod)}));
 }
 
@@ -66,18 +81,15 @@ fn quality(pod: &Value) -> &'static str {
 }
 
 pub(super) fn prepare_update(subresource: Option<&str>, new: &mut Value, old: &Value) {
-    match subresource {
-        Some("status") => {
-            put(new, "spec", at(old, "spec").cloned());
-            put(new, "metadata.ownerReferences", at(old, "metadata.ownerReferences").cloned());
-            unset(new, "metadata.deletionTimestamp");
-        }
-        _ => {
-            put(new, "status", at(old, "status").cloned());
-            if at(new, "spec") != at(old, "spec") {
-                meta::bump_generation(new);
-            }
-        }
+    if subresource == Some("status") {
+        put(new, "spec", at(old, "spec").cloned());
+        put(new, "metadata.ownerReferences", at(old, "metadata.ownerReferences").cloned());
+        unset(new, "metadata.deletionTimestamp");
+        return;
+    }
+    put(new, "status", at(old, "status").cloned());
+    if at(new, "spec") != at(old, "spec") {
+        meta::bump_generation(new);
     }
 }
 

@@ -79,6 +79,26 @@ pub(super) fn check_external(path: &str, text: &str, errors: &mut FieldErrors) {
     }
 }
 
+/// IPv6 addresses are better written in their one short form.
+pub(super) fn ip_warning(path: &str, text: &str) -> Option<String> {
+    match text.parse::<IpAddr>() {
+        Ok(IpAddr::V6(six)) if six.to_string() != text => {
+            Some(format!("{path}: IPv6 address {text:?} should be in RFC 5952 canonical format (\"{six}\")"))
+        }
+        _ => None,
+    }
+}
+
+/// The same for ranges.
+pub(super) fn cidr_warning(path: &str, text: &str) -> Option<String> {
+    match text.parse::<ipnet::IpNet>() {
+        Ok(range) if range.addr().is_ipv6() && range.to_string() != text => Some(format!(
+            "{path}: IPv6 CIDR value {text:?} should be in RFC 5952 canonical format (\"{range}\")"
+        )),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -34,7 +34,7 @@ impl Ranges {
     }
 }
 
-fn invalid(service: &Value, errors: &FieldErrors) -> Box<Failure> {
+fn invalid(service: &Value, errors: &FieldErrors) -> Failure {
     Failure::invalid("", "Service", value::name(service), errors)
 }
 
@@ -201,9 +201,9 @@ fn fill_addresses(service: &mut Value, setting: &mut Setting<'_>) -> Answer<()> 
             Some(ip) if own.contains(&ip) => {}
             Some(ip) => {
                 let problem = match ip.parse::<IpAddr>() {
-                    Ok(parsed) if !range.contains(&parsed) => Some(format!(
-                        "the provided IP ({ip}) is not in the valid range. The range of valid IPs is {range}"
-                    )),
+                    Ok(parsed) if !range.contains(&parsed) => {
+                        Some("the provided network does not match the current range".to_owned())
+                    }
                     _ if taken.contains(&ip) => Some("provided IP is already allocated".to_owned()),
                     _ => None,
                 };

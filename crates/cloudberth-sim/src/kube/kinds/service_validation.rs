@@ -95,14 +95,11 @@ fn ports(service: &Value, errors: &mut FieldErrors) {
             "TCP" | "UDP" | "SCTP" => {}
             other => errors.not_supported(&path("protocol"), other, &["SCTP", "TCP", "UDP"]),
         }
-        match at(port, "targetPort") {
-            Some(Value::String(name)) => errors.invalid_each(&path("targetPort"), name, port_name(name)),
-            _ => {
-                let target = int(port, "targetPort");
-                if !(1..=65_535).contains(&target) {
-                    errors.invalid(&path("targetPort"), target, PORT_RANGE);
-                }
-            }
+        let target = int(port, "targetPort");
+        if let Some(Value::String(name)) = at(port, "targetPort") {
+            errors.invalid_each(&path("targetPort"), name, port_name(name));
+        } else if !(1..=65_535).contains(&target) {
+            errors.invalid(&path("targetPort"), target, PORT_RANGE);
         }
         let protocol = text(port, "appProtocol");
         if at(port, "appProtocol").is_some() {
@@ -215,8 +212,11 @@ fn repeated_ports(service: &Value, errors: &mut FieldErrors) {
     for (index, port) in all.iter().enumerate() {
         let (protocol, number) = (text(port, "protocol"), int(port, "port"));
         if !numbers.insert((protocol, number)) {
-            let shown = json!({"Name": "", "Protocol": protocol, "AppProtocol": null, "Port": number, "TargetPort": 0, "NodePort": 0});
-            errors.duplicate(&format!("spec.ports[{index}]"), shown);
+            let shown = format!(
+                "{{\"Name\":\"\",\"Protocol\":{protocol:?},\"AppProtocol\":null,\"Port\":{number},\
+                 \"TargetPort\":0,\"NodePort\":0}}"
+            );
+            errors.duplicate_shown(&format!("spec.ports[{index}]"), shown, "");
         }
     }
 }
@@ -360,10 +360,9 @@ fn changed(
     if after.is_empty() {
         errors.invalid(&path(0), json!(after), unset);
     }
-    if let (Some(first), Some(now)) = (before.first(), after.first()) {
-        if first != now {
-            errors.invalid(&path(0), json!(after), "may not change once set");
-        }
+    let changed = before.first().zip(after.first()).is_some_and(|(before, after)| before != after);
+    if changed {
+        errors.invalid(&path(0), json!(after), "may not change once set");
     }
     let policy = at(new, "spec.ipFamilyPolicy");
     if before.len() > after.len() && after.len() == 1 && policy != Some(&json!("SingleStack")) {

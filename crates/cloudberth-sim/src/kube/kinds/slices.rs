@@ -1,4 +1,4 @@
-//! Endpoints and EndpointSlices, as data.
+//! Endpoints and their slices, as data.
 
 use serde_json::{Value, json};
 
@@ -6,6 +6,7 @@ use super::super::field::FieldErrors;
 use super::super::meta;
 use super::super::names::NameRule;
 use super::super::value::{at, at_mut, default, int, list, set, text};
+use super::service_addresses::ip_warning;
 
 pub(super) fn slice_defaults(slice: &mut Value) {
     for port in at_mut(slice, "ports").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -40,6 +41,30 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value) {
     }
 }
 
+fn address_warnings(object: &Value, part: &str, inner: &str) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (i, holder) in list(object, part).iter().enumerate() {
+        for (j, address) in list(holder, inner).iter().enumerate() {
+            let (ip, tail) = match address {
+                Value::String(ip) => (ip.as_str(), ""),
+                other => (text(other, "ip"), ".ip"),
+            };
+            warnings.extend(ip_warning(&format!("{part}[{i}].{inner}[{j}]{tail}"), ip));
+        }
+    }
+    warnings
+}
+
+pub(super) fn warnings(endpoints: &Value) -> Vec<String> {
+    let mut warnings = address_warnings(endpoints, "subsets", "addresses");
+    warnings.extend(address_warnings(endpoints, "subsets", "notReadyAddresses"));
+    warnings
+}
+
+pub(super) fn slice_warnings(slice: &Value) -> Vec<String> {
+    address_warnings(slice, "endpoints", "addresses")
+}
+
 pub(super) fn validate_slice(slice: &Value) -> FieldErrors {
     let mut errors = meta::validate(slice, true, NameRule::Subdomain);
     let types = ["FQDN", "IPv4", "IPv6"];
@@ -62,7 +87,7 @@ pub(super) fn validate_slice(slice: &Value) -> FieldErrors {
 pub(super) fn validate_slice_update(new: &Value, old: &Value) -> FieldErrors {
     let mut errors = validate_slice(new);
     if text(new, "addressType") != text(old, "addressType") {
-        errors.invalid("addressType", text(new, "addressType"), "field is immutable");
+        errors.invalid("addressType", Value::Null, "field is immutable");
     }
     errors
 }

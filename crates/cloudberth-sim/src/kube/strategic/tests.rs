@@ -2,8 +2,17 @@ use serde_json::json;
 
 use super::*;
 
-fn patched(shape: &str, original: Value, patch: Value) -> Result<Value> {
-    merge(&Shapes::kubernetes(), shape, &original, &patch)
+fn patched(shape: &str, original: &Value, patch: &Value) -> Result<Value> {
+    merge(&Shapes::kubernetes(), shape, original, patch)
+}
+
+/// What is tried, on which shape, the object, the patch, and what comes of it.
+type Row = (&'static str, &'static str, Value, Value, Value);
+
+fn check<const N: usize>(table: [Row; N]) {
+    for (case, shape, original, patch, want) in table {
+        assert_eq!(patched(shape, &original, &patch).unwrap(), want, "{case}");
+    }
 }
 
 #[test]
@@ -59,6 +68,13 @@ fn lists_merge_by_their_keys_and_directives_are_obeyed() {
             json!({"spec": {"$setElementOrder/ports": [{"port": 443}, {"port": 80}]}}),
             json!({"spec": {"ports": [{"port": 443, "name": "b"}, {"port": 80, "name": "a"}]}}),
         ),
+    ];
+    check(table);
+}
+
+#[test]
+fn every_field_merges_by_its_own_rule() {
+    let table = [
         (
             "primitive lists are united, new ones first in place",
             "core/v1.Service",
@@ -109,9 +125,7 @@ fn lists_merge_by_their_keys_and_directives_are_obeyed() {
             json!({"spec": {"ports": [{"port": 2}]}}),
         ),
     ];
-    for (case, shape, original, patch, want) in table {
-        assert_eq!(patched(shape, original, patch).unwrap(), want, "{case}");
-    }
+    check(table);
 }
 
 #[test]
@@ -141,7 +155,7 @@ fn broken_patches_are_refused() {
         ("not an object", json!([1]), 400, "Invalid JSON document"),
     ];
     for (case, patch, code, words) in table {
-        let failure = patched("core/v1.Service", ports.clone(), patch).unwrap_err();
+        let failure = patched("core/v1.Service", &ports, &patch).unwrap_err();
         assert_eq!(failure.code.as_u16(), code, "{case}: {}", failure.message);
         assert!(failure.message.contains(words), "{case}: {}", failure.message);
     }

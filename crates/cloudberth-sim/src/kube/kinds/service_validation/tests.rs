@@ -1,6 +1,9 @@
 use super::*;
 use crate::kube::value::set;
 
+/// What is tried, the fields that are changed for it, and words of the complaint.
+type Row = (&'static str, Vec<(&'static str, Value)>, &'static str);
+
 fn service(changes: &[(&str, Value)]) -> Value {
     let mut service = json!({
         "metadata": {"name": "s", "namespace": "d", "resourceVersion": "1"},
@@ -25,7 +28,7 @@ fn holds(case: &str, errors: &FieldErrors, want: &str) {
 fn bad_services_are_refused_with_the_field_named() {
     let port =
         |name: &str, number: i64| json!({"name": name, "port": number, "protocol": "TCP", "targetPort": 80});
-    let table: Vec<(&str, Vec<(&str, Value)>, &str)> = vec![
+    let table: Vec<Row> = vec![
         ("fine", vec![], ""),
         ("no ports", vec![("spec.ports", json!([]))], "spec.ports: Required value"),
         (
@@ -103,7 +106,7 @@ fn bad_services_are_refused_with_the_field_named() {
 #[test]
 fn what_was_said_stays_said() {
     let old = service(&[("spec.loadBalancerClass", json!("a/b"))]);
-    let table: Vec<(&str, Vec<(&str, Value)>, &str)> = vec![
+    let table: Vec<Row> = vec![
         ("nothing changed", vec![], ""),
         (
             "another class",
