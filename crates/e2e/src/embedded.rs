@@ -34,7 +34,7 @@ impl Embedded {
         let nest = Nest::new()?;
         let config =
             Config { service_ranges: SERVICE_RANGE.parse().into_iter().collect(), ..Config::default() };
-        let api = KubeApi::with_config(config, Surroundings::of_this_machine());
+        let api = KubeApi::with_config(&config, Surroundings::of_this_machine());
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
             .map_err(Error::io("no port for", nest.dir()))?;
