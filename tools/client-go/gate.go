@@ -12,19 +12,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// gate is what stands between the informers and the server: it counts what they ask, and it can cut them off.
+// gate is what stands between the informers and the server: it counts what they ask, and it can cut the one
+// of a resource off.
 type gate struct {
 	mu     sync.Mutex
-	shut   chan struct{} // closed when the gate opens again; nil while it is open
-	cuts   map[int]context.CancelFunc
+	shut   map[string]chan struct{} // by resource; closed when the gate opens again
+	inside map[int]visit
 	next   int
 	counts map[string]int
 	// The next watch of these resources is sent from a version that every server has forgotten.
 	stale map[string]bool
 }
 
+// visit is a request that is being answered.
+type visit struct {
+	resource string
+	cut      context.CancelFunc
+}
+
 func newGate() *gate {
-	return &gate{cuts: map[int]context.CancelFunc{}, counts: map[string]int{}, stale: map[string]bool{}}
+	return &gate{
+		shut: map[string]chan struct{}{}, inside: map[int]visit{}, counts: map[string]int{}, stale: map[string]bool{},
+	}
 }
 
 func (g *gate) wrap(inner http.RoundTripper) http.RoundTripper { return &gated{g, inner} }
@@ -44,7 +53,7 @@ func (g *gated) RoundTrip(request *http.Request) (*http.Response, error) {
 			kind = "streaming list"
 		}
 	}
-	if err := g.pass(request.Context()); err != nil {
+	if err := g.pass(request.Context(), resource); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(request.Context())
@@ -53,7 +62,7 @@ func (g *gated) RoundTrip(request *http.Request) (*http.Response, error) {
 		query.Set("resourceVersion", "1")
 		request.URL.RawQuery = query.Encode()
 	}
-	number := g.enter(resource+" "+kind, cancel)
+	number := g.enter(kind, visit{resource, cancel})
 	response, err := g.inner.RoundTrip(request)
 	if err != nil {
 		g.leave(number)
@@ -67,10 +76,10 @@ func (g *gated) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// pass waits until the gate is open.
-func (g *gate) pass(ctx context.Context) error {
+// pass waits until the gate is open for a resource.
+func (g *gate) pass(ctx context.Context, resource string) error {
 	g.mu.Lock()
-	shut := g.shut
+	shut := g.shut[resource]
 	g.mu.Unlock()
 	if shut == nil {
 		return nil
@@ -83,25 +92,25 @@ func (g *gate) pass(ctx context.Context) error {
 	}
 }
 
-// close cuts off whoever is inside and keeps everybody out.
-func (g *gate) close() {
+// close cuts off whoever is inside for a resource and keeps everybody else out.
+func (g *gate) close(resource string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.shut = make(chan struct{})
-	for _, cut := range g.cuts {
-		cut()
+	g.shut[resource] = make(chan struct{})
+	for _, visit := range g.inside {
+		if visit.resource == resource {
+			visit.cut()
+		}
 	}
 }
 
-// open lets everybody in again; the next watch of each resource named is one from the distant past.
-func (g *gate) open(stale ...string) {
+// open lets everybody in again. After a long time, the next watch is one from the distant past.
+func (g *gate) open(resource string, afterLong bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, resource := range stale {
-		g.stale[resource] = true
-	}
-	close(g.shut)
-	g.shut = nil
+	g.stale[resource] = afterLong
+	close(g.shut[resource])
+	delete(g.shut, resource)
 }
 
 func (g *gate) takeStale(resource string) bool {
@@ -112,22 +121,22 @@ func (g *gate) takeStale(resource string) bool {
 	return stale
 }
 
-func (g *gate) enter(what string, cut context.CancelFunc) int {
+func (g *gate) enter(kind string, visit visit) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.counts[what]++
+	g.counts[visit.resource+" "+kind]++
 	g.next++
-	g.cuts[g.next] = cut
+	g.inside[g.next] = visit
 	return g.next
 }
 
 func (g *gate) leave(number int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if cut := g.cuts[number]; cut != nil {
-		cut()
+	if visit, ok := g.inside[number]; ok {
+		visit.cut()
 	}
-	delete(g.cuts, number)
+	delete(g.inside, number)
 }
 
 func (g *gate) count(what string) {

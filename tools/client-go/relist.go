@@ -25,11 +25,11 @@ func (s *subject[T]) resumes(ctx context.Context, check *checker) {
 	lists, watches := s.lists(), s.gate.asked(s.name, "watch")
 	want := written{versions: []string{s.create(ctx, "resumed").GetResourceVersion()}}
 	s.told("resumed", want)
-	s.gate.close()
+	s.gate.close(s.name)
 	for _, step := range []string{"1", "2", "3"} {
 		want.versions = append(want.versions, s.mark(ctx, "resumed", step))
 	}
-	s.gate.open()
+	s.gate.open(s.name, false)
 	s.told("resumed", want)
 	if s.lists() != lists || s.gate.asked(s.name, "watch") <= watches {
 		fail("%s: after a cut, %d lists and %d watches more", s.name, s.lists()-lists, s.gate.asked(s.name, "watch")-watches)
@@ -51,13 +51,13 @@ func (s *subject[T]) relists(ctx context.Context, check *checker, plain kubernet
 		}
 		return nil
 	})
-	s.gate.close()
+	s.gate.close(s.name)
 	s.mark(ctx, "changed", "1")
 	last := s.mark(ctx, "changed", "2")
 	s.delete(ctx, "removed")
 	appeared := s.create(ctx, "appeared").GetResourceVersion()
 	forget(ctx, plain)
-	s.gate.open(s.name)
+	s.gate.open(s.name, true)
 
 	eventually(s.name+": after the gap", func() error {
 		for name, want := range map[string]told{
