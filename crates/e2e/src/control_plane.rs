@@ -23,7 +23,7 @@ const PORT_ATTEMPTS: u32 = 5;
 /// Where etcd listens.
 const SOCKET: &str = "etcd.sock";
 /// Cluster IPs are drawn from here.
-const SERVICE_RANGE: &str = "10.96.0.0/12";
+pub(crate) const SERVICE_RANGE: &str = "10.96.0.0/12";
 
 /// What may differ between API servers.
 #[derive(Clone, Debug, Default)]

@@ -40,6 +40,9 @@ pub enum Error {
     /// TLS could not be set up.
     #[error("cannot set up TLS: {0}")]
     Tls(#[from] rustls::Error),
+    /// The embedded API could not be put on a port.
+    #[error("cannot serve the embedded API: {0}")]
+    Serve(#[from] cloudberth_sim::kube::ServeError),
     /// A request could not be built: its method, path or a header is malformed.
     #[error("malformed request: {0}")]
     Request(#[from] http::Error),

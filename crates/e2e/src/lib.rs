@@ -8,6 +8,7 @@
 mod client;
 pub mod conformance;
 mod control_plane;
+mod embedded;
 mod error;
 mod kubectl;
 mod pki;
@@ -15,5 +16,6 @@ mod supervise;
 
 pub use client::{Answer, Client, Credentials, Request, Watch};
 pub use control_plane::{ControlPlane, Options};
+pub use embedded::Embedded;
 pub use error::Error;
 pub use kubectl::{Kubectl, Output};

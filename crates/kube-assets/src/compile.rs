@@ -24,11 +24,11 @@ pub(crate) fn module(
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), Error> {
     fs::create_dir_all(dir).map_err(Error::io("cannot create", dir))?;
-    for (name, text) in [("go.mod", module.go_mod), ("go.sum", module.go_sum)] {
+    for (name, text) in module.files() {
         let path = dir.join(name);
         fs::write(&path, text).map_err(Error::io("cannot write", &path))?;
     }
-    check_go(go, dir, module.needed_go())?;
+    check_go(go, dir, module)?;
     for (program, package) in module.programs {
         build(go, module, dir, program, package, bin, progress)?;
     }
@@ -48,17 +48,19 @@ fn command(go: &OsStr, dir: &Path) -> Command {
 }
 
 /// Asked inside the module, so that a `go` that can fetch a newer release of itself has done so.
-fn check_go(go: &OsStr, dir: &Path, needed: (u32, u32)) -> Result<(), Error> {
-    let output = command(go, dir)
-        .args(["env", "GOVERSION"])
-        .output()
-        .map_err(|source| Error::GoMissing { needed, source })?;
+fn check_go(go: &OsStr, dir: &Path, module: &Module) -> Result<(), Error> {
+    let (needed, instead) = (module.needed_go(), module.without_go);
+    let output = command(go, dir).args(["env", "GOVERSION"]).output().map_err(|source| Error::GoMissing {
+        needed,
+        instead,
+        source,
+    })?;
     let said = String::from_utf8_lossy(&output.stdout);
     match parse_go(&said) {
         Some(found) if output.status.success() && found >= needed => Ok(()),
         _ => {
             let found = format!("{}{}", said, String::from_utf8_lossy(&output.stderr)).trim().to_owned();
-            Err(Error::GoTooOld { found, needed })
+            Err(Error::GoTooOld { found, needed, instead })
         }
     }
 }

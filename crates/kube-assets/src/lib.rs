@@ -1,4 +1,4 @@
-//! kube-apiserver, etcd and kubectl for tests.
+//! kube-apiserver, etcd and kubectl for tests, and a program of ours on top of client-go.
 //!
 //! They come from `KUBEBUILDER_ASSETS` when that is set, else from a cache outside the checkout, which is
 //! filled once by `go build` from the modules that `tools/` pins. The pins are compiled into this crate and
@@ -16,7 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use release::NEWEST;
-use release::{RELEASES, Release};
+use release::{INFORMERS, RELEASES, Release};
 
 /// The programs of a control plane.
 const PROGRAMS: [&str; 3] = ["kube-apiserver", "etcd", "kubectl"];
@@ -67,20 +67,20 @@ pub enum Error {
     NoCache,
     /// No `go` command.
     #[error(
-        "Go is missing ({source}): install Go {major}.{minor} or newer, \
-         or set KUBEBUILDER_ASSETS to a directory with kube-apiserver, etcd and kubectl",
+        "Go is missing ({source}): install Go {major}.{minor} or newer{instead}",
         major = needed.0, minor = needed.1
     )]
     GoMissing {
         /// The oldest release that will do.
         needed: (u32, u32),
+        /// What else would do, as the end of a sentence.
+        instead: &'static str,
         /// Why it could not be started.
         source: io::Error,
     },
     /// The `go` command is older than the modules allow.
     #[error(
-        "Go is too old ({found}): {major}.{minor} or newer is needed, \
-         or set KUBEBUILDER_ASSETS to a directory with kube-apiserver, etcd and kubectl",
+        "Go is too old ({found}): {major}.{minor} or newer is needed{instead}",
         major = needed.0, minor = needed.1
     )]
     GoTooOld {
@@ -88,6 +88,8 @@ pub enum Error {
         found: String,
         /// The oldest release that will do.
         needed: (u32, u32),
+        /// What else would do, as the end of a sentence.
+        instead: &'static str,
     },
     /// A build failed.
     #[error("go build of {program} failed:\n{output}")]
@@ -165,17 +167,36 @@ pub fn ensure_in(
     let release = RELEASES.iter().find(|release| release.version == version).ok_or_else(|| {
         Error::UnknownVersion { asked: version.into(), known: RELEASES.iter().map(|r| r.version).collect() }
     })?;
+    provide(around, release, progress).map(|place| Assets::within(&place))
+}
+
+/// A program of ours that puts client-go to work on the server of a kubeconfig; built like the others.
+pub fn informers(progress: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
+    informers_in(&Surroundings::from_env(), progress)
+}
+
+/// [`informers`], with its surroundings handed in. Ready programs are given for the others only.
+pub fn informers_in(around: &Surroundings, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
+    provide(around, &INFORMERS, progress).map(|place| place.join("informers"))
+}
+
+/// The directory with the programs of `release`.
+fn provide(
+    around: &Surroundings,
+    release: &Release,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PathBuf, Error> {
     let shelf = around.cache.as_ref().ok_or(Error::NoCache)?.join("cloudberth").join("kube");
     let place = shelf.join(release.key());
     if place.is_dir() {
-        return Ok(Assets::within(&place));
+        return Ok(place);
     }
     fs::create_dir_all(&shelf).map_err(Error::io("cannot create", &shelf))?;
     let _lock = lock(&shelf.join(format!("{}.lock", release.key())), progress)?;
     if !place.is_dir() {
         install(around, release, &shelf, &place, progress)?;
     }
-    Ok(Assets::within(&place))
+    Ok(place)
 }
 
 fn given(dir: &Path) -> Result<Assets, Error> {
@@ -208,7 +229,7 @@ fn install(
     clear(&site)?;
     let bin = site.join("bin");
     fs::create_dir_all(&bin).map_err(Error::io("cannot create", &bin))?;
-    progress(&format!("building Kubernetes {} once, into {}", release.version, place.display()));
+    progress(&format!("building {} {} once, into {}", release.title, release.version, place.display()));
     let built = release
         .modules
         .iter()

@@ -9,34 +9,68 @@ pub(crate) struct Module {
     pub(crate) name: &'static str,
     pub(crate) go_mod: &'static str,
     pub(crate) go_sum: &'static str,
+    /// Sources of our own, by file name; none where only other people's programs are built.
+    pub(crate) sources: &'static [(&'static str, &'static str)],
     /// Program name and the package that it is built from.
     pub(crate) programs: &'static [(&'static str, &'static str)],
     /// Variables set at link time. Without them the programs report a version no client understands.
     pub(crate) variables: &'static [(&'static str, &'static str)],
+    /// What helps someone without Go, as the end of a sentence.
+    pub(crate) without_go: &'static str,
 }
 
-/// A Kubernetes version and the modules that give it.
+/// What is built together: a version, and the modules that give it.
 #[derive(Debug)]
 pub(crate) struct Release {
+    /// What a person calls it.
+    pub(crate) title: &'static str,
     pub(crate) version: &'static str,
     pub(crate) modules: &'static [Module],
 }
 
 /// The versions that can be built.
-pub(crate) const RELEASES: &[Release] = &[Release { version: NEWEST, modules: &[ETCD, KUBERNETES_1_37] }];
+pub(crate) const RELEASES: &[Release] =
+    &[Release { title: "Kubernetes", version: NEWEST, modules: &[ETCD, KUBERNETES_1_37] }];
+
+/// Our program on top of client-go.
+pub(crate) const INFORMERS: Release =
+    Release { title: "the client-go checks", version: "client-go-v0.37.1", modules: &[CLIENT_GO] };
+
+const GIVEN_INSTEAD: &str =
+    ", or set KUBEBUILDER_ASSETS to a directory with kube-apiserver, etcd and kubectl";
+
+const CLIENT_GO: Module = Module {
+    name: "client-go",
+    go_mod: include_str!("../../../tools/client-go/go.mod"),
+    go_sum: include_str!("../../../tools/client-go/go.sum"),
+    sources: &[
+        ("main.go", include_str!("../../../tools/client-go/main.go")),
+        ("gate.go", include_str!("../../../tools/client-go/gate.go")),
+        ("history.go", include_str!("../../../tools/client-go/history.go")),
+        ("objects.go", include_str!("../../../tools/client-go/objects.go")),
+        ("events.go", include_str!("../../../tools/client-go/events.go")),
+        ("relist.go", include_str!("../../../tools/client-go/relist.go")),
+    ],
+    programs: &[("informers", ".")],
+    variables: &[],
+    without_go: "",
+};
 
 const ETCD: Module = Module {
     name: "etcd",
     go_mod: include_str!("../../../tools/etcd/go.mod"),
     go_sum: include_str!("../../../tools/etcd/go.sum"),
+    sources: &[],
     programs: &[("etcd", "go.etcd.io/etcd/server/v3")],
     variables: &[],
+    without_go: GIVEN_INSTEAD,
 };
 
 const KUBERNETES_1_37: Module = Module {
     name: "kubernetes",
     go_mod: include_str!("../../../tools/kubernetes/go.mod"),
     go_sum: include_str!("../../../tools/kubernetes/go.sum"),
+    sources: &[],
     programs: &[
         ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
         ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
@@ -49,9 +83,15 @@ const KUBERNETES_1_37: Module = Module {
         ("k8s.io/client-go/pkg/version.gitMajor", "1"),
         ("k8s.io/client-go/pkg/version.gitMinor", "37"),
     ],
+    without_go: GIVEN_INSTEAD,
 };
 
 impl Module {
+    /// Everything that `go build` finds in the module's directory.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        [("go.mod", self.go_mod), ("go.sum", self.go_sum)].into_iter().chain(self.sources.iter().copied())
+    }
+
     /// The flags of `go build`, the same for everyone: they are part of the cache key.
     pub(crate) fn flags(&self) -> Vec<String> {
         let mut link = String::from("-s -w");
@@ -75,7 +115,8 @@ impl Release {
     pub(crate) fn key(&self) -> String {
         let mut digest = Digest::default();
         for module in self.modules {
-            for text in [module.name, module.go_mod, module.go_sum] {
+            digest.add(module.name);
+            for (_, text) in module.files() {
                 digest.add(text);
             }
             for (program, package) in module.programs {
@@ -119,6 +160,7 @@ impl Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn go_versions_are_read_in_every_form_that_go_prints() {
@@ -149,13 +191,26 @@ mod tests {
     }
 
     #[test]
+    fn our_own_program_is_complete_and_of_the_same_release() {
+        let [module] = INFORMERS.modules else { panic!("one module") };
+        let staging = NEWEST.replace("v1.", "v0.");
+        assert!(module.go_mod.contains(&format!("k8s.io/client-go {staging}")));
+        let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/client-go");
+        let here: BTreeSet<_> = std::fs::read_dir(dir)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        assert_eq!(module.files().map(|(name, _)| name.to_owned()).collect::<BTreeSet<_>>(), here);
+    }
+
+    #[test]
     fn the_key_follows_every_pin_and_flag() {
         const OTHER_SUM: &[Module] = &[Module { go_sum: "other", ..ETCD }];
         const OTHER_FLAG: &[Module] = &[Module { variables: &[("a", "b")], ..ETCD }];
-        let key = |modules| Release { version: "v1", modules }.key();
-        let keys = [key(&[ETCD]), key(OTHER_SUM), key(OTHER_FLAG)];
-        assert_eq!(key(&[ETCD]), keys[0]);
-        assert!(keys[0] != keys[1] && keys[0] != keys[2] && keys[1] != keys[2]);
-        assert!(keys[0].starts_with("v1-"));
+        const OTHER_SOURCE: &[Module] = &[Module { sources: &[("main.go", "package main")], ..ETCD }];
+        let key = |modules| Release { title: "t", version: "v1", modules }.key();
+        let keys = BTreeSet::from([key(&[ETCD]), key(OTHER_SUM), key(OTHER_FLAG), key(OTHER_SOURCE)]);
+        assert!(keys.len() == 4 && keys.contains(&key(&[ETCD])), "{keys:?}");
+        assert!(keys.iter().all(|key| key.starts_with("v1-")));
     }
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use kube_assets::{Assets, Error, NEWEST, Surroundings, ensure_in};
+use kube_assets::{Assets, Error, NEWEST, Surroundings, ensure_in, informers_in};
 
 /// A directory of this test's own, removed at the end.
 struct Scratch(PathBuf);
@@ -97,6 +97,18 @@ fn the_first_call_builds_and_the_second_finds() {
         left.len() == 2 && left[1] == format!("{}.lock", left[0]),
         "only the programs and the lock: {left:?}"
     );
+}
+
+#[test]
+fn our_own_program_is_built_from_a_copy_of_its_sources() {
+    let scratch = Scratch::new("informers");
+    let mut around = scratch.go("go1.26.8", "cat go.mod main.go > \"$out\"");
+    around.given = Some(scratch.0.join("for the others"));
+    let program = informers_in(&around, &mut |_| ()).unwrap();
+    let text = fs::read_to_string(&program).unwrap();
+    assert!(text.contains("k8s.io/client-go v") && text.contains("func main()"), "{text}");
+    assert_eq!(informers_in(&around, &mut |line| panic!("{line}")).unwrap(), program);
+    assert_eq!(scratch.calls().len(), 1);
 }
 
 #[test]

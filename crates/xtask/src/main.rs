@@ -3,6 +3,7 @@
 
 mod cases;
 mod docs;
+mod kube;
 mod mutants;
 mod process;
 mod stages;
@@ -39,6 +40,12 @@ const CHORES: &[Chore] = &[
         usage: "test [--only STAGE[,STAGE]]",
         about: "run every stage of the suite; the last line counts the tests",
         run: suite::command,
+    },
+    Chore {
+        name: "kube",
+        usage: "kube",
+        about: "provide kube-apiserver, etcd and kubectl, and say where they are",
+        run: kube::command,
     },
     Chore {
         name: "cases",

@@ -3,7 +3,7 @@
 use crate::process::stream;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{Result, Verdict, cases, docs};
+use crate::{Result, Verdict, cases, docs, kube};
 
 /// One stage of `cargo xtask test`.
 #[derive(Debug)]
@@ -30,8 +30,20 @@ pub(crate) const STAGES: &[Stage] = &[
         run: docs,
     },
     Stage { name: "cases", checks: "no numbered case that is owned lacks a test", run: cases },
-    Stage { name: "unit", checks: "unit, integration and doc tests of every crate", run: unit },
+    Stage {
+        name: "unit",
+        checks: "unit, integration and doc tests of every crate that needs no real Kubernetes",
+        run: unit,
+    },
+    Stage {
+        name: "kube",
+        checks: "a real control plane, kubectl and client-go agree with the embedded API; nothing is left behind",
+        run: kube::stage,
+    },
 ];
+
+/// The packages whose tests start real Kubernetes programs; the kube stage runs them.
+pub(crate) const NEEDS_KUBERNETES: &[&str] = &["cloudberth-e2e"];
 
 fn format(workspace: &Workspace) -> Result<Outcome> {
     cargo(workspace, &["fmt", "--all", "--check"], &[])
@@ -58,14 +70,20 @@ fn cases(workspace: &Workspace) -> Result<Outcome> {
 
 /// `--all-targets` leaves doc tests out, hence the second run.
 fn unit(workspace: &Workspace) -> Result<Outcome> {
-    let mut outcome = cargo(workspace, &["test", "--workspace", "--all-targets", "--no-fail-fast"], &[])?;
-    let doc_tests = cargo(workspace, &["test", "--workspace", "--doc", "--no-fail-fast"], &[])?;
+    let run = |kind| {
+        let mut args = vec!["test", "--workspace", kind, "--no-fail-fast"];
+        args.extend(NEEDS_KUBERNETES.iter().flat_map(|package| ["--exclude", package]));
+        cargo(workspace, &args, &[])
+    };
+    let mut outcome = run("--all-targets")?;
+    let doc_tests = run("--doc")?;
     outcome.tally += doc_tests.tally;
     outcome.problems.extend(doc_tests.problems);
     Ok(outcome)
 }
 
-fn cargo(workspace: &Workspace, args: &[&str], env: &[(&str, &str)]) -> Result<Outcome> {
+/// Runs cargo, counts the tests in its output and keeps its warnings.
+pub(crate) fn cargo(workspace: &Workspace, args: &[&str], env: &[(&str, &str)]) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let mut command = workspace.cargo(args);
     command.envs(env.iter().copied());
@@ -86,10 +104,22 @@ mod tests {
     use super::*;
     use crate::workspace::Sample;
 
-    const MANIFEST: &str = "[package]\nname = \"sample\"\nedition = \"2024\"\n[workspace]\n";
+    const MANIFEST: &str =
+        "[package]\nname = \"sample\"\nedition = \"2024\"\n[workspace]\nmembers = [\"e2e\"]\n";
+    const NOT_HERE: &str = "[package]\nname = \"cloudberth-e2e\"\nedition = \"2024\"\n";
 
+    /// A workspace of two: one package, and one whose tests would fail without a real Kubernetes.
     fn sample(name: &str, lib: &str, test: &str) -> Sample {
-        Sample::new(name, &[("Cargo.toml", MANIFEST), ("src/lib.rs", lib), ("tests/a.rs", test)])
+        Sample::new(
+            name,
+            &[
+                ("Cargo.toml", MANIFEST),
+                ("src/lib.rs", lib),
+                ("tests/a.rs", test),
+                ("e2e/Cargo.toml", NOT_HERE),
+                ("e2e/src/lib.rs", "#[test]\nfn a() {\n    panic!()\n}\n"),
+            ],
+        )
     }
 
     #[test]

@@ -84,6 +84,7 @@ impl Normaliser {
         }
         if is_table(fields) {
             hide_ages(fields);
+            hide_prose(fields);
         }
         // Addresses and ports come first, for the parts of an object that quote them.
         for key in ["clusterIP", "clusterIPs", "ports", "healthCheckNodePort"] {
@@ -231,6 +232,16 @@ fn hide_ages(table: &mut Map<String, Value>) {
             if let Some(text) = cell.as_str().filter(|text| is_age && text.ends_with('s')) {
                 *cell = hide_numbers(text).into();
             }
+        }
+    }
+}
+
+/// What is explained about a column: every server may do so in its own words, and no client shows them.
+fn hide_prose(table: &mut Map<String, Value>) {
+    let columns = table.get_mut("columnDefinitions").and_then(Value::as_array_mut);
+    for description in columns.into_iter().flatten().filter_map(|column| column.get_mut("description")) {
+        if description.as_str().is_some_and(|text| !text.is_empty()) {
+            *description = "prose".into();
         }
     }
 }
