@@ -82,8 +82,8 @@ enum News {
 /// What a watch said, in our words.
 enum Told<T> {
     Begin,
-    There(T),
-    Gone(T),
+    There(Box<T>),
+    Gone(Box<T>),
     Complete,
     Trouble,
 }
@@ -95,10 +95,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl Program {
     /// Runs until it is dropped.
     pub(crate) async fn run(self) {
-        let roster = match self.roster() {
-            Ok(roster) => roster,
-            Err(_) => return,
-        };
+        let Ok(roster) = self.roster() else { return };
         let known = Mutex::new(Known {
             services: BTreeMap::new(),
             nodes: BTreeMap::new(),
@@ -161,9 +158,9 @@ impl Program {
             match event {
                 Ok(watcher::Event::Init) => Some(Told::Begin),
                 Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => {
-                    view(&object).map(Told::There)
+                    view(&object).map(Box::new).map(Told::There)
                 }
-                Ok(watcher::Event::Delete(object)) => view(&object).map(Told::Gone),
+                Ok(watcher::Event::Delete(object)) => view(&object).map(Box::new).map(Told::Gone),
                 Ok(watcher::Event::InitDone) => Some(Told::Complete),
                 Err(_) => {
                     tokio::time::sleep(self.dice.jitter(WATCH_REST, 1.0)).await;
@@ -180,7 +177,7 @@ impl Program {
             News::Service(Told::Begin) => known.services.clear(),
             News::Service(Told::There(new)) => {
                 let key = new.key();
-                let old = known.services.insert(key.clone(), Arc::new(new));
+                let old = known.services.insert(key.clone(), Arc::from(new));
                 let Some(new) = known.services.get(&key) else { return };
                 let sighting = match &old {
                     Some(old) => Sighting::Updated { old, new },
@@ -198,7 +195,7 @@ impl Program {
             News::Service(Told::Complete) => known.warm.0 = true,
             News::Node(Told::Begin) => known.nodes.clear(),
             News::Node(Told::There(node)) => {
-                let old = known.nodes.insert(node.name.clone(), Arc::new(node.clone()));
+                let old = known.nodes.insert(node.name.clone(), Arc::from(node.clone()));
                 everybody = trigger(old.as_deref(), Some(&node)) != Trigger::None;
             }
             News::Node(Told::Gone(node)) => everybody = known.nodes.remove(&node.name).is_some(),

@@ -8,7 +8,7 @@ use cloudberth_core::{Category, Error};
 pub(crate) fn translate(error: &kube::Error) -> Error {
     let kube::Error::Api(status) = error else { return Error::temporary(error.to_string()) };
     let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
-    let retry_after = u64::try_from(seconds).ok().filter(|s| *s > 0).map(Duration::from_secs);
+    let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
     let category = match status.code {
         404 => Category::NotFound,
         409 => Category::Conflict,

@@ -59,7 +59,6 @@ pub(crate) struct World {
     dice: Arc<Dice>,
     broken: Option<Broken>,
     program: Option<JoinHandle<()>>,
-    faults: u64,
 }
 
 impl World {
@@ -86,7 +85,6 @@ impl World {
             dice,
             broken,
             program: None,
-            faults: 0,
         }
     }
 
@@ -162,11 +160,10 @@ impl World {
                 let clock = Arc::clone(&self.clock);
                 let dice = Dice::seeded(self.dice.bits());
                 self.cloud.plan_faults(move |_| {
-                    (clock.now() < until && dice.bits() % one_in == 0).then_some(fault)
+                    (clock.now() < until && dice.bits().is_multiple_of(one_in)).then_some(fault)
                 });
             }
             Deed::Kube { harm, verb, times } => {
-                self.faults += 1;
                 let mut fault = Fault::new(harm.clone());
                 PROGRAM.clone_into(&mut fault.user_agent);
                 (*verb).clone_into(&mut fault.verb);
