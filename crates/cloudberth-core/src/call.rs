@@ -59,7 +59,8 @@ impl Call {
     /// Until when a read sent at `now` may take.
     pub fn read_until(&self, now: Tick) -> Result<Tick> {
         if self.deadline <= now {
-            return Err(Error::cancelled("the time for this piece of work is over"));
+            // Too slow is not given up: it may be quicker next time.
+            return Err(Error::temporary("the time for this piece of work is over"));
         }
         Ok(self.deadline)
     }
@@ -71,7 +72,8 @@ impl Call {
         let deadline = self.read_until(now)?;
         match self.gate.claim_until() {
             Some(until) if until.since(now) >= CLAIM_RESERVE => Ok(deadline.min(until)),
-            Some(_) => Err(Error::cancelled("the leader's claim is about to end; nothing is written")),
+            // It may be renewed in a moment, and then the work must go on.
+            Some(_) => Err(Error::temporary("the leader's claim is about to end; nothing is written")),
             None => Err(Error::cancelled("this replica does not lead; nothing is written")),
         }
     }
@@ -86,6 +88,7 @@ impl fmt::Debug for Call {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Category;
 
     struct Until(u64);
 
@@ -111,6 +114,21 @@ mod tests {
         for (case, call, want) in table {
             assert_eq!(call.write_until(now).ok(), want.map(Tick::from_secs), "{case}");
         }
+    }
+
+    #[test]
+    fn only_who_does_not_lead_lets_go_of_the_work() {
+        let now = Tick::from_secs(100);
+        let refusal = |deadline, gate: Arc<dyn Gate>| {
+            Call::new(Tick::from_secs(deadline), gate).write_until(now).unwrap_err().category()
+        };
+        assert_eq!(refusal(110, Arc::new(ReadOnly)), Category::Cancelled, "L9-9 whoever leads starts afresh");
+        assert_eq!(refusal(110, Arc::new(Until(102))), Category::Temporary, "L9-10 the claim may be renewed");
+        assert_eq!(
+            refusal(100, Arc::new(Unguarded)),
+            Category::Temporary,
+            "L12-3 it may be quicker next time"
+        );
     }
 
     #[test]

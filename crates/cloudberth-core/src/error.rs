@@ -75,6 +75,23 @@ impl Category {
         }
     }
 
+    /// What it means, in one line, for the reference documentation.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::UserInput => "The object asks for something wrong or impossible; only its author can help.",
+            Self::NotFound => "A thing that the request needs is not there.",
+            Self::Conflict => {
+                "Somebody else changed or holds the thing, or several things answer to one name."
+            }
+            Self::Unauthorised => "The credential is wrong, expired, or lacks the right.",
+            Self::Throttled { .. } => "Too many requests; the server may have said how long to stay away.",
+            Self::Temporary => "A time-out, a 5xx, a broken connection, half a body: it may work next time.",
+            Self::Permanent => "The other side refuses for a reason that waiting is not likely to cure.",
+            Self::Cancelled => "cloudberth stopped by itself: shutdown, leadership lost, time over.",
+        }
+    }
+
     /// The label value in metrics.
     #[must_use]
     pub const fn label(self) -> &'static str {
@@ -256,6 +273,13 @@ mod tests {
             assert_eq!(category.event_reason(), reason, "{category:?}");
             assert_eq!(Doing::Other.failed(category), reason, "{category:?}");
         }
+    }
+
+    #[test]
+    fn every_category_is_explained_in_words_of_its_own() {
+        let words: std::collections::BTreeSet<_> = Category::ALL.map(Category::about).into();
+        assert_eq!(words.len(), Category::ALL.len());
+        assert!(words.iter().all(|line| line.len() > 20 && line.ends_with('.')));
     }
 
     #[test]

@@ -340,7 +340,7 @@ fn given_up(overdue: Overdue, limit: Duration) -> (&'static str, Trouble) {
             ("timeout", Trouble::new(error, Effect::Doubtful))
         }
         Overdue::Claim(why) => {
-            let error = Error::cancelled(format!("given up without an answer: {}", why.message()));
+            let error = why.context("given up without an answer");
             ("claim_ended", Trouble::new(error, Effect::DoubtfulForGood))
         }
     }

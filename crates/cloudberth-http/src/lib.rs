@@ -22,8 +22,9 @@
 //! | 409; 400, 422; 429 | `Conflict`; `UserInput`; `Throttled` | `Failed` |
 //! | 408, 5xx, lost connection, half a body, no answer in time | `Temporary` | `Unknown` |
 //! | no connection at all | `Temporary` | `Failed` |
-//! | the claim is missing or about to end | not asked | not sent: `Failed`, `Cancelled` |
-//! | the claim ended under way | not asked | `Unknown`, `Cancelled` |
+//! | there is no claim | not asked | not sent: `Failed`, `Cancelled` |
+//! | the claim is about to end | not asked | not sent: `Failed`, `Temporary` |
+//! | the claim ended under way | not asked | `Unknown` |
 //!
 //! Once one attempt of a repeated write is in doubt, a later failure does not remove the doubt.
 

@@ -167,7 +167,7 @@ async fn no_read_outlives_its_call() {
     let error = stage.client().read::<Value>(&stage.call(0), server()).await.unwrap_err();
     assert_eq!(
         (error.category(), stage.cloud.lines().len()),
-        (Category::Cancelled, 0),
+        (Category::Temporary, 0),
         "L12-311 over already"
     );
 }

@@ -199,16 +199,16 @@ async fn a_mistake_in_the_request_sends_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_claim_nothing_is_sent() {
-    let gates: [(&str, Arc<Claim>); 3] = [
-        ("L9-307 not the leader", Arc::new(Claim::default())),
-        ("L9-308 less than the reserve left", Claim::until(2)),
-        ("L9-309 the claim is over", Claim::until(0)),
+    let gates: [(&str, Arc<Claim>, Category); 3] = [
+        ("L9-307 not the leader", Arc::new(Claim::default()), Category::Cancelled),
+        ("L9-308 less than the reserve left", Claim::until(2), Category::Temporary),
+        ("L9-309 the claim is over", Claim::until(0), Category::Temporary),
     ];
-    for (case, gate) in gates {
+    for (case, gate, category) in gates {
         let stage = Stage::new();
         stage.cloud.always("POST /v1/load-balancers", made());
         let outcome = stage.client().write::<Value>(&stage.guarded(60, gate), create()).await;
-        assert_eq!(brief(&outcome), ("failed", Some(Category::Cancelled)), "{case}");
+        assert_eq!(brief(&outcome), ("failed", Some(category)), "{case}");
         assert_eq!(stage.cloud.lines().len(), 0, "BL-134 {case}");
         assert_eq!(stage.client().budget().left(), 20, "{case}");
     }
@@ -264,7 +264,7 @@ async fn the_end_of_the_claim_cuts_a_write_under_way() {
         let stage = Stage::new();
         stage.cloud.on("POST /v1/load-balancers", [reply]);
         let outcome = stage.client().write::<Value>(&stage.guarded(60, Claim::until(8)), create()).await;
-        assert_eq!(brief(&outcome), ("unknown", Some(Category::Cancelled)), "{case}");
+        assert_eq!(brief(&outcome), ("unknown", Some(Category::Temporary)), "{case}");
         assert_eq!(stage.millis(), 8_000, "{case}");
     }
 }

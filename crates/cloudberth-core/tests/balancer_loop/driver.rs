@@ -221,6 +221,9 @@ fn nothing_is_created_without_intent_against_a_refusal_or_on_the_way_out() {
         assert_eq!(account.rest, rest, "{case}");
         assert_eq!(sent(&toy).len(), count, "{case}");
     }
+    let dry = script(vec![refuse(act(vec![create(1)]))], vec![]);
+    let plan = rehearse(&dry.0, &present, None);
+    assert_eq!((plan.is_empty(), plan.rest), (true, Rest::Refused), "L8-10 a dry run stops there too");
 }
 
 #[test]
@@ -248,6 +251,7 @@ fn a_planner_that_goes_in_circles_or_says_nothing_is_stopped() {
     assert_eq!((sent(&circles).len(), error.category()), (MAX_ROUNDS, Category::Permanent));
     let plan = rehearse(&circles.0, &want(&[80], &[]), None);
     assert_eq!((plan.steps.len(), &plan.rest), (MAX_ROUNDS, &account.rest), "a dry run is stopped too");
+    assert!(!plan.is_empty());
 
     let silent = script(vec![act(vec![])], vec![]);
     let Rest::Failed(error) = run(&silent, &want(&[80], &[]), Permit::Create).rest else { panic!() };

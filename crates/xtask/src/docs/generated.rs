@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use cloudberth_core::error::{Category, Retry};
+
 use crate::Result;
 use crate::stages::STAGES;
 
@@ -18,12 +20,13 @@ pub(crate) enum Part {
     /// Between `<!-- NAME:begin -->` and `<!-- NAME:end -->`; the rest of the file is written by people.
     Region(&'static str),
     /// All of it.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the reference pages of the libraries use it"))]
     Whole,
 }
 
-pub(crate) const GENERATED: &[Generated] =
-    &[Generated { file: "CONTRIBUTING.md", part: Part::Region("stages"), text: stages }];
+pub(crate) const GENERATED: &[Generated] = &[
+    Generated { file: "CONTRIBUTING.md", part: Part::Region("stages"), text: stages },
+    Generated { file: "docs/reference/errors.md", part: Part::Whole, text: errors },
+];
 
 impl Generated {
     /// The file as it should be, given what it is now.
@@ -53,6 +56,34 @@ fn stages() -> String {
             name = stage.name,
             checks = stage.checks
         );
+    }
+    text
+}
+
+fn errors() -> String {
+    let mut text = String::from(
+        "# Errors\n\n\
+         Every failure has one of these categories. From it follow when the work is tried again, which event\n\
+         `kubectl describe` shows and which label a metric carries. Operations whose event already has a name that\n\
+         alerts look for (`SyncLoadBalancerFailed` and its kin) keep that name.\n\n\
+         | category | means | tried again | event | metric label |\n|---|---|---|---|---|\n",
+    );
+    for category in Category::ALL {
+        let again = match category.retry() {
+            _ if matches!(category, Category::Throttled { .. }) => {
+                "after the wait that the server asked for, else with growing waits"
+            }
+            Retry::OnChange => "when the object changes",
+            Retry::Backoff => "with growing waits",
+            Retry::After(_) => "after the wait that the server asked for",
+            Retry::Slowly => "every minute",
+            Retry::Never => "by whoever takes over",
+        };
+        let event = category.event_reason().map_or("none".to_owned(), |reason| format!("`{reason}`"));
+        let name = format!("{category:?}");
+        let name = name.split(' ').next().unwrap_or_default();
+        let _ =
+            writeln!(text, "| {name} | {} | {again} | {event} | `{}` |", category.about(), category.label());
     }
     text
 }

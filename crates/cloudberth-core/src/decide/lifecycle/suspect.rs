@@ -1,6 +1,7 @@
 //! The facts about a node that bear on its life, stripped of everything else.
 
 use crate::{
+    decide::node::taints::{SHUTDOWN, TO_BE_DELETED, UNINITIALISED},
     provider_id::ProviderId,
     time::Tick,
     view::{NodeView, Ready},
@@ -9,10 +10,6 @@ use crate::{
 /// The annotation with which a person says that a node's machine is gone although the listing that says so is in
 /// doubt. Its value must be `true`. It lifts that one doubt; everything else that protects a node stays.
 pub const MACHINE_IS_GONE: &str = "cloudberth.dev/machine-is-gone";
-
-const UNINITIALISED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
-const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
-const AUTOSCALER_REMOVES: &str = "ToBeDeletedByClusterAutoscaler";
 
 /// How a node hangs together with the cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +64,7 @@ impl Suspect {
             uninitialised: node.has_taint(UNINITIALISED),
             deleting: node.deleting,
             marked_shut_down: node.has_taint(SHUTDOWN),
-            autoscaler_removes: node.has_taint(AUTOSCALER_REMOVES),
+            autoscaler_removes: node.has_taint(TO_BE_DELETED),
             declared_gone: node.annotations.get(MACHINE_IS_GONE).is_some_and(|value| value == "true"),
             tie,
             first_seen,

@@ -6,15 +6,12 @@
 use std::sync::Arc;
 
 use crate::{
-    decide::nodeset::Selector,
+    decide::{node::taints::TO_BE_DELETED, nodeset::Selector},
     view::{NodeView, Ready},
 };
 
 /// Keeps a node out of every load balancer, unless its value says "false".
 pub const EXCLUDE_LABEL: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
-
-/// The mark of a node that the autoscaler is about to remove.
-pub const AUTOSCALER_TAINT: &str = "ToBeDeletedByClusterAutoscaler";
 
 /// The values that say "false" to the programs that we replace.
 const FALSE: [&str; 6] = ["0", "f", "F", "false", "False", "FALSE"];
@@ -28,14 +25,14 @@ pub fn included(node: &NodeView) -> bool {
 /// Whether the node may take traffic.
 #[must_use]
 pub fn eligible(node: &NodeView) -> bool {
-    !node.deleting && included(node) && !node.has_taint(AUTOSCALER_TAINT)
+    !node.deleting && included(node) && !node.has_taint(TO_BE_DELETED)
 }
 
 /// The stricter set of old: included, not about to be removed, and Ready. Nothing is decided by it; it is here for
 /// reports that want to say how many nodes would answer.
 #[must_use]
 pub fn strictly_eligible(node: &NodeView) -> bool {
-    included(node) && !node.has_taint(AUTOSCALER_TAINT) && node.ready == Ready::True
+    included(node) && !node.has_taint(TO_BE_DELETED) && node.ready == Ready::True
 }
 
 /// Whether the node belongs behind a load balancer: it may take traffic, is its provider's own, and is selected.

@@ -1,7 +1,7 @@
 //! What the tests of this folder share.
 
 use crate::{
-    decide::nodeset::eligible::{AUTOSCALER_TAINT, EXCLUDE_LABEL},
+    decide::{node::taints::TO_BE_DELETED, nodeset::eligible::EXCLUDE_LABEL},
     view::{NodeView, Ready, Taint, TaintEffect},
 };
 
@@ -40,6 +40,6 @@ pub(super) fn excluded(mut view: NodeView) -> NodeView {
 }
 
 pub(super) fn tainted(mut view: NodeView) -> NodeView {
-    view.taints.push(taint(AUTOSCALER_TAINT));
+    view.taints.push(taint(TO_BE_DELETED));
     view
 }
