@@ -1,1 +1,42 @@
-//! core
+//! The vocabulary of cloudberth and every decision it takes.
+//!
+//! Nothing here does IO, reads a clock or draws a random number: time, chance and what was seen come in as
+//! values, a verdict goes out. The crates above gather the facts and carry the verdicts out; they decide
+//! nothing themselves. So every rule can be tested with plain values, and a simulation replays exactly.
+//!
+//! ```text
+//!   view      what Kubernetes said, made once at the border
+//!   instance  what a cloud said about machines
+//!   lb        the load-balancer loop: claims, survey, observe, decide, execute, fold
+//!   provider  what a cloud has to offer, as object-safe traits
+//!   decide    the pure decisions of the controllers
+//! ```
+
+pub mod address;
+pub mod annotation;
+pub mod call;
+pub mod decide;
+pub mod error;
+pub mod instance;
+pub mod label;
+pub mod lb;
+pub mod lookup;
+pub mod net;
+pub mod provider;
+pub mod provider_id;
+pub mod route;
+pub mod secret;
+pub mod time;
+pub mod view;
+
+pub use address::{AddressKind, NodeAddress};
+pub use call::{Call, Gate};
+pub use error::{Category, Error, Result};
+pub use instance::{Instance, InstanceState};
+pub use label::{LabelKey, LabelValue, Region, Zone};
+pub use lookup::{Listing, Lookup};
+pub use provider::{Instances, LoadBalancers, Provider, Routes, Zones};
+pub use provider_id::ProviderId;
+pub use secret::Secret;
+pub use time::{Clock, Dice, Tick};
+pub use view::{NodeView, ObjectKey, ServiceView};

@@ -1,1 +1,65 @@
 //! One REST client for every cloud.
+//!
+//! A provider describes single [`Operation`]s and reads single answers. What is the same for all clouds is done
+//! here, once: deadlines and the leader's claim at the moment of sending, retries of what is safe to repeat, the
+//! budget of a credential, tokens that change while the program runs, listings that know whether they are complete,
+//! errors that say what the server said and never show a secret.
+//!
+//! ```text
+//!   provider ──► Operation ──► Client ──► Authenticator, Budget ──► Transport ──► hyper, or a test's router
+//!                                 ▲                                     │
+//!                  Lookup, Listing, Outcome ◄── decode, explain ◄── Answer
+//! ```
+//!
+//! # What follows from an answer
+//!
+//! | answer | a read gives | a write gives |
+//! |---|---|---|
+//! | 2xx that decodes | the value | `Done` |
+//! | 2xx that does not | `Temporary` | `Unknown` |
+//! | 404 about the object | `Absent` where a lookup was asked for, else `NotFound` | `Failed`, or `Done` for a removal |
+//! | 401, 403 | `Unauthorised` | `Failed` |
+//! | 409; 400, 422; 429 | `Conflict`; `UserInput`; `Throttled` | `Failed` |
+//! | 408, 5xx, lost connection, half a body, no answer in time | `Temporary` | `Unknown` |
+//! | no connection at all | `Temporary` | `Failed` |
+//! | the claim is missing or about to end | not asked | not sent: `Failed`, `Cancelled` |
+//! | the claim ended under way | not asked | `Unknown`, `Cancelled` |
+//!
+//! Once one attempt of a repeated write is in doubt, a later failure does not remove the doubt.
+
+mod answer;
+mod attempt;
+mod auth;
+mod base;
+mod budget;
+mod classify;
+mod client;
+mod explain;
+mod listing;
+mod observe;
+mod operation;
+mod pager;
+mod proxy;
+mod retry;
+pub mod surroundings;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod token;
+mod transport;
+mod wire;
+
+pub use answer::Answer;
+pub use auth::{Anonymous, Authenticator, Authorization};
+pub use base::Base;
+pub use budget::Budget;
+pub use classify::Dialect;
+pub use client::{Builder, Client, Fresh};
+pub use explain::explain;
+pub use observe::{Attempt, Observer, Unobserved};
+pub use operation::{Operation, Read, Write};
+pub use pager::{Array, Envelope, LinkHeader, Next, Numbered, Page, Pager};
+pub use proxy::Proxies;
+pub use retry::{Policy, retry_after};
+pub use token::TokenSource;
+pub use transport::{AnswerBody, RequestBody, Transport, TransportError};
+pub use wire::{Roots, connect};

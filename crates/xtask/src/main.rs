@@ -1,2 +1,124 @@
-//! Chores of the project.
-fn main() {}
+//! Chores of the project. `cargo xtask help` lists them.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
+
+mod cases;
+mod docs;
+mod kube;
+mod mutants;
+mod process;
+mod stages;
+mod suite;
+mod tally;
+mod workspace;
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use workspace::Workspace;
+
+/// What a chore that ran to its end has to say about the project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Good,
+    Bad,
+}
+
+/// A chore that could not run to its end: one sentence that names the cause and, where there is one, the fix.
+pub(crate) type Result<T> = std::result::Result<T, String>;
+
+struct Chore {
+    name: &'static str,
+    usage: &'static str,
+    about: &'static str,
+    run: fn(&Workspace, lexopt::Parser) -> Result<Verdict>,
+}
+
+const CHORES: &[Chore] = &[
+    Chore {
+        name: "test",
+        usage: "test [--only STAGE[,STAGE]]",
+        about: "run every stage of the suite; the last line counts the tests",
+        run: suite::command,
+    },
+    Chore {
+        name: "kube",
+        usage: "kube",
+        about: "provide kube-apiserver, etcd and kubectl, and say where they are",
+        run: kube::command,
+    },
+    Chore {
+        name: "cases",
+        usage: "cases [--list PREFIX] [--verbose]",
+        about: "compare the numbered cases with the tests that carry their numbers",
+        run: cases::command,
+    },
+    Chore {
+        name: "mutants",
+        usage: "mutants -p CRATE [-p CRATE] [--sample N] [--seed S] [--all] [-j JOBS]",
+        about: "break the code on purpose and count how often the tests notice",
+        run: mutants::command,
+    },
+    Chore {
+        name: "docs",
+        usage: "docs [--check]",
+        about: "write the generated parts of the documents anew",
+        run: docs::command,
+    },
+];
+
+fn usage() -> String {
+    let mut text = String::from("Usage: cargo xtask CHORE\n");
+    for chore in CHORES {
+        let _ = write!(text, "\n  {}\n      {}\n", chore.usage, chore.about);
+    }
+    text
+}
+
+fn run(args: impl IntoIterator<Item = OsString>) -> Result<Verdict> {
+    let mut args = args.into_iter();
+    let name = args.next().unwrap_or_default();
+    if matches!(name.to_str(), Some("" | "help" | "-h" | "--help")) {
+        println!("{}", usage());
+        return Ok(Verdict::Good);
+    }
+    let chore = CHORES
+        .iter()
+        .find(|chore| name == chore.name)
+        .ok_or_else(|| format!("there is no chore {}\n\n{}", name.display(), usage()))?;
+    (chore.run)(&Workspace::find()?, lexopt::Parser::from_args(args))
+        .map_err(|why| format!("cargo xtask {}: {why}", chore.name))
+}
+
+fn main() -> ExitCode {
+    match run(std::env::args_os().skip(1)) {
+        Ok(Verdict::Good) => ExitCode::SUCCESS,
+        Ok(Verdict::Bad) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_chore_is_refused_with_the_list_of_known_ones() {
+        let why = run(["tset".into()]).unwrap_err();
+        assert!(why.starts_with("there is no chore tset"), "{why}");
+        for chore in CHORES {
+            assert!(why.contains(chore.usage) && chore.usage.starts_with(chore.name), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_mistyped_option_is_refused_before_any_work() {
+        for chore in CHORES {
+            let why = run([chore.name.into(), "--no-such-option".into()]).unwrap_err();
+            assert!(why.contains(chore.name) && why.contains("--no-such-option"), "{why}");
+        }
+    }
+}

@@ -80,6 +80,11 @@ pub struct Served {
 }
 
 impl Served {
+    /// The certificate authority that vouches for the server, in PEM; none without TLS.
+    pub fn authority_pem(&self) -> Option<&str> {
+        self.authority.as_deref()
+    }
+
     /// What a client needs to know, as a kubeconfig file.
     pub fn kubeconfig(&self) -> String {
         let scheme = if self.authority.is_some() { "https" } else { "http" };

@@ -1,0 +1,123 @@
+//! What every cloud call carries: until when it may take, and whether it may write.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use crate::{
+    error::{Error, Result},
+    time::Tick,
+};
+
+/// A write is not sent with less of the leader's claim left than this: it could still be on its way when another
+/// replica begins to write.
+pub const CLAIM_RESERVE: Duration = Duration::from_secs(3);
+
+/// Tells until when this replica may write. Asked when a call is sent, never remembered (law 9).
+pub trait Gate: Send + Sync {
+    /// The end of the present claim; `None` when there is none.
+    fn claim_until(&self) -> Option<Tick>;
+}
+
+/// No writes at all: dry runs, plans, standbys.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadOnly;
+
+impl Gate for ReadOnly {
+    fn claim_until(&self) -> Option<Tick> {
+        None
+    }
+}
+
+/// Writes without end: election is switched off, so there is only one replica.
+#[derive(Clone, Copy, Debug)]
+pub struct Unguarded;
+
+impl Gate for Unguarded {
+    fn claim_until(&self) -> Option<Tick> {
+        Some(Tick(Duration::MAX))
+    }
+}
+
+/// The circumstances of a piece of work that may need several requests.
+#[derive(Clone)]
+pub struct Call {
+    deadline: Tick,
+    gate: Arc<dyn Gate>,
+}
+
+impl Call {
+    /// Work that must be over by `deadline` and writes only as far as `gate` allows.
+    pub fn new(deadline: Tick, gate: Arc<dyn Gate>) -> Self {
+        Self { deadline, gate }
+    }
+
+    /// When the whole piece of work must be over.
+    #[must_use]
+    pub const fn deadline(&self) -> Tick {
+        self.deadline
+    }
+
+    /// Until when a read sent at `now` may take.
+    pub fn read_until(&self, now: Tick) -> Result<Tick> {
+        if self.deadline <= now {
+            return Err(Error::cancelled("the time for this piece of work is over"));
+        }
+        Ok(self.deadline)
+    }
+
+    /// Until when a write sent at `now` may take, if it may be sent at all.
+    ///
+    /// The answer never outlives the claim, so a write that is still under way when the claim ends is given up.
+    pub fn write_until(&self, now: Tick) -> Result<Tick> {
+        let deadline = self.read_until(now)?;
+        match self.gate.claim_until() {
+            Some(until) if until.since(now) >= CLAIM_RESERVE => Ok(deadline.min(until)),
+            Some(_) => Err(Error::cancelled("the leader's claim is about to end; nothing is written")),
+            None => Err(Error::cancelled("this replica does not lead; nothing is written")),
+        }
+    }
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("deadline", &self.deadline).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Until(u64);
+
+    impl Gate for Until {
+        fn claim_until(&self) -> Option<Tick> {
+            Some(Tick::from_secs(self.0))
+        }
+    }
+
+    #[test]
+    fn a_write_needs_a_claim_that_outlives_it() {
+        let now = Tick::from_secs(100);
+        let call = |deadline, gate: Arc<dyn Gate>| Call::new(Tick::from_secs(deadline), gate);
+        let table = [
+            ("L9-1 no election", call(110, Arc::new(Unguarded)), Some(110)),
+            ("L9-2 not the leader", call(110, Arc::new(ReadOnly)), None),
+            ("L9-3 the claim ends before the call", call(110, Arc::new(Until(105))), Some(105)),
+            ("L9-4 exactly the reserve is left", call(110, Arc::new(Until(103))), Some(103)),
+            ("L9-5 less than the reserve is left", call(110, Arc::new(Until(102))), None),
+            ("L9-6 the claim is over", call(110, Arc::new(Until(99))), None),
+            ("L12-1 the work's time is over", call(100, Arc::new(Unguarded)), None),
+        ];
+        for (case, call, want) in table {
+            assert_eq!(call.write_until(now).ok(), want.map(Tick::from_secs), "{case}");
+        }
+    }
+
+    #[test]
+    fn reads_need_no_claim() {
+        let call = Call::new(Tick::from_secs(10), Arc::new(ReadOnly));
+        assert_eq!(call.read_until(Tick::from_secs(9)), Ok(Tick::from_secs(10)));
+        assert!(call.read_until(Tick::from_secs(10)).is_err());
+        assert_eq!(call.deadline(), Tick::from_secs(10));
+    }
+}

@@ -1,0 +1,491 @@
+//! The state machine of one candidate.
+//!
+//! # Why a claim lasts as long as it does
+//!
+//! A renewal is *sent* at `s`, by our clock. The server stores it at some later time, and another candidate first
+//! sees it later still. That candidate may take the lease when the record has stood unchanged before its eyes for the
+//! whole seconds that it names, so not before `s` plus those seconds, whatever the clocks of the two say, as long as
+//! they run at the same speed. So a claim ends at `s` + whole seconds, counted from the sending of the last renewal
+//! that is known to have succeeded, never from its answer. A renewal whose answer was lost lengthens nothing.
+//!
+//! The claim also ends, before that time, when the renew deadline passes, when the API server shows that the lease is
+//! not ours, and when we are told to stop. What ends it ends it at once; the candidate then stands again.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{
+    config::Config,
+    lease::{Lease, Record},
+};
+use crate::{
+    error::{Category, Error, Result},
+    lookup::Lookup,
+    time::Tick,
+};
+
+/// Time and chance, as they are when the candidate is asked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moment {
+    /// Monotonic time.
+    pub now: Tick,
+    /// The time of day, for the record.
+    pub wall: Timestamp,
+    /// A number drawn from `[0, 1)`.
+    pub fraction: f64,
+}
+
+/// Ties an answer to its request. An answer to a request that was given up is not listened to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket(u64);
+
+/// What was heard.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Nothing; the time of the last [`Action::Wait`] or of a request's `until` has come.
+    Wake,
+    /// The answer to [`Action::Get`]. A Lease that cannot be read is `Unknown`.
+    Read(Ticket, Lookup<Lease>),
+    /// The answer to [`Action::Create`] or [`Action::Update`]: the Lease as it was stored.
+    Wrote(Ticket, Result<Lease>),
+    /// A watch showed the Lease, or that it was deleted. It may show what was true a while ago.
+    Noticed(Option<Lease>),
+    /// Stop leading and standing. To be said only when no write of ours is under way any more, because another
+    /// replica may lead a moment later.
+    Stop,
+}
+
+/// What to do next. A request is sent at once, and given up at `until`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Read the Lease from the source, past every cache.
+    Get {
+        /// To be handed back with the answer.
+        ticket: Ticket,
+        /// When to give up.
+        until: Tick,
+    },
+    /// Create the Lease.
+    Create {
+        /// To be handed back with the answer.
+        ticket: Ticket,
+        /// When to give up.
+        until: Tick,
+        /// What to send.
+        lease: Lease,
+    },
+    /// Replace the Lease, insisting on its resource version, which is never empty.
+    Update {
+        /// To be handed back with the answer.
+        ticket: Ticket,
+        /// When to give up.
+        until: Tick,
+        /// What to send.
+        lease: Lease,
+    },
+    /// Say [`Input::Wake`] at this time, unless something is heard before.
+    Wait(Tick),
+    /// It is over.
+    Stopped {
+        /// Whether others may lead at once. If not, they wait until the lease expires.
+        released: bool,
+    },
+}
+
+/// Why a leader does not lead any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// It could not renew in time.
+    Expired,
+    /// The API server shows that the lease is not ours.
+    Taken,
+    /// It was told to stop.
+    Stopped,
+}
+
+/// What changed for the rest of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// This replica leads.
+    Leads,
+    /// This replica led, and must not write any more.
+    Lost(Loss),
+}
+
+/// An answer of the candidate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// What to do next.
+    pub action: Action,
+    /// What changed, if anything.
+    pub news: Option<News>,
+}
+
+/// What the candidate is about.
+#[derive(Clone, Debug)]
+enum Phase {
+    Resting { until: Tick },
+    Reading { ticket: Ticket, until: Tick },
+    Writing { ticket: Ticket, until: Tick, sent: Tick, optimistic: bool },
+    Releasing { ticket: Ticket, until: Tick },
+    Stopped { released: bool },
+}
+
+/// A Lease and when this very spec of it was first seen here.
+#[derive(Clone, Debug)]
+struct Observed {
+    lease: Lease,
+    since: Tick,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    until: Tick,
+    /// When the renewal that is under way must have succeeded.
+    renew_by: Option<Tick>,
+}
+
+/// One candidate for leadership.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    config: Config,
+    phase: Phase,
+    observed: Option<Observed>,
+    claim: Option<Claim>,
+    /// When the present try began.
+    begun: Tick,
+    /// Set once we are told to stop: until when a release may be tried.
+    stop_by: Option<Tick>,
+    news: Option<News>,
+    tickets: u64,
+    slow_paths: u64,
+}
+
+impl Candidate {
+    /// A candidate that has heard nothing yet. Check the configuration's [`mistakes`](Config::mistakes) first.
+    #[must_use]
+    pub const fn new(config: Config) -> Self {
+        Self {
+            config,
+            phase: Phase::Resting { until: Tick::ZERO },
+            observed: None,
+            claim: None,
+            begun: Tick::ZERO,
+            stop_by: None,
+            news: None,
+            tickets: 0,
+            slow_paths: 0,
+        }
+    }
+
+    /// Until when this replica may write; `None` if it does not lead. See the module's text for why.
+    #[must_use]
+    pub fn claim_until(&self) -> Option<Tick> {
+        self.claim.map(|claim| claim.until)
+    }
+
+    /// Who holds the lease, as far as is known; `None` while nothing is known or nobody does.
+    #[must_use]
+    pub fn holder(&self) -> Option<&str> {
+        let holder = &self.observed.as_ref()?.lease.record.holder;
+        (!holder.is_empty()).then_some(holder)
+    }
+
+    /// How many renewals needed a read first.
+    #[must_use]
+    pub const fn slow_paths(&self) -> u64 {
+        self.slow_paths
+    }
+
+    /// Fails only if we believe that we lead and yet have not renewed for the lease's duration and `tolerance`: then
+    /// whoever runs this candidate is stuck.
+    pub fn health(&self, now: Tick, tolerance: Duration) -> Result<()> {
+        match (&self.observed, self.claim) {
+            (Some(observed), Some(_))
+                if now.since(observed.since) > self.config.lease_duration.saturating_add(tolerance) =>
+            {
+                Err(Error::temporary(format!(
+                    "failed election to renew leadership on lease {}",
+                    self.config.name
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes what was heard, and says what to do next.
+    pub fn step(&mut self, input: Input, at: Moment) -> Move {
+        self.give_up_if_late(at);
+        let action = match (input, self.phase.clone()) {
+            (_, Phase::Stopped { released }) => Action::Stopped { released },
+            (Input::Stop, _) => self.stop(at),
+            (Input::Noticed(lease), _) => self.noticed(lease, at),
+            (Input::Read(of, answer), Phase::Reading { ticket, .. }) if of == ticket => self.read(answer, at),
+            (Input::Wrote(of, answer), Phase::Writing { ticket, sent, optimistic, .. }) if of == ticket => {
+                match answer {
+                    Ok(stored) => self.wrote(stored, sent, at),
+                    Err(_) if optimistic => self.get(at),
+                    Err(_) => self.failed(at),
+                }
+            }
+            (Input::Wrote(of, answer), Phase::Releasing { ticket, .. }) if of == ticket => {
+                self.released(answer, at)
+            }
+            _ => self.go_on(at),
+        };
+        Move { action, news: self.news.take() }
+    }
+
+    /// Nothing new: what is due, or how long to wait.
+    fn go_on(&mut self, at: Moment) -> Action {
+        let until = match &self.phase {
+            Phase::Stopped { released } => return Action::Stopped { released: *released },
+            Phase::Resting { until }
+            | Phase::Reading { until, .. }
+            | Phase::Writing { until, .. }
+            | Phase::Releasing { until, .. } => *until,
+        };
+        if at.now < until {
+            return self.wait(until);
+        }
+        match &self.phase {
+            Phase::Resting { .. } => self.begin(at),
+            Phase::Writing { optimistic: true, .. } => self.get(at),
+            _ => self.failed(at),
+        }
+    }
+
+    /// Begins a try. Whoever holds a lease that is still good here renews it without asking.
+    fn begin(&mut self, at: Moment) -> Action {
+        self.begun = at.now;
+        if let Some(claim) = &mut self.claim {
+            claim.renew_by.get_or_insert(at.now + self.config.renew_deadline);
+        }
+        match &self.observed {
+            Some(seen) if self.is_mine(&seen.lease) && at.now < self.expiry(seen) => {
+                let lease = seen.lease.with(self.renewed(&seen.lease.record, at));
+                self.update(lease, true, at)
+            }
+            _ => self.get(at),
+        }
+    }
+
+    fn read(&mut self, answer: Lookup<Lease>, at: Moment) -> Action {
+        let lease = match answer {
+            Lookup::Unknown(_) => return self.failed(at),
+            Lookup::Present(lease) => Some(lease),
+            Lookup::Absent => None,
+        };
+        // Whatever the lease says now, others may lead already: the claim is over.
+        if self.claim.is_some() && !lease.as_ref().is_some_and(|lease| self.is_mine(lease)) {
+            self.lose(Loss::Taken);
+        }
+        let Some(lease) = lease else { return self.absent(at) };
+        self.observe(lease.clone(), at);
+        let held = self.observed.as_ref().is_some_and(|seen| at.now < self.expiry(seen));
+        let mine = self.is_mine(&lease);
+        if self.stop_by.is_some() {
+            return if mine { self.release(lease, at) } else { self.end(false) };
+        }
+        if !mine && !lease.record.holder.is_empty() && held {
+            return self.failed(at);
+        }
+        let record = if mine {
+            self.slow_paths += 1;
+            self.renewed(&lease.record, at)
+        } else {
+            self.taken(lease.record.transitions.saturating_add(1), at)
+        };
+        self.update(lease.with(record), false, at)
+    }
+
+    fn absent(&mut self, at: Moment) -> Action {
+        self.observed = None;
+        if self.stop_by.is_some() {
+            return self.end(false);
+        }
+        let lease = Lease::fresh(&self.config.namespace, &self.config.name, self.taken(0, at));
+        let (ticket, until) = self.request(at);
+        self.phase = Phase::Writing { ticket, until, sent: at.now, optimistic: false };
+        Action::Create { ticket, until, lease }
+    }
+
+    /// Our record is stored. The claim counts from the sending.
+    fn wrote(&mut self, stored: Lease, sent: Tick, at: Moment) -> Action {
+        if self.stop_by.is_some() {
+            return self.release(stored, at);
+        }
+        self.observed = Some(Observed { lease: stored, since: at.now });
+        let until = sent + Duration::from_secs(self.config.whole_seconds().into());
+        if until <= at.now {
+            return self.failed(at);
+        }
+        if self.claim.replace(Claim { until, renew_by: None }).is_none() {
+            self.news = Some(News::Leads);
+            return self.begin(at);
+        }
+        self.rest(at.now + self.config.retry_period)
+    }
+
+    fn noticed(&mut self, lease: Option<Lease>, at: Moment) -> Action {
+        let free = lease.as_ref().is_none_or(|lease| lease.record.holder.is_empty());
+        let mine = lease.as_ref().is_some_and(|lease| self.is_mine(lease));
+        if let (Some(lease), None) = (lease, self.claim) {
+            self.observe(lease, at);
+        }
+        // A leader that sees something else than its own record finds out at once what is true now.
+        let look = if self.claim.is_some() { !mine } else { free };
+        match self.phase {
+            Phase::Resting { .. } if look => self.begin(at),
+            _ => self.go_on(at),
+        }
+    }
+
+    fn stop(&mut self, at: Moment) -> Action {
+        let first = self.stop_by.is_none();
+        self.stop_by.get_or_insert(at.now + self.config.renew_deadline);
+        if self.claim.is_some() {
+            self.lose(Loss::Stopped);
+            return match self.observed.take() {
+                Some(seen) => self.release(seen.lease, at),
+                None => self.end(false),
+            };
+        }
+        match self.phase {
+            // We may be about to lead; the answer tells.
+            Phase::Writing { .. } | Phase::Releasing { .. } => self.go_on(at),
+            Phase::Reading { .. } if !first => self.go_on(at),
+            _ => self.end(false),
+        }
+    }
+
+    fn release(&mut self, lease: Lease, at: Moment) -> Action {
+        if lease.resource_version.is_empty() {
+            return self.get(at);
+        }
+        let record = Record {
+            holder: String::new(),
+            duration_seconds: Some(1),
+            transitions: lease.record.transitions,
+            ..self.taken(0, at)
+        };
+        let (ticket, until) = self.request(at);
+        self.phase = Phase::Releasing { ticket, until };
+        Action::Update { ticket, until, lease: lease.with(record) }
+    }
+
+    fn released(&mut self, answer: Result<Lease>, at: Moment) -> Action {
+        match answer {
+            Ok(_) => self.end(true),
+            Err(why) if why.category() == Category::Conflict => self.get(at),
+            Err(_) => self.end(false),
+        }
+    }
+
+    /// The present try failed; the next one comes after a pause.
+    fn failed(&mut self, at: Moment) -> Action {
+        if self.stop_by.is_some() {
+            self.end(false)
+        } else if self.claim.is_some() {
+            self.rest(at.now.max(self.begun + self.config.retry_period))
+        } else {
+            self.rest(at.now + self.config.pause(at.fraction))
+        }
+    }
+
+    fn get(&mut self, at: Moment) -> Action {
+        if self.stop_by.is_some_and(|end| at.now >= end) {
+            return self.end(false);
+        }
+        let (ticket, until) = self.request(at);
+        self.phase = Phase::Reading { ticket, until };
+        Action::Get { ticket, until }
+    }
+
+    fn update(&mut self, lease: Lease, optimistic: bool, at: Moment) -> Action {
+        if lease.resource_version.is_empty() {
+            // Without a version the replacement would be unconditional.
+            return if optimistic { self.get(at) } else { self.failed(at) };
+        }
+        let (ticket, until) = self.request(at);
+        self.phase = Phase::Writing { ticket, until, sent: at.now, optimistic };
+        Action::Update { ticket, until, lease }
+    }
+
+    fn rest(&mut self, until: Tick) -> Action {
+        self.phase = Phase::Resting { until };
+        self.wait(until)
+    }
+
+    /// Waits, but not past the time at which leading must end.
+    fn wait(&self, until: Tick) -> Action {
+        Action::Wait(self.give_up_at().map_or(until, |late| late.min(until)))
+    }
+
+    fn end(&mut self, released: bool) -> Action {
+        self.phase = Phase::Stopped { released };
+        Action::Stopped { released }
+    }
+
+    fn give_up_at(&self) -> Option<Tick> {
+        self.claim.map(|claim| claim.renew_by.map_or(claim.until, |by| by.min(claim.until)))
+    }
+
+    fn give_up_if_late(&mut self, at: Moment) {
+        if self.give_up_at().is_some_and(|late| at.now >= late) {
+            self.lose(Loss::Expired);
+            self.phase = Phase::Resting { until: at.now + self.config.pause(at.fraction) };
+        }
+    }
+
+    fn lose(&mut self, why: Loss) {
+        self.claim = None;
+        self.news = Some(News::Lost(why));
+    }
+
+    fn request(&mut self, at: Moment) -> (Ticket, Tick) {
+        self.tickets += 1;
+        (Ticket(self.tickets), at.now + self.config.request_timeout())
+    }
+
+    fn observe(&mut self, lease: Lease, at: Moment) {
+        let since = match &self.observed {
+            Some(seen) if !lease.says_something_else_than(&seen.lease) => seen.since,
+            _ => at.now,
+        };
+        self.observed = Some(Observed { lease, since });
+    }
+
+    /// Until when the record is left alone. One that names no time gets ours.
+    fn expiry(&self, seen: &Observed) -> Tick {
+        let seconds = seen.lease.record.duration_seconds.unwrap_or_else(|| self.config.whole_seconds());
+        seen.since + Duration::from_secs(seconds.into())
+    }
+
+    fn is_mine(&self, lease: &Lease) -> bool {
+        lease.record.holder == self.config.identity
+    }
+
+    /// A record of ours that begins now.
+    fn taken(&self, transitions: u32, at: Moment) -> Record {
+        let now = Some(whole_micros(at.wall));
+        Record {
+            holder: self.config.identity.clone(),
+            duration_seconds: Some(self.config.whole_seconds()),
+            acquired: now,
+            renewed: now,
+            transitions,
+        }
+    }
+
+    /// A record of ours that goes on.
+    fn renewed(&self, old: &Record, at: Moment) -> Record {
+        Record { acquired: old.acquired, ..self.taken(old.transitions, at) }
+    }
+}
+
+/// What reaches the record.
+fn whole_micros(at: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
+}

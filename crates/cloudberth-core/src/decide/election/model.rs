@@ -1,0 +1,253 @@
+//! Several candidates, one server, and everything that can go wrong between them: never two valid claims at once.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    error::{Category, Error, Result},
+    lookup::Lookup,
+    time::{Dice, Tick},
+};
+
+/// Real time, which no candidate knows.
+type Millis = u64;
+
+enum What {
+    /// A request reaches the server.
+    Arrives(usize, Action),
+    /// An answer, or a watch event, reaches a candidate.
+    Heard(usize, Input),
+    Wake(usize),
+}
+
+struct Replica {
+    candidate: Candidate,
+    /// How far its clocks are ahead of real time. They run at the same speed.
+    tick_ahead: Duration,
+    wall_ahead: Duration,
+    life: usize,
+    leads: bool,
+}
+
+struct World {
+    dice: Dice,
+    now: Millis,
+    agenda: BTreeMap<(Millis, u64), (usize, What)>,
+    sequence: u64,
+    lease: Option<Value>,
+    version: u64,
+    replicas: Vec<Replica>,
+    faults: bool,
+    leaders: u64,
+    takeovers: u64,
+}
+
+impl World {
+    fn new(seed: u64, replicas: usize) -> Self {
+        let mut world = Self {
+            dice: Dice::seeded(seed),
+            now: 0,
+            agenda: BTreeMap::new(),
+            sequence: 0,
+            lease: None,
+            version: 0,
+            replicas: Vec::new(),
+            faults: true,
+            leaders: 0,
+            takeovers: 0,
+        };
+        for index in 0..replicas {
+            let replica = world.newborn(index, 0);
+            world.replicas.push(replica);
+            world.plan(0, index, What::Wake(index));
+        }
+        world
+    }
+
+    fn below(&self, limit: u64) -> u64 {
+        self.dice.bits() % limit
+    }
+
+    fn chance(&self, percent: u64) -> bool {
+        self.faults && self.below(100) < percent
+    }
+
+    fn newborn(&self, index: usize, life: usize) -> Replica {
+        Replica {
+            candidate: Candidate::new(Config::with_defaults(&format!("replica{index}-{life}"))),
+            tick_ahead: Duration::from_millis(self.below(10_000_000)),
+            wall_ahead: Duration::from_millis(self.below(10_000_000)),
+            life,
+            leads: false,
+        }
+    }
+
+    fn plan(&mut self, after: Millis, index: usize, what: What) {
+        self.sequence += 1;
+        let life = self.replicas[index].life;
+        self.agenda.insert((self.now + after, self.sequence), (life, what));
+    }
+
+    /// Mostly quick, sometimes longer than any deadline.
+    fn delay(&self) -> Millis {
+        match self.faults.then(|| self.below(10)) {
+            Some(0) => self.below(20_000),
+            Some(1..=3) => self.below(4_000),
+            _ => 1 + self.below(50),
+        }
+    }
+
+    fn tick(&self, index: usize) -> Tick {
+        Tick(Duration::from_millis(self.now) + self.replicas[index].tick_ahead)
+    }
+
+    fn step(&mut self, index: usize, input: Input) {
+        let moment = Moment {
+            now: self.tick(index),
+            wall: Timestamp::UNIX_EPOCH + Duration::from_millis(self.now) + self.replicas[index].wall_ahead,
+            fraction: self.dice.fraction(),
+        };
+        let Move { action, news } = self.replicas[index].candidate.step(input, moment);
+        match news {
+            Some(News::Leads) => {
+                assert!(!self.replicas[index].leads, "leads twice");
+                self.replicas[index].leads = true;
+                self.leaders += 1;
+            }
+            Some(News::Lost(_)) => {
+                assert!(self.replicas[index].leads, "lost what it did not have");
+                self.replicas[index].leads = false;
+            }
+            None => {}
+        }
+        let claims = self.replicas[index].candidate.claim_until().is_some();
+        assert_eq!(claims, self.replicas[index].leads, "the news and the claim disagree");
+        let until = match &action {
+            Action::Get { until, .. } | Action::Create { until, .. } | Action::Update { until, .. } => {
+                if !self.chance(5) {
+                    let after = self.delay();
+                    self.plan(after, index, What::Arrives(index, action.clone()));
+                }
+                *until
+            }
+            Action::Wait(until) => *until,
+            Action::Stopped { .. } => return self.restart(index),
+        };
+        // A shell that is late now and then.
+        let late = if self.chance(5) { self.below(6_000) } else { 0 };
+        let after = u64::try_from(until.since(moment.now).as_millis()).unwrap() + 1 + late;
+        self.plan(after, index, What::Wake(index));
+    }
+
+    fn restart(&mut self, index: usize) {
+        self.replicas[index] = self.newborn(index, self.replicas[index].life + 1);
+        let after = self.below(5_000);
+        self.plan(after, index, What::Wake(index));
+    }
+
+    fn serve(&mut self, index: usize, action: &Action) {
+        let unavailable = self.chance(5);
+        let answer = match action {
+            Action::Get { ticket, .. } => Input::Read(
+                *ticket,
+                match &self.lease {
+                    _ if unavailable => Lookup::Unknown(Error::temporary("503")),
+                    Some(lease) => Lookup::Present(Lease::decode(lease.clone()).unwrap()),
+                    None => Lookup::Absent,
+                },
+            ),
+            Action::Create { ticket, lease, .. } => {
+                let free = self.lease.is_none();
+                Input::Wrote(*ticket, self.store(index, lease, free, unavailable))
+            }
+            Action::Update { ticket, lease, .. } => {
+                assert!(!lease.resource_version.is_empty(), "an unconditional replacement");
+                let stored = self.lease.as_ref().map(|lease| lease["metadata"]["resourceVersion"].clone());
+                let matches = stored == Some(json!(lease.resource_version));
+                Input::Wrote(*ticket, self.store(index, lease, matches, unavailable))
+            }
+            Action::Wait(_) | Action::Stopped { .. } => return,
+        };
+        if !self.chance(10) {
+            let after = self.delay();
+            self.plan(after, index, What::Heard(index, answer));
+        }
+    }
+
+    fn store(&mut self, writer: usize, lease: &Lease, fits: bool, unavailable: bool) -> Result<Lease> {
+        if unavailable {
+            return Err(Error::temporary("503"));
+        }
+        if !fits {
+            return Err(Error::new(Category::Conflict, "409"));
+        }
+        self.version += 1;
+        let mut object = lease.object().clone();
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        if let Some(old) = &self.lease
+            && old["spec"]["holderIdentity"] != object["spec"]["holderIdentity"]
+        {
+            self.takeovers += 1;
+        }
+        self.lease = Some(object.clone());
+        let stored = Lease::decode(object).unwrap();
+        for index in (0..self.replicas.len()).filter(|index| *index != writer) {
+            if self.below(2) == 0 {
+                let after = self.delay();
+                self.plan(after, index, What::Heard(index, Input::Noticed(Some(stored.clone()))));
+            }
+        }
+        Ok(stored)
+    }
+
+    fn claims(&self) -> Vec<usize> {
+        let valid = |index: &usize| {
+            self.replicas[*index].candidate.claim_until().is_some_and(|until| self.tick(*index) < until)
+        };
+        (0..self.replicas.len()).filter(valid).collect()
+    }
+
+    fn run(&mut self, until: Millis) {
+        while let Some(entry) = self.agenda.first_entry() {
+            if entry.key().0 > until {
+                break;
+            }
+            let ((now, _), (life, what)) = entry.remove_entry();
+            self.now = now;
+            match what {
+                // The server does not care who is alive.
+                What::Arrives(index, action) => self.serve(index, &action),
+                What::Heard(index, _) | What::Wake(index) if self.replicas[index].life != life => {}
+                What::Wake(index) if self.chance(1) => self.restart(index),
+                What::Wake(index) if self.chance(1) => self.step(index, Input::Stop),
+                What::Wake(index) => self.step(index, Input::Wake),
+                What::Heard(index, input) => self.step(index, input),
+            }
+            let claims = self.claims();
+            assert!(claims.len() <= 1, "L9-117 at {now} ms two replicas may write: {claims:?}");
+        }
+        self.now = until;
+    }
+}
+
+#[test]
+fn never_do_two_replicas_hold_a_valid_claim() {
+    let (mut leaders, mut takeovers) = (0, 0);
+    for seed in 0..400 {
+        let mut world = World::new(seed, if seed % 2 == 0 { 2 } else { 3 });
+        world.run(300_000);
+        leaders += world.leaders;
+        takeovers += world.takeovers;
+        // Once all is well again, somebody leads before the longest lease and pause are over, and stays.
+        world.faults = false;
+        world.run(340_000);
+        let leader = world.claims();
+        assert_eq!(leader.len(), 1, "seed {seed}: nobody leads");
+        world.run(400_000);
+        assert_eq!(world.claims(), leader, "seed {seed}: the leader changed for no reason");
+    }
+    assert!(leaders > 2_000 && takeovers > 2_000, "too quiet to prove anything: {leaders} {takeovers}");
+}

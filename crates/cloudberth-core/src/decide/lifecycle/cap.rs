@@ -1,0 +1,172 @@
+//! How fast nodes may go (law 2).
+
+use std::{fmt, str::FromStr, time::Duration};
+
+use super::{
+    event::{self, NodeEvent},
+    suspect::Suspect,
+    verdict::{Memory, Warning},
+};
+use crate::{
+    error::{Category, Error, Result},
+    time::Tick,
+};
+
+/// How many nodes may go within the window: the value of `--max-node-deletions`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// The larger of one and this part of the cluster, rounded down.
+    Percent(u8),
+    /// This many; with none, no node is ever deleted.
+    Count(u32),
+}
+
+impl FromStr for Share {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let share = match text.strip_suffix('%') {
+            Some(percent) => percent.parse().ok().filter(|p| (1..=100).contains(p)).map(Self::Percent),
+            None => text.parse().ok().map(Self::Count),
+        };
+        share.ok_or_else(|| {
+            Error::user_input(format!(
+                "--max-node-deletions is {text:?}; it must be a number of nodes, such as 3, or a share of the cluster \
+                 from 1% to 100%"
+            ))
+        })
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Percent(percent) => write!(f, "{percent}%"),
+            Self::Count(count) => write!(f, "{count}"),
+        }
+    }
+}
+
+/// A rate of deletions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cap {
+    /// How many.
+    pub share: Share,
+    /// Within how long.
+    pub window: Duration,
+}
+
+impl Cap {
+    /// The law's own: the larger of one and 10 % of the cluster within 10 minutes.
+    pub const LAW: Self = Self { share: Share::Percent(10), window: Duration::from_secs(600) };
+
+    /// How many of `nodes` may go within the window. Count only this cloud's nodes: others must not raise it.
+    #[must_use]
+    pub fn allowed(self, nodes: usize) -> usize {
+        match self.share {
+            Share::Percent(percent) => (nodes.saturating_mul(percent.into()) / 100).max(1),
+            Share::Count(count) => count.try_into().unwrap_or(usize::MAX),
+        }
+    }
+}
+
+/// Whether a node that may be deleted is deleted now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sentence {
+    /// Now, with its UID as precondition; say so first. Report the answer to [`Deletions::answered`].
+    Delete {
+        /// What the deletion must insist on.
+        uid: String,
+        /// What is said just before.
+        event: NodeEvent,
+    },
+    /// Not before this time; never if there is none.
+    Wait {
+        /// When the cap lets the next one go.
+        until: Option<Tick>,
+        /// What is said about it, the first time.
+        event: Option<NodeEvent>,
+    },
+}
+
+/// What became of a deletion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The node is gone, by our hand or somebody else's.
+    Gone,
+    /// Another node of the same name has taken its place. Nothing was deleted.
+    Replaced,
+    /// It is tried again after the next round; the event says why, unless we stopped ourselves.
+    Failed(Option<NodeEvent>),
+}
+
+/// The deletions within the window.
+///
+/// A replica that takes over can [`note`](Self::note) the deletions that it saw happen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Deletions {
+    /// Ascending.
+    at: Vec<Tick>,
+}
+
+impl Deletions {
+    /// Remembers a deletion, and forgets those that left the window before it.
+    pub fn note(&mut self, at: Tick, cap: Cap) {
+        self.at.retain(|other| *other + cap.window > at);
+        let place = self.at.partition_point(|other| *other <= at);
+        self.at.insert(place, at);
+    }
+
+    /// How many deletions count against the cap now.
+    #[must_use]
+    pub fn counted(&self, cap: Cap, now: Tick) -> usize {
+        self.at.iter().filter(|at| **at + cap.window > now).count()
+    }
+
+    /// Decides whether a node that was judged [`Verdict::Delete`](super::Verdict::Delete) goes now; if so it is
+    /// counted, unless the autoscaler is removing it. `nodes` is the number of this cloud's nodes.
+    pub fn sentence(
+        &mut self,
+        suspect: &Suspect,
+        memory: &mut Memory,
+        cap: Cap,
+        nodes: usize,
+        now: Tick,
+    ) -> Sentence {
+        self.at.retain(|at| *at + cap.window > now);
+        let allowed = cap.allowed(nodes);
+        // The deletion that must leave the window before another may join.
+        let blocking = self.at.len().checked_sub(allowed);
+        if let (Some(index), false) = (blocking, suspect.autoscaler_removes) {
+            let until = self.at.get(index).map(|at| *at + cap.window);
+            let event =
+                memory.tell(suspect, Warning::Held).then(|| event::deletion_held(suspect, cap, allowed));
+            return Sentence::Wait { until, event };
+        }
+        if !suspect.autoscaler_removes {
+            self.note(now, cap);
+        }
+        Sentence::Delete { uid: suspect.uid.clone(), event: event::deleting_node(suspect) }
+    }
+
+    /// Takes the answer to a deletion that was decided at `at`. What certainly deleted nothing is not counted;
+    /// what may have is.
+    pub fn answered(&mut self, suspect: &Suspect, at: Tick, answer: Result<(), &Error>) -> Answer {
+        let Err(why) = answer else { return Answer::Gone };
+        if !suspect.autoscaler_removes && !matches!(why.category(), Category::Temporary | Category::Cancelled)
+        {
+            self.take_back(at);
+        }
+        match why.category() {
+            Category::NotFound => Answer::Gone,
+            Category::Conflict => Answer::Replaced,
+            _ => Answer::Failed(event::deleting_node_failed(suspect, why)),
+        }
+    }
+
+    fn take_back(&mut self, at: Tick) {
+        if let Ok(place) = self.at.binary_search(&at) {
+            self.at.remove(place);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Which node is marked as shut down, which may be deleted, and when the cloud is asked.
+//!
+//! ```text
+//!   a node turns NotReady ──► Probing: when to list
+//!   listing ──► Standing: may it be believed (law 1)
+//!   listing + lookup by id ──► Evidence ──► judge ──► Verdict (law 2)
+//!   Verdict::Delete ──► Deletions: not faster than the cap (law 2)
+//! ```
+//!
+//! A node that has no provider id is never deleted here: there is no id by which the source itself could be asked.
+//! When a complete listing shows no machine of its name twice, one event says so, and a person decides.
+
+mod cap;
+mod count;
+mod credible;
+mod event;
+mod probing;
+mod suspect;
+mod verdict;
+
+pub use cap::{Answer, Cap, Deletions, Sentence, Share};
+pub use count::{Operation, Outcome, questions};
+pub use credible::{Doubt, Standing, standing};
+pub use event::{
+    NodeEvent, NodeRef, deleting_node, deleting_node_failed, deletion_held, listing_doubtful,
+    machine_not_found,
+};
+pub use probing::{IDLE, Probing};
+pub use suspect::{MACHINE_IS_GONE, Suspect, Tie};
+pub use verdict::{
+    CONFIRM_AFTER, Evidence, Memory, Round, START_UP_GRACE, Verdict, Warning, at_once, gather, judge,
+    wants_lookup,
+};
+
+#[cfg(test)]
+mod tests;

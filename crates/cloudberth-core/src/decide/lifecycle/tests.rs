@@ -1,0 +1,61 @@
+//! Life and death of a node, from the listing to the sentence.
+
+use std::time::Duration;
+
+use super::*;
+use crate::{
+    error::{Category, Error},
+    instance::{Instance, InstanceState},
+    lookup::{Listing, Lookup},
+    provider_id::ProviderId,
+    time::Tick,
+};
+
+mod deletion;
+mod evidence;
+mod listing;
+
+fn at(secs: u64) -> Tick {
+    Tick::from_secs(secs)
+}
+
+fn id(number: usize) -> ProviderId {
+    ProviderId::new("fake", &number.to_string()).unwrap()
+}
+
+/// A node of ours that is not Ready and long known.
+fn node(number: usize) -> Suspect {
+    Suspect {
+        name: format!("node{number}"),
+        uid: format!("u{number}"),
+        ready: false,
+        uninitialised: false,
+        deleting: false,
+        marked_shut_down: false,
+        autoscaler_removes: false,
+        declared_gone: false,
+        tie: Tie::Ours(id(number)),
+        first_seen: at(0),
+    }
+}
+
+fn ready(number: usize) -> Suspect {
+    Suspect { ready: true, ..node(number) }
+}
+
+fn machine(number: usize, state: InstanceState) -> Instance {
+    Instance { state, ..Instance::new(id(number), &format!("node{number}")) }
+}
+
+fn machines(numbers: impl IntoIterator<Item = usize>) -> Listing<Instance> {
+    Listing::complete(numbers.into_iter().map(|n| machine(n, InstanceState::Running)).collect())
+}
+
+/// A round that takes a second.
+fn round(evidence: Evidence, begun: u64) -> Round {
+    Round { evidence, begun: at(begun), ended: at(begun + 1) }
+}
+
+fn error() -> Error {
+    Error::temporary("503")
+}

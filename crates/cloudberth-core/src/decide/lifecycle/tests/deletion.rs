@@ -1,0 +1,198 @@
+use super::*;
+
+const WINDOW: Duration = Duration::from_secs(600);
+
+fn delete(number: usize) -> Sentence {
+    Sentence::Delete { uid: format!("u{number}"), event: deleting_node(&node(number)) }
+}
+
+fn until(sentence: &Sentence) -> Option<Tick> {
+    match sentence {
+        Sentence::Wait { until, .. } => *until,
+        Sentence::Delete { .. } => panic!("it goes"),
+    }
+}
+
+#[test]
+fn a_share_never_says_none_but_a_count_can() {
+    let table = [
+        (Share::Percent(10), 0, 1),
+        (Share::Percent(10), 1, 1),
+        (Share::Percent(10), 19, 1),
+        (Share::Percent(10), 20, 2),
+        (Share::Percent(10), 1_005, 100),
+        (Share::Percent(100), 7, 7),
+        (Share::Percent(10), usize::MAX, usize::MAX / 100),
+        (Share::Count(0), 1_000, 0),
+        (Share::Count(3), 1, 3),
+    ];
+    for (share, nodes, want) in table {
+        assert_eq!(Cap { share, window: WINDOW }.allowed(nodes), want, "L2-111 {share} of {nodes}");
+    }
+    assert_eq!(Cap::LAW, Cap { share: Share::Percent(10), window: WINDOW });
+}
+
+#[test]
+fn the_flag_is_a_number_or_a_share() {
+    let table = [
+        ("10%", Some(Share::Percent(10))),
+        ("1%", Some(Share::Percent(1))),
+        ("100%", Some(Share::Percent(100))),
+        ("0", Some(Share::Count(0))),
+        ("3", Some(Share::Count(3))),
+        ("0%", None),
+        ("101%", None),
+        ("-1", None),
+        ("1.5", None),
+        ("%", None),
+        ("", None),
+        ("ten", None),
+    ];
+    for (text, want) in table {
+        let got = text.parse::<Share>();
+        assert_eq!(got.as_ref().ok(), want.as_ref(), "{text}");
+        match got {
+            Ok(share) => assert_eq!(share.to_string(), text),
+            Err(why) => {
+                assert!(why.message().starts_with(&format!("--max-node-deletions is {text:?}; ")), "{why}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nodes_go_one_after_another_and_not_faster() {
+    let mut deletions = Deletions::default();
+    let mut go =
+        |number, now| deletions.sentence(&node(number), &mut Memory::default(), Cap::LAW, 20, at(now));
+    assert_eq!(go(1, 1_000), delete(1));
+    assert_eq!(go(2, 1_100), delete(2));
+    assert_eq!(until(&go(3, 1_200)), Some(at(1_600)), "L2-112 two of twenty within ten minutes");
+    assert_eq!(until(&go(3, 1_599)), Some(at(1_600)), "L2-112");
+    assert_eq!(go(3, 1_600), delete(3), "the window slides");
+    assert_eq!(until(&go(4, 1_600)), Some(at(1_700)));
+    assert_eq!(go(4, 1_700), delete(4));
+    assert_eq!(deletions.counted(Cap::LAW, at(1_700)), 2);
+    assert_eq!(deletions.counted(Cap::LAW, at(2_199)), 2);
+    assert_eq!(deletions.counted(Cap::LAW, at(2_200)), 1);
+}
+
+#[test]
+fn a_cluster_that_shrank_waits_for_more_to_leave_the_window() {
+    let mut deletions = Deletions::default();
+    for second in [1_300, 1_100, 1_200] {
+        deletions.note(at(second), Cap::LAW);
+    }
+    let mut wait =
+        |nodes| until(&deletions.sentence(&node(9), &mut Memory::default(), Cap::LAW, nodes, at(1_400)));
+    assert_eq!(wait(30), Some(at(1_700)), "the oldest");
+    assert_eq!(wait(20), Some(at(1_800)), "the two oldest");
+    assert_eq!(wait(5), Some(at(1_900)), "all three");
+}
+
+#[test]
+fn what_the_autoscaler_removes_neither_waits_nor_counts() {
+    let removed = |number| Suspect { autoscaler_removes: true, ..node(number) };
+    let mut deletions = Deletions::default();
+    for number in 0..9 {
+        let got = deletions.sentence(&removed(number), &mut Memory::default(), Cap::LAW, 9, at(1_000));
+        assert_eq!(
+            got,
+            Sentence::Delete { uid: format!("u{number}"), event: deleting_node(&node(number)) },
+            "L2-113"
+        );
+    }
+    assert_eq!(deletions, Deletions::default(), "L2-113");
+    assert_eq!(deletions.sentence(&node(9), &mut Memory::default(), Cap::LAW, 9, at(1_000)), delete(9));
+    let declared = Suspect { declared_gone: true, ..node(10) };
+    let got = deletions.sentence(&declared, &mut Memory::default(), Cap::LAW, 9, at(1_000));
+    assert_eq!(until(&got), Some(at(1_600)), "L2-114 a person's word is no way past the cap");
+    let failed = deletions.answered(&removed(1), at(1_000), Err(&Error::permanent("403")));
+    assert!(matches!(failed, Answer::Failed(Some(_))));
+    assert_eq!(deletions.counted(Cap::LAW, at(1_000)), 1, "what was not counted is not taken back");
+}
+
+#[test]
+fn with_none_allowed_nothing_ever_goes() {
+    let none = Cap { share: Share::Count(0), window: WINDOW };
+    let got = Deletions::default().sentence(&node(1), &mut Memory::default(), none, 50, at(1_000));
+    assert_eq!(until(&got), None);
+}
+
+#[test]
+fn being_held_is_said_once() {
+    let (mut deletions, mut memory) = (Deletions::default(), Memory::default());
+    deletions.note(at(1_000), Cap::LAW);
+    let Sentence::Wait { event: Some(event), .. } =
+        deletions.sentence(&node(2), &mut memory, Cap::LAW, 19, at(1_001))
+    else {
+        panic!("said the first time")
+    };
+    assert_eq!((event.warning, event.reason), (true, "NodeDeletionHeld"));
+    assert_eq!(
+        event.message,
+        "The machine of node node2 is gone, but the node stays for now: the limit of 1 within 10 minutes \
+         (--max-node-deletions=10%) is reached. If it is right that so many machines are gone, wait, or delete the node \
+         yourself"
+    );
+    for second in 1_002..1_010 {
+        let again = deletions.sentence(&node(2), &mut memory, Cap::LAW, 19, at(second));
+        assert_eq!(again, Sentence::Wait { until: Some(at(1_600)), event: None }, "L4-102");
+    }
+    let reborn = Suspect { uid: "another".to_owned(), ..node(2) };
+    let again = deletions.sentence(&reborn, &mut memory, Cap::LAW, 19, at(1_010));
+    assert!(matches!(again, Sentence::Wait { event: Some(_), .. }), "another node, another event");
+}
+
+#[test]
+fn the_answer_to_a_deletion_says_what_comes_next() {
+    let failed =
+        |category, text: &str| Answer::Failed(deleting_node_failed(&node(1), &Error::new(category, text)));
+    let table = [
+        ("gone", None, Answer::Gone, 1),
+        ("404: somebody was faster", Some(Category::NotFound), Answer::Gone, 0),
+        ("L2-115 the UID is another", Some(Category::Conflict), Answer::Replaced, 0),
+        ("FW-126 refused", Some(Category::Unauthorised), failed(Category::Unauthorised, "no"), 0),
+        ("FW-126 it may have worked", Some(Category::Temporary), failed(Category::Temporary, "no"), 1),
+        ("we stopped ourselves", Some(Category::Cancelled), Answer::Failed(None), 1),
+    ];
+    for (case, category, want, counted) in table {
+        let mut deletions = Deletions::default();
+        let go = deletions.sentence(&node(1), &mut Memory::default(), Cap::LAW, 9, at(1_000));
+        assert_eq!(go, delete(1));
+        let why = category.map(|category| Error::new(category, "no"));
+        let answer = why.as_ref().map_or(Ok(()), Err);
+        assert_eq!(deletions.answered(&node(1), at(1_000), answer), want, "{case}");
+        assert_eq!(deletions.counted(Cap::LAW, at(1_000)), counted, "{case}");
+    }
+}
+
+#[test]
+fn events_are_worded_and_addressed_as_they_are_known() {
+    let about = NodeRef { api_version: "v1", kind: "Node", name: "node1".to_owned(), uid: "u1".to_owned() };
+    let deleting = NodeEvent {
+        about: about.clone(),
+        warning: false,
+        reason: "DeletingNode",
+        message: "Deleting node node1 because it does not exist in the cloud provider".to_owned(),
+    };
+    assert_eq!(deleting_node(&node(1)), deleting, "FW-105 FW-127");
+    let failed = NodeEvent {
+        about,
+        warning: true,
+        reason: "DeletingNodeFailed",
+        message: "Failed deleting node node1: 503".to_owned(),
+    };
+    assert_eq!(deleting_node_failed(&node(1), &error()), Some(failed), "FW-126 FW-127");
+    let long = Error::temporary("x".repeat(5_000));
+    assert_eq!(deleting_node_failed(&node(1), &long).unwrap().message.len(), 1_024);
+}
+
+#[test]
+fn only_the_window_is_remembered() {
+    let mut deletions = Deletions::default();
+    for second in 0..10_000 {
+        deletions.note(at(second), Cap::LAW);
+    }
+    assert_eq!(deletions.counted(Cap::LAW, at(0)), 600, "L12-105");
+}

@@ -1,0 +1,190 @@
+//! The verdict on one node, in the light of the newest round of questions (law 2).
+
+use std::time::Duration;
+
+use super::suspect::{Suspect, Tie};
+use crate::{error::Error, instance::InstanceState, lookup::Lookup, time::Tick};
+
+/// Time between the two confirmations. Long enough for an eventually consistent listing to catch up, short enough
+/// that a dead machine is gone from the cluster within a minute.
+pub const CONFIRM_AFTER: Duration = Duration::from_secs(10);
+
+/// How long a node that is new to us is safe whatever the cloud says: a new machine may not be listed yet.
+pub const START_UP_GRACE: Duration = Duration::from_secs(60);
+
+/// What one round of questions about a node's machine brought back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// At least one source showed the machine, in this state.
+    Seen(InstanceState),
+    /// A complete, believed listing lacked it *and* the lookup by id denied it. For a node without an id there is
+    /// the listing only.
+    Missing,
+    /// Anything else: an error, a short page, one source only.
+    Unclear,
+}
+
+impl From<&Lookup<InstanceState>> for Evidence {
+    fn from(gathered: &Lookup<InstanceState>) -> Self {
+        match gathered {
+            Lookup::Present(state) => Self::Seen(*state),
+            Lookup::Absent => Self::Missing,
+            Lookup::Unknown(_) => Self::Unclear,
+        }
+    }
+}
+
+/// A round of questions: the listing, and the lookup by id where it was needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Round {
+    /// What came of it.
+    pub evidence: Evidence,
+    /// When the older of its questions was asked. A listing from a cache began when the cache was filled.
+    pub begun: Tick,
+    /// When the last of its answers was there.
+    pub ended: Tick,
+}
+
+/// A warning that is given once and not again until something else was said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Warning {
+    /// The listing is in doubt.
+    Doubtful,
+    /// The cap holds the deletion back.
+    Held,
+    /// No machine of the node's name, and no id.
+    NotFound,
+}
+
+/// What is remembered about a node between rounds. It is bound to the UID: a new node of the same name starts
+/// without it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    uid: String,
+    missing_since: Option<Tick>,
+    told: Option<Warning>,
+}
+
+impl Memory {
+    /// The memory of this very node.
+    fn bind(&mut self, suspect: &Suspect) {
+        if self.uid != suspect.uid {
+            *self = Self { uid: suspect.uid.clone(), ..Self::default() };
+        }
+    }
+
+    /// The doubts are gone, and what was said about them may be said again.
+    fn forget(&mut self) {
+        (self.missing_since, self.told) = (None, None);
+    }
+
+    /// True if this warning was not the last one given about this node; it is now.
+    pub fn tell(&mut self, suspect: &Suspect, warning: Warning) -> bool {
+        self.bind(suspect);
+        self.told.replace(warning) != Some(warning)
+    }
+}
+
+/// What to do with the node now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Leave it as it is.
+    Keep,
+    /// Its machine is stopped: add the shutdown taint.
+    AddShutdownTaint,
+    /// It is Ready again: remove the shutdown taint.
+    RemoveShutdownTaint,
+    /// Nothing was learnt; nothing changes, earlier doubts included. The regular schedule asks again.
+    Unclear,
+    /// Ask again at this time; until then nothing changes.
+    AskAgain(Tick),
+    /// Say that no machine of its name exists; it stays.
+    ReportNotFound,
+    /// Its machine is gone. Whether it goes now is for [`Deletions`](super::Deletions) to say.
+    Delete,
+}
+
+/// The verdict that needs no cloud; `None` if the cloud must be asked.
+#[must_use]
+pub const fn at_once(suspect: &Suspect) -> Option<Verdict> {
+    if suspect.deleting || matches!(suspect.tie, Tie::Foreign) {
+        Some(Verdict::Keep)
+    } else if !suspect.ready {
+        None
+    } else if suspect.marked_shut_down {
+        Some(Verdict::RemoveShutdownTaint)
+    } else {
+        Some(Verdict::Keep)
+    }
+}
+
+/// Whether the source is worth asking about this one machine, after what the listing `listed` about it.
+///
+/// Only where the answer could end in a deletion, so that calls do not grow with nodes (law 7).
+#[must_use]
+pub fn wants_lookup(suspect: &Suspect, listed: &Lookup<InstanceState>, now: Tick) -> bool {
+    at_once(suspect).is_none()
+        && suspect.id().is_some()
+        && !suspect.uninitialised
+        && now >= grace_ends(suspect)
+        && listed.is_absent()
+}
+
+/// Puts the answers of a round together: a machine that anybody saw is there, one that everybody who can know
+/// denied is not.
+pub fn gather(
+    suspect: &Suspect,
+    listed: Lookup<InstanceState>,
+    by_id: Option<Lookup<InstanceState>>,
+) -> Lookup<InstanceState> {
+    match (listed, by_id) {
+        (Lookup::Present(state), _) | (_, Some(Lookup::Present(state))) => Lookup::Present(state),
+        (Lookup::Unknown(why), _) | (_, Some(Lookup::Unknown(why))) => Lookup::Unknown(why),
+        (Lookup::Absent, Some(Lookup::Absent)) => Lookup::Absent,
+        (Lookup::Absent, None) if suspect.id().is_none() => Lookup::Absent,
+        (Lookup::Absent, None) => {
+            Lookup::Unknown(Error::temporary("a listing lacks the machine; the source was not asked"))
+        }
+    }
+}
+
+/// Judges one node by the newest round.
+///
+/// `Unclear` keeps an earlier doubt alive without feeding it: an outage neither deletes a node nor restarts the
+/// clock of one that is really gone. Rounds begun while the node was new do not count. The second confirmation must
+/// have *begun* [`CONFIRM_AFTER`] after the first ended, so that no answer is counted twice.
+pub fn judge(suspect: &Suspect, memory: &mut Memory, round: &Round) -> Verdict {
+    memory.bind(suspect);
+    let verdict = match (at_once(suspect), round.evidence) {
+        (Some(verdict), _) => verdict,
+        (None, Evidence::Unclear) => return Verdict::Unclear,
+        (None, Evidence::Missing) if !suspect.uninitialised => return missing(suspect, memory, round),
+        (None, Evidence::Seen(InstanceState::Stopped)) if !suspect.marked_shut_down => {
+            Verdict::AddShutdownTaint
+        }
+        (None, Evidence::Seen(_) | Evidence::Missing) => Verdict::Keep,
+    };
+    memory.forget();
+    verdict
+}
+
+fn missing(suspect: &Suspect, memory: &mut Memory, round: &Round) -> Verdict {
+    let not_before = grace_ends(suspect);
+    if round.begun < not_before {
+        return Verdict::AskAgain(not_before);
+    }
+    let confirm_at = *memory.missing_since.get_or_insert(round.ended) + CONFIRM_AFTER;
+    if round.begun < confirm_at {
+        Verdict::AskAgain(confirm_at)
+    } else if suspect.id().is_some() {
+        Verdict::Delete
+    } else if memory.tell(suspect, Warning::NotFound) {
+        Verdict::ReportNotFound
+    } else {
+        Verdict::Keep
+    }
+}
+
+fn grace_ends(suspect: &Suspect) -> Tick {
+    suspect.first_seen + START_UP_GRACE
+}

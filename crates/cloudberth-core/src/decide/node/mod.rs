@@ -1,0 +1,29 @@
+//! What is written on a node, and when.
+//!
+//! | module | decides |
+//! |---|---|
+//! | [`ownership`], [`machine`] | which cloud a node belongs to, and which machine it is |
+//! | [`initialise`] | what a node that waits for its cloud gets before pods may come |
+//! | [`reconcile`] | what a node in service gets when its machine has changed |
+//! | [`addresses`], [`node_ip`] | which addresses, in which order |
+//! | [`labels`], [`record`] | which labels, and whose they are |
+//! | [`taints`] | which taints |
+//! | [`patch`], [`events`] | the form of every write |
+//!
+//! Two rules hold everywhere. What is not known is not written: an answer that failed changes nothing (law 1). And a
+//! decision about a node that already has what it should have is to write nothing (law 4).
+
+pub mod addresses;
+pub mod events;
+pub mod initialise;
+pub mod labels;
+pub mod machine;
+pub mod node_ip;
+pub mod ownership;
+pub mod patch;
+pub mod reconcile;
+pub mod record;
+pub mod taints;
+
+#[cfg(test)]
+mod testkit;

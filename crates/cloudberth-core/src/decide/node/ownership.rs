@@ -1,0 +1,373 @@
+//! Which cloud a node belongs to, when several are at work in one cluster.
+//!
+//! A node belongs to the cloud whose id it carries, for good. While it carries none, it belongs to the cloud that its
+//! label names, or to the only one that has a machine of its name; the latter needs a complete answer from every
+//! cloud, because the one that did not answer may have such a machine too (law 1). Everything else is somebody
+//! else's and is never touched (law 3).
+
+use std::fmt;
+
+use super::{events::MESSAGE_LIMIT, machine};
+use crate::{
+    error::{Category, Error, Result, cut},
+    instance::Instance,
+    lookup::{Listing, Lookup},
+    provider_id::ProviderId,
+    view::NodeView,
+};
+
+/// The label by which a person says to which cloud a node without an id belongs.
+pub const PROVIDER_LABEL: &str = "cloudberth.dev/provider";
+
+/// What a cloud makes of the text of a provider id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// One of its ids, in the form in which its listings show it.
+    Mine(ProviderId),
+    /// Meant for this cloud and written wrong.
+    Malformed,
+    /// Not of this cloud.
+    Foreign,
+}
+
+impl Reading {
+    /// Reads `text` for a cloud with one spelling, whose ids are those that `owns` accepts.
+    pub fn plain(text: &str, owns: impl FnOnce(&ProviderId) -> bool) -> Self {
+        text.parse().ok().filter(owns).map_or(Self::Foreign, Self::Mine)
+    }
+}
+
+/// One cloud at work in the cluster, and what it said about its machines.
+#[derive(Clone, Copy)]
+pub struct Cloud<'a> {
+    /// Its name, as the label says it.
+    pub name: &'a str,
+    /// How it reads the text of a provider id.
+    pub read: &'a (dyn Fn(&str) -> Reading + Send + Sync),
+    /// Its newest listing, or why there is none.
+    pub machines: &'a Result<Listing<Instance>>,
+}
+
+impl fmt::Debug for Cloud<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cloud")
+            .field("name", &self.name)
+            .field("machines", self.machines)
+            .finish_non_exhaustive()
+    }
+}
+
+/// To whom a node belongs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim<'a> {
+    /// To one of our clouds.
+    Ours {
+        /// The cloud's name.
+        cloud: &'a str,
+        /// Its machine. `Absent` may come from an old listing: before anything is made of it, ask the source and put
+        /// its answer here.
+        machine: Lookup<&'a Instance>,
+    },
+    /// To somebody else, and how we know; never touched.
+    Foreign(String),
+    /// It carries no id, and every cloud said completely that it has no machine of that name. The error shows what was
+    /// searched.
+    Nowhere(Error),
+    /// It cannot be said yet, and why.
+    Undecided(Error),
+}
+
+/// Says to whom `node` belongs.
+#[must_use]
+pub fn claim<'a>(node: &NodeView, clouds: &[Cloud<'a>]) -> Claim<'a> {
+    if let Some(id) = &node.provider_id {
+        return by_id(node, id, clouds);
+    }
+    match node.labels.get(PROVIDER_LABEL) {
+        None => by_name(node, clouds),
+        Some(label) => match clouds.iter().find(|cloud| cloud.name == label) {
+            Some(cloud) => by_name(node, &[*cloud]),
+            None => Claim::Foreign(format!(
+                "label {PROVIDER_LABEL} names {label:?}; the clouds at work here are {}",
+                join(clouds.iter().map(|cloud| cloud.name.to_owned()))
+            )),
+        },
+    }
+}
+
+fn by_id<'a>(node: &NodeView, id: &str, clouds: &[Cloud<'a>]) -> Claim<'a> {
+    let mut malformed = None;
+    for cloud in clouds {
+        match (cloud.read)(id) {
+            Reading::Mine(id) => {
+                let machine = match cloud.machines {
+                    Ok(machines) => machine::by_id(&id, machines),
+                    Err(why) => Lookup::Unknown(why.clone().context(cloud.name)),
+                };
+                return Claim::Ours { cloud: cloud.name, machine };
+            }
+            Reading::Malformed => malformed = malformed.or(Some(cloud)),
+            Reading::Foreign => {}
+        }
+    }
+    match malformed {
+        None => Claim::Foreign(format!("provider id {id:?} is of no cloud at work here")),
+        // The name can show which machine was meant. That it shows none proves nothing.
+        Some(cloud) => {
+            let machine = match search(node, cloud) {
+                Lookup::Absent => Lookup::Unknown(Error::user_input(format!(
+                    "provider id {id:?} of node {:?} is not an id of {}, and no machine there has the node's name",
+                    node.name, cloud.name
+                ))),
+                known => known,
+            };
+            Claim::Ours { cloud: cloud.name, machine }
+        }
+    }
+}
+
+fn search<'a>(node: &NodeView, cloud: &Cloud<'a>) -> Lookup<&'a Instance> {
+    let found = match cloud.machines {
+        Ok(machines) => machine::by_name(node, machines),
+        Err(why) => Lookup::Unknown(why.clone()),
+    };
+    match found {
+        Lookup::Unknown(why) => Lookup::Unknown(why.context(cloud.name)),
+        known => known,
+    }
+}
+
+fn by_name<'a>(node: &NodeView, clouds: &[Cloud<'a>]) -> Claim<'a> {
+    let mut found = Vec::new();
+    let mut unknown = None;
+    for cloud in clouds {
+        match search(node, cloud) {
+            Lookup::Present(machine) => found.push((cloud.name, machine)),
+            Lookup::Absent => {}
+            Lookup::Unknown(why) => unknown = unknown.or(Some(why)),
+        }
+    }
+    match (found.as_slice(), unknown) {
+        ([_, _, ..], _) => {
+            let why = machine::ambiguous(node, found.iter().map(|(_, machine)| machine.id.to_string()));
+            let fix = format!("{}; or say which cloud with the label {PROVIDER_LABEL}", why.message());
+            Claim::Undecided(Error::new(why.category(), fix))
+        }
+        (_, Some(why)) => Claim::Undecided(why),
+        ([(cloud, machine)], None) => Claim::Ours { cloud, machine: Lookup::Present(machine) },
+        ([], None) => Claim::Nowhere(nowhere(node, clouds)),
+    }
+}
+
+fn nowhere(node: &NodeView, clouds: &[Cloud<'_>]) -> Error {
+    let listed = clouds.iter().filter_map(|cloud| Some((cloud.name, cloud.machines.as_ref().ok()?)));
+    let searched = listed.clone().map(|(name, machines)| format!("the {} of {name}", machines.items.len()));
+    let names = listed.flat_map(|(_, machines)| machines.items.iter().map(|machine| machine.name.as_str()));
+    let near = machine::nearest(&node.name, names);
+    let hint = if near.is_empty() {
+        String::new()
+    } else {
+        format!("; the nearest names are {}", join(near.iter().map(|name| format!("{name:?}"))))
+    };
+    let message = format!(
+        "no machine is called {:?} among {}{hint}; give the machine the node's name, or start the node's kubelet \
+         with --provider-id",
+        node.name,
+        join(searched)
+    );
+    Error::new(Category::NotFound, cut(&message, MESSAGE_LIMIT))
+}
+
+fn join(items: impl Iterator<Item = String>) -> String {
+    let items: Vec<String> = items.collect();
+    if items.is_empty() { "none".to_owned() } else { items.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::node::testkit::{machine, node};
+
+    fn alpha(text: &str) -> Reading {
+        match text.strip_prefix("alpha:///").map(|id| ProviderId::new("alpha", id)) {
+            Some(Ok(id)) => Reading::Mine(id),
+            _ if text == "alpha:broken" => Reading::Malformed,
+            _ => Reading::plain(text, |id| id.scheme() == "alpha"),
+        }
+    }
+
+    fn beta(text: &str) -> Reading {
+        Reading::plain(text, |id| id.scheme() == "beta")
+    }
+
+    type Machines = Result<Listing<Instance>>;
+
+    fn two<'a>(a: &'a Machines, b: &'a Machines) -> [Cloud<'a>; 2] {
+        [Cloud { name: "alpha", read: &alpha, machines: a }, Cloud { name: "beta", read: &beta, machines: b }]
+    }
+
+    fn listed(machines: &[(&str, &str)]) -> Machines {
+        let machine = |(id, name): &(&str, &str)| Ok(Instance::new(id.parse()?, name));
+        machines.iter().map(machine).collect::<Result<_>>().map(Listing::complete)
+    }
+
+    /// `cloud machine`, `foreign`, `nowhere` or `undecided`.
+    fn short(claim: &Claim<'_>) -> String {
+        match claim {
+            Claim::Ours { cloud, machine: Lookup::Present(machine) } => format!("{cloud} {}", machine.id),
+            Claim::Ours { cloud, machine: Lookup::Absent } => format!("{cloud} absent"),
+            Claim::Ours { cloud, machine: Lookup::Unknown(_) } => format!("{cloud} unknown"),
+            Claim::Foreign(_) => "foreign".into(),
+            Claim::Nowhere(_) => "nowhere".into(),
+            Claim::Undecided(_) => "undecided".into(),
+        }
+    }
+
+    #[test]
+    fn an_id_says_it_all() {
+        let a = listed(&[("alpha://1", "n"), ("alpha://2", "other")]);
+        let b = listed(&[("beta://1", "n")]);
+        let broken: Machines = Err(Error::temporary("503"));
+        let partial: Machines = Ok(Listing::short(vec![machine("alpha://1", "n")], "page 2 is missing"));
+        let table = [
+            ("FW-43 by id, whatever the name", node("n").id("alpha://2"), &a, &b, "alpha alpha://2"),
+            ("the other cloud does not answer", node("n").id("alpha://2"), &a, &broken, "alpha alpha://2"),
+            (
+                "L1-215 its cloud does not answer, a namesake helps nobody",
+                node("n").id("alpha://2"),
+                &broken,
+                &b,
+                "alpha unknown",
+            ),
+            ("a short listing shows it", node("n").id("alpha://1"), &partial, &b, "alpha alpha://1"),
+            ("L1-208 a short listing lacks it", node("n").id("alpha://2"), &partial, &b, "alpha unknown"),
+            (
+                "a complete one lacks it, a namesake helps nobody",
+                node("n").id("beta://9"),
+                &a,
+                &b,
+                "beta absent",
+            ),
+            ("another spelling", node("n").id("alpha:///2"), &a, &b, "alpha alpha://2"),
+            (
+                "the label has no say",
+                node("n").id("beta://1").labelled("cloudberth.dev/provider=alpha"),
+                &a,
+                &b,
+                "beta beta://1",
+            ),
+            ("L3-201 another cloud's", node("n").id("aws:///z/i-1"), &a, &b, "foreign"),
+            ("L3-202 not an id at all", node("n").id("test-provider-id"), &a, &b, "foreign"),
+            ("broken, found by name", node("n").id("alpha:broken"), &a, &b, "alpha alpha://1"),
+            ("broken, not found by name", node("x").id("alpha:broken"), &a, &b, "alpha unknown"),
+            ("broken, no answer", node("n").id("alpha:broken"), &broken, &b, "alpha unknown"),
+        ];
+        for (case, node, a, b, want) in table {
+            assert_eq!(short(&claim(&node, &two(a, b))), want, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_name_must_be_certain() {
+        let empty = listed(&[]);
+        let n1 = listed(&[("alpha://1", "n")]);
+        let n2 = listed(&[("beta://1", "n")]);
+        let twins = listed(&[("alpha://1", "n"), ("alpha://2", "n")]);
+        let broken: Machines = Err(Error::temporary("503"));
+        let partial: Machines = Ok(Listing::short(vec![machine("alpha://1", "n")], "page 2 is missing"));
+        let table = [
+            ("in one", &n1, &empty, None, "alpha alpha://1"),
+            ("in the other", &empty, &n2, None, "beta beta://1"),
+            ("in none", &empty, &empty, None, "nowhere"),
+            ("in both", &n1, &n2, None, "undecided"),
+            ("L1-209 in one, the other does not answer", &n1, &broken, None, "undecided"),
+            ("L1-210 in one, the other is short", &empty, &partial, None, "undecided"),
+            ("L1-211 in its own short listing", &partial, &empty, None, "undecided"),
+            ("in none, one does not answer", &empty, &broken, None, "undecided"),
+            ("twice in one", &twins, &empty, None, "undecided"),
+            ("in both, the label decides", &n1, &n2, Some("beta"), "beta beta://1"),
+            ("the label makes the other's silence harmless", &n1, &broken, Some("alpha"), "alpha alpha://1"),
+            ("the label looks nowhere else", &empty, &n2, Some("alpha"), "nowhere"),
+            ("L3-203 the label names a stranger", &n1, &empty, Some("gamma"), "foreign"),
+        ];
+        for (case, a, b, label, want) in table {
+            let mut node = node("n");
+            if let Some(label) = label {
+                node = node.labelled(&format!("{PROVIDER_LABEL}={label}"));
+            }
+            assert_eq!(short(&claim(&node, &two(a, b))), want, "{case}");
+        }
+    }
+
+    #[test]
+    fn an_explanation_shows_what_was_searched_and_how_to_mend_it() {
+        let a = listed(&[("alpha://1", "web-01"), ("alpha://2", "db")]);
+        let b = listed(&[("beta://1", "web-2")]);
+        let Claim::Nowhere(why) = claim(&node("web-1"), &two(&a, &b)) else { panic!() };
+        assert_eq!(why.category(), Category::NotFound);
+        assert_eq!(
+            why.message(),
+            "no machine is called \"web-1\" among the 2 of alpha, the 1 of beta; the nearest names are \"web-01\", \
+             \"web-2\"; give the machine the node's name, or start the node's kubelet with --provider-id"
+        );
+        let Claim::Nowhere(why) = claim(&node("zzzzzzzz"), &two(&a, &b)) else { panic!() };
+        assert!(!why.message().contains("nearest"), "{why}");
+        let Claim::Nowhere(why) = claim(&node("n"), &[]) else { panic!() };
+        assert!(why.message().contains("among none"), "{why}");
+        let long = listed(&[("alpha://1", &"x".repeat(2_000))]);
+        let Claim::Nowhere(why) = claim(&node(&"x".repeat(2_000)[..1_999]), &two(&long, &b)) else {
+            panic!()
+        };
+        assert!(why.message().len() <= MESSAGE_LIMIT && why.message().ends_with('…'));
+
+        let twin = listed(&[("beta://7", "web-01")]);
+        let Claim::Undecided(why) = claim(&node("web-01"), &two(&a, &twin)) else { panic!() };
+        assert_eq!(why.category(), Category::Conflict);
+        for part in ["\"web-01\": alpha://1, beta://7;", "--provider-id", PROVIDER_LABEL] {
+            assert!(why.message().contains(part), "{why}");
+        }
+
+        let broken: Machines = Err(Error::temporary("503"));
+        let Claim::Undecided(why) = claim(&node("db"), &two(&a, &broken)) else { panic!() };
+        assert_eq!((why.category(), why.message()), (Category::Temporary, "beta: 503"));
+        let claimed = claim(&node("db").id("beta://1"), &two(&a, &broken));
+        assert_eq!(
+            claimed,
+            Claim::Ours { cloud: "beta", machine: Lookup::Unknown(Error::temporary("beta: 503")) }
+        );
+
+        let Claim::Foreign(why) = claim(&node("n").id("k3s://n"), &two(&a, &b)) else { panic!() };
+        assert_eq!(why, "provider id \"k3s://n\" is of no cloud at work here");
+        let stranger = node("n").labelled("cloudberth.dev/provider=gamma");
+        let Claim::Foreign(why) = claim(&stranger, &two(&a, &b)) else { panic!() };
+        assert_eq!(
+            why,
+            "label cloudberth.dev/provider names \"gamma\"; the clouds at work here are alpha, beta"
+        );
+        let Claim::Ours { machine: Lookup::Unknown(why), .. } =
+            claim(&node("x").id("alpha:broken"), &two(&a, &b))
+        else {
+            panic!()
+        };
+        assert_eq!(why.category(), Category::UserInput);
+        assert!(why.message().contains("\"alpha:broken\" of node \"x\" is not an id of alpha"), "{why}");
+    }
+
+    #[test]
+    fn a_cloud_prints_its_name_and_what_it_said() {
+        let a = listed(&[("alpha://1", "web-01")]);
+        let text = format!("{:?}", two(&a, &a)[0]);
+        assert!(text.contains("\"alpha\"") && text.contains("web-01"), "{text}");
+    }
+
+    #[test]
+    fn two_clouds_that_read_one_text_as_broken_leave_it_to_the_first() {
+        let wrong = |_: &str| Reading::Malformed;
+        let (a, b) = (listed(&[("alpha://1", "n")]), listed(&[("beta://1", "n")]));
+        let clouds = [
+            Cloud { name: "alpha", read: &wrong, machines: &a },
+            Cloud { name: "beta", read: &wrong, machines: &b },
+        ];
+        assert_eq!(short(&claim(&node("n").id("x"), &clouds)), "alpha alpha://1");
+    }
+}

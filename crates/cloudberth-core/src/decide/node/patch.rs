@@ -1,0 +1,146 @@
+//! The form of a write to a node.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::{labels::LabelChanges, record, taints};
+use crate::{
+    error::Category,
+    provider_id::ProviderId,
+    view::{NodeView, Taint},
+};
+
+/// The content type of every patch made here.
+pub const CONTENT_TYPE: &str = "application/strategic-merge-patch+json";
+
+/// Which part of a node a patch goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subresource {
+    /// The node itself: labels, annotations, provider id, taints.
+    Main,
+    /// Its `status`: addresses.
+    Status,
+}
+
+/// A strategic-merge patch of one node.
+///
+/// A patch of [`Subresource::Main`] carries the resource version that it was decided on, so that it meets either that
+/// object or a conflict, never somebody's newer edit. A patch of [`Subresource::Status`] carries none: it replaces a
+/// whole list of which we are the only author, and the kubelet writes the rest of the status too often to race it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodePatch {
+    /// Where it goes.
+    pub subresource: Subresource,
+    /// What it says.
+    pub body: Value,
+}
+
+/// The patch of `node` itself that makes these changes, in one write; what is not given is not mentioned.
+#[must_use]
+pub fn main_patch(
+    node: &NodeView,
+    labels: &LabelChanges,
+    provider_id: Option<&ProviderId>,
+    taints: Option<&[Taint]>,
+) -> NodePatch {
+    let mut metadata = Map::new();
+    metadata.insert("resourceVersion".into(), node.resource_version.as_str().into());
+    if !labels.labels.is_empty() {
+        metadata.insert("labels".into(), json!(labels.labels));
+    }
+    if let Some(record) = &labels.record {
+        metadata.insert("annotations".into(), json!({ record::ANNOTATION: record.to_json() }));
+    }
+    let mut spec = Map::new();
+    if let Some(id) = provider_id {
+        spec.insert("providerID".into(), id.to_string().into());
+    }
+    if let Some(taints) = taints {
+        spec.insert("taints".into(), taints::to_json(taints));
+    }
+    let mut body = Map::from_iter([("metadata".to_owned(), Value::Object(metadata))]);
+    if !spec.is_empty() {
+        body.insert("spec".into(), Value::Object(spec));
+    }
+    NodePatch { subresource: Subresource::Main, body: Value::Object(body) }
+}
+
+/// How often a write that met a conflict is tried again, each time decided anew on a fresh read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConflictRetry {
+    /// Tries in total.
+    pub attempts: u32,
+    /// The shortest wait between two; the caller draws from one to two times this.
+    pub wait: Duration,
+}
+
+impl ConflictRetry {
+    /// For the writes that initialise a node.
+    pub const INITIALISE: Self = Self { attempts: 20, wait: Duration::from_millis(50) };
+
+    /// For labels and taints of a node in service.
+    pub const UPKEEP: Self = Self { attempts: 5, wait: Duration::from_millis(100) };
+
+    /// The wait before the next try, after `tries` of them ended in `failure`. `None`: give up and let the queue
+    /// bring the node back later. Only a conflict is worth another try at once.
+    #[must_use]
+    pub fn again(self, tries: u32, failure: Category) -> Option<Duration> {
+        (failure == Category::Conflict && tries < self.attempts).then_some(self.wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::node::{record::Record, testkit::node};
+
+    #[test]
+    fn a_patch_mentions_only_what_changes() {
+        let nothing = LabelChanges::default();
+        let bare = main_patch(&node("n"), &nothing, None, None);
+        assert_eq!(bare.subresource, Subresource::Main);
+        assert_eq!(bare.body, json!({ "metadata": { "resourceVersion": "1" } }));
+
+        let id: ProviderId = "fake://7".parse().unwrap();
+        let made = main_patch(&node("n"), &nothing, Some(&id), Some(&[taints::shutdown()]));
+        let want = json!({
+            "metadata": { "resourceVersion": "1" },
+            "spec": {
+                "providerID": "fake://7",
+                "taints": [{ "key": "node.cloudprovider.kubernetes.io/shutdown", "effect": "NoSchedule" }],
+            },
+        });
+        assert_eq!(made.body, want);
+
+        let mut record = Record::default();
+        record.note("a", "1");
+        let changes = LabelChanges {
+            labels: [("a".to_owned(), Some("1".to_owned())), ("b".to_owned(), None)].into(),
+            record: Some(record),
+            notices: vec![],
+        };
+        let want = json!({ "metadata": {
+            "resourceVersion": "1",
+            "labels": { "a": "1", "b": null },
+            "annotations": { "cloudberth.dev/applied-labels": "{\"a\":\"1\"}" },
+        } });
+        assert_eq!(main_patch(&node("n"), &changes, None, None).body, want);
+    }
+
+    #[test]
+    fn only_conflicts_are_tried_again_at_once_and_not_for_ever() {
+        let (init, upkeep) = (ConflictRetry::INITIALISE, ConflictRetry::UPKEEP);
+        let ms = |n| Some(Duration::from_millis(n));
+        let table = [
+            ("FW-28 19 conflicts leave one try", init, 19, Category::Conflict, ms(50)),
+            ("FW-29 20 conflicts leave none", init, 20, Category::Conflict, None),
+            ("FW-30 any other failure ends it", init, 1, Category::Temporary, None),
+            ("FW-144 4 conflicts leave one try", upkeep, 4, Category::Conflict, ms(100)),
+            ("FW-144 5 conflicts leave none", upkeep, 5, Category::Conflict, None),
+        ];
+        for (case, rule, tries, failure, want) in table {
+            assert_eq!(rule.again(tries, failure), want, "{case}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What a node in service gets when its machine has changed.
+
+use super::{
+    addresses,
+    labels::{self, LabelNotice},
+    ownership::Claim,
+    patch::{self, NodePatch},
+    taints,
+};
+use crate::{error::Error, lookup::Lookup, view::NodeView};
+
+/// What to write now; empty for a node that has all it should have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Upkeep {
+    /// To be sent in this order: the node itself first, because its patch carries the version that it was decided on
+    /// and the write of the addresses makes a new one.
+    pub writes: Vec<NodePatch>,
+    /// Why the addresses are left as they are, although the cloud lists some.
+    pub addresses_held: Option<Error>,
+    /// What was not done about labels, and why; for the log.
+    pub notices: Vec<LabelNotice>,
+    /// The node joined without waiting for its cloud and has no provider id: its kubelet runs without
+    /// `--cloud-provider=external`, and load balancers and routes cannot find its machine safely.
+    pub unbound: bool,
+}
+
+/// Decides on a node in service. Only a machine that is there can change anything: a node that still waits, one of
+/// somebody else, and an answer that is missing or negative leave everything as it is.
+#[must_use]
+pub fn reconcile(node: &NodeView, claim: &Claim<'_>) -> Upkeep {
+    let Claim::Ours { machine: Lookup::Present(machine), .. } = claim else {
+        return Upkeep::default();
+    };
+    if node.has_taint(taints::UNINITIALISED) {
+        return Upkeep::default();
+    }
+    let changes = labels::in_service(node, machine);
+    let labels = (!changes.is_empty()).then(|| patch::main_patch(node, &changes, None, None));
+    let (addresses, addresses_held) = match addresses::update(node, &machine.addresses) {
+        Ok(patch) => (patch, None),
+        Err(why) => (None, Some(why)),
+    };
+    Upkeep {
+        writes: labels.into_iter().chain(addresses).collect(),
+        addresses_held,
+        notices: changes.notices,
+        unbound: node.provider_id.is_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        decide::node::{
+            node_ip,
+            patch::Subresource,
+            testkit::{addresses, apply, machine, map, node, waiting},
+        },
+        error::Category,
+        instance::Instance,
+    };
+
+    fn moved() -> Instance {
+        machine("fake://1", "n").with_addresses("I 10.0.0.2").with_facts("flex-8", "-", "-")
+    }
+
+    const LABELS: &str = "beta.kubernetes.io/instance-type=flex-8, node.kubernetes.io/instance-type=flex-8";
+
+    #[test]
+    fn only_a_machine_that_is_there_changes_anything() {
+        let machine = moved();
+        let present = Claim::Ours { cloud: "fake", machine: Lookup::Present(&machine) };
+        let in_service = || node("n").id("fake://1").at("I 10.0.0.1");
+        let table = [
+            ("FW-65 still waiting", waiting("n").id("fake://1"), present.clone(), 0),
+            (
+                "FW-68 the cloud does not answer",
+                in_service(),
+                Claim::Ours { cloud: "fake", machine: Lookup::Unknown(Error::temporary("503")) },
+                0,
+            ),
+            (
+                "L1-213 the machine is gone",
+                in_service(),
+                Claim::Ours { cloud: "fake", machine: Lookup::Absent },
+                0,
+            ),
+            ("L1-214 not decided", in_service(), Claim::Undecided(Error::temporary("503")), 0),
+            ("nowhere", in_service(), Claim::Nowhere(Error::temporary("none")), 0),
+            ("L3-205 another cloud's", in_service(), Claim::Foreign("not ours".into()), 0),
+            ("there", in_service(), present.clone(), 2),
+            ("there, labels agree", in_service().labelled(LABELS), present.clone(), 1),
+            ("L4-207 there, all agrees", in_service().labelled(LABELS).at("I 10.0.0.2"), present, 0),
+        ];
+        for (case, node, claim, writes) in table {
+            assert_eq!(reconcile(&node, &claim).writes.len(), writes, "{case}");
+        }
+    }
+
+    #[test]
+    fn the_node_itself_is_written_before_its_addresses() {
+        let machine = moved().with_labels("k8s.io/x=1");
+        let claim = Claim::Ours { cloud: "fake", machine: Lookup::Present(&machine) };
+        let before = node("n").id("fake://1").at("I 10.0.0.1, H n");
+        let upkeep = reconcile(&before, &claim);
+        assert_eq!(
+            upkeep.writes.iter().map(|w| w.subresource).collect::<Vec<_>>(),
+            [Subresource::Main, Subresource::Status]
+        );
+        assert_eq!(upkeep.notices, [LabelNotice::Refused { key: "k8s.io/x".into() }]);
+        assert_eq!((upkeep.addresses_held, upkeep.unbound), (None, false));
+        let after = upkeep.writes.iter().fold(before.clone(), |node, patch| apply(&node, patch));
+        assert_eq!(after.labels, map(LABELS));
+        assert_eq!(after.addresses, addresses("I 10.0.0.2, H n"));
+        assert_eq!((after.provider_id.clone(), after.taints.clone()), (before.provider_id, before.taints));
+        assert_eq!(reconcile(&after, &claim).writes, [], "L4-208");
+    }
+
+    #[test]
+    fn addresses_that_cannot_be_settled_hold_up_nothing_else() {
+        let machine = moved();
+        let claim = Claim::Ours { cloud: "fake", machine: Lookup::Present(&machine) };
+        let upkeep = reconcile(
+            &node("n").id("fake://1").at("I 10.0.0.1").annotated(node_ip::ANNOTATION, "10.0.0.1"),
+            &claim,
+        );
+        assert_eq!(upkeep.addresses_held.map(|why| why.category()), Some(Category::NotFound), "FW-69");
+        assert_eq!(
+            upkeep.writes.iter().map(|w| w.subresource).collect::<Vec<_>>(),
+            [Subresource::Main],
+            "FW-69"
+        );
+    }
+
+    #[test]
+    fn a_node_that_joined_past_its_cloud_is_pointed_out() {
+        let machine = moved();
+        let claim = Claim::Ours { cloud: "fake", machine: Lookup::Present(&machine) };
+        assert!(reconcile(&node("n"), &claim).unbound);
+        assert!(!reconcile(&waiting("n"), &claim).unbound);
+    }
+}

@@ -1,0 +1,128 @@
+//! Which nodes may take traffic.
+//!
+//! Readiness does not count: it flaps, and to answer that is the health check's job, not the configuration's. A node
+//! without a provider id may still be the cloud's own; who owns it is the caller's word.
+
+use std::sync::Arc;
+
+use crate::{
+    decide::nodeset::Selector,
+    view::{NodeView, Ready},
+};
+
+/// Keeps a node out of every load balancer, unless its value says "false".
+pub const EXCLUDE_LABEL: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+
+/// The mark of a node that the autoscaler is about to remove.
+pub const AUTOSCALER_TAINT: &str = "ToBeDeletedByClusterAutoscaler";
+
+/// The values that say "false" to the programs that we replace.
+const FALSE: [&str; 6] = ["0", "f", "F", "false", "False", "FALSE"];
+
+/// Whether no label keeps the node out.
+#[must_use]
+pub fn included(node: &NodeView) -> bool {
+    node.labels.get(EXCLUDE_LABEL).is_none_or(|value| FALSE.contains(&value.as_str()))
+}
+
+/// Whether the node may take traffic.
+#[must_use]
+pub fn eligible(node: &NodeView) -> bool {
+    !node.deleting && included(node) && !node.has_taint(AUTOSCALER_TAINT)
+}
+
+/// The stricter set of old: included, not about to be removed, and Ready. Nothing is decided by it; it is here for
+/// reports that want to say how many nodes would answer.
+#[must_use]
+pub fn strictly_eligible(node: &NodeView) -> bool {
+    included(node) && !node.has_taint(AUTOSCALER_TAINT) && node.ready == Ready::True
+}
+
+/// Whether the node belongs behind a load balancer: it may take traffic, is its provider's own, and is selected.
+#[must_use]
+pub fn member(node: &NodeView, owned: bool, selector: Option<&Selector>) -> bool {
+    owned && eligible(node) && selector.is_none_or(|selector| selector.matches(&node.labels))
+}
+
+/// The nodes behind a load balancer, sorted by name: those that are `owned` by its provider, may take traffic and are
+/// selected.
+#[must_use]
+pub fn members(
+    nodes: &[Arc<NodeView>],
+    owned: impl Fn(&NodeView) -> bool,
+    selector: Option<&Selector>,
+) -> Vec<Arc<NodeView>> {
+    let mut chosen: Vec<_> =
+        nodes.iter().filter(|node| member(node, owned(node), selector)).cloned().collect();
+    chosen.sort_by(|a, b| a.name.cmp(&b.name));
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::nodeset::testing::{edited, excluded, label, node, taint, tainted};
+
+    #[test]
+    fn who_may_take_traffic() {
+        let exclude = |value: &str| edited(|n| label(n, EXCLUDE_LABEL, value));
+        let table = [
+            ("a plain node", node("n1"), true),
+            ("FW-216 not Ready", edited(|n| n.ready = Ready::False), true),
+            ("FW-224 no provider id", edited(|n| n.provider_id = None), true),
+            ("FW-221 an unrelated taint", edited(|n| n.taints.push(taint("other"))), true),
+            ("FW-220 being deleted", edited(|n| n.deleting = true), false),
+            ("FW-217 FW-248 about to be removed", tainted(node("n1")), false),
+            ("FW-246 excluded by an empty value", exclude(""), false),
+            ("FW-246 excluded by true", exclude("true"), false),
+            ("FW-246 excluded by anything", exclude("foo"), false),
+            ("FW-247 the value is false", exclude("false"), true),
+        ];
+        for (case, node, want) in table {
+            assert_eq!(eligible(&node), want, "{case}");
+        }
+        for value in FALSE {
+            assert!(included(&exclude(value)), "FW-247 {value}");
+        }
+        assert!(!included(&exclude("fALSE")));
+    }
+
+    #[test]
+    fn the_strict_set() {
+        let table = [
+            ("FW-244 an empty node", NodeView::default(), false),
+            ("FW-244 not Ready", edited(|n| n.ready = Ready::False), false),
+            ("FW-245 Ready, with a provider id", node("n1"), true),
+            ("FW-245 Ready, without one", edited(|n| n.provider_id = None), true),
+            ("FW-246 excluded", excluded(node("n1")), false),
+            ("FW-248 about to be removed", tainted(node("n1")), false),
+        ];
+        for (case, node, want) in table {
+            assert_eq!(strictly_eligible(&node), want, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_load_balancer_gets_its_providers_selected_nodes_in_order() {
+        let blue = |mut n: NodeView| {
+            label(&mut n, "color", "blue");
+            n
+        };
+        let foreign = NodeView { provider_id: Some("other://x".to_owned()), ..node("n0") };
+        let nodes: Vec<_> =
+            [node("n3"), blue(node("n2")), foreign, excluded(blue(node("n4"))), blue(node("n1"))]
+                .into_iter()
+                .map(Arc::new)
+                .collect();
+        let ours = |n: &NodeView| n.provider_id.as_deref().is_some_and(|id| id.starts_with("cloud://"));
+        let names = |owned: &dyn Fn(&NodeView) -> bool, selector: Option<&str>| {
+            let selector = selector.map(|text| text.parse::<Selector>().unwrap());
+            let chosen = members(&nodes, owned, selector.as_ref());
+            chosen.iter().map(|n| n.name.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&ours, None), ["n1", "n2", "n3"], "L3-117 FW-249 only the provider's own");
+        assert_eq!(names(&ours, Some("color=blue")), ["n1", "n2"], "FW-249");
+        assert_eq!(names(&ours, Some("color=red")), [""; 0], "FW-249 none match");
+        assert_eq!(names(&|_| true, None), ["n0", "n1", "n2", "n3"]);
+    }
+}

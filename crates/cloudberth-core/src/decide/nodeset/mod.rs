@@ -1,0 +1,18 @@
+//! Which nodes stand behind a load balancer.
+//!
+//! | module | question |
+//! |---|---|
+//! | [`eligible`] | may this node take traffic, and which nodes does a Service get |
+//! | [`trigger`] | which change of a node touches which Services |
+//! | [`synced`] | which Services lack the present set |
+//! | [`selector`] | does a node match a label selector |
+
+pub mod eligible;
+pub mod selector;
+pub mod synced;
+pub mod trigger;
+
+pub use selector::Selector;
+
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,65 @@
+//! What becomes of a key when its piece of work is over.
+
+use std::time::Duration;
+
+use crate::error::{Error, Retry, SLOW_RETRY};
+
+/// How long a key rests whose object must change first. The object's next change comes before it; this is for a
+/// cause that cured itself unseen, and for a wait of a length that nobody can have meant.
+pub const SAFETY_CHECK: Duration = Duration::from_secs(30 * 60);
+
+/// What the queue does with a key when its work is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// Nothing more to do: the failure count is cleared.
+    Forget,
+    /// The object must change first: the failure count is cleared, and the key comes back after this long anyway.
+    Rest(Duration),
+    /// It comes back after exactly this long; the failure count is neither raised nor cleared.
+    Exactly(Duration),
+    /// It comes back after the limiter's wait, which raises the failure count.
+    RateLimited,
+}
+
+/// What follows from the outcome of a piece of work.
+///
+/// The category of the error decides alone. A wait that a server asked for is kept to the second, but not beyond
+/// [`SAFETY_CHECK`].
+#[must_use]
+pub fn after(outcome: Result<(), &Error>) -> After {
+    match outcome.map_err(|error| error.category().retry()) {
+        Ok(()) | Err(Retry::Never) => After::Forget,
+        Err(Retry::OnChange) => After::Rest(SAFETY_CHECK),
+        Err(Retry::After(wait)) => After::Exactly(wait.min(SAFETY_CHECK)),
+        Err(Retry::Slowly) => After::Exactly(SLOW_RETRY),
+        Err(Retry::Backoff) => After::RateLimited,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Category;
+
+    #[test]
+    fn the_category_decides_when_a_key_comes_back() {
+        let throttled = |secs| Category::Throttled { retry_after: Some(Duration::from_secs(secs)) };
+        let exactly = |secs| After::Exactly(Duration::from_secs(secs));
+        let table = [
+            ("a wrong object", Category::UserInput, After::Rest(Duration::from_secs(1_800))),
+            ("FW-251 something is missing", Category::NotFound, After::RateLimited),
+            ("FW-251 somebody else was there", Category::Conflict, After::RateLimited),
+            ("FW-251 it may work next time", Category::Temporary, After::RateLimited),
+            ("throttled, no wait named", Category::Throttled { retry_after: None }, After::RateLimited),
+            ("FW-252 a wait was named", throttled(42), exactly(42)),
+            ("L12-102 a wait of a day is cut", throttled(86_400), exactly(1_800)),
+            ("a token must be mended", Category::Unauthorised, exactly(60)),
+            ("the cloud refuses", Category::Permanent, exactly(60)),
+            ("we stopped ourselves", Category::Cancelled, After::Forget),
+        ];
+        for (case, category, want) in table {
+            assert_eq!(after(Err(&Error::new(category, "x"))), want, "{case}");
+        }
+        assert_eq!(after(Ok(())), After::Forget, "FW-250");
+    }
+}

@@ -1,0 +1,301 @@
+//! The queue itself.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
+
+use super::{limiter::Limiter, policy::After};
+use crate::time::Tick;
+
+/// What became of an addition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Added {
+    /// The key will be handed out, now or when its time comes.
+    Accepted,
+    /// The key waits already, no later than asked for.
+    Already,
+    /// The queue is full of other keys. It says so in [`WorkQueue::take_overflow`] once there is room.
+    Full,
+    /// The queue is shutting down.
+    Closed,
+}
+
+/// What a worker gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken<K> {
+    /// A key to work on, and how long it has waited. Give it back with [`WorkQueue::done`].
+    Work {
+        /// The key.
+        key: K,
+        /// How long it waited for a worker.
+        waited: Duration,
+    },
+    /// Nothing to do now; a delayed key comes due at this time, if there is one.
+    Idle(Option<Tick>),
+    /// Nothing to do ever again.
+    Closed,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Accepted additions that were not repetitions.
+    pub adds: u64,
+    /// Delayed and rate-limited additions.
+    pub retries: u64,
+    /// Additions that found the queue full.
+    pub refused: u64,
+}
+
+/// The work in progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unfinished {
+    /// The ages of all pieces of work, added up.
+    pub total: Duration,
+    /// The age of the oldest.
+    pub longest: Duration,
+}
+
+/// What the queue knows about a key. A key of which it knows nothing has no entry.
+#[derive(Clone, Debug, Default)]
+struct Entry {
+    /// Needs work, since when.
+    dirty: Option<Tick>,
+    /// Is being worked on, since when.
+    processing: Option<Tick>,
+    /// Becomes dirty at this time; the number keeps the order of those that come due together.
+    delayed: Option<(Tick, u64)>,
+}
+
+/// A queue of keys for any number of workers.
+///
+/// - A key is never with two workers at once.
+/// - Any number of additions while a key is being worked on make one further run after [`done`](Self::done).
+/// - A delayed addition takes effect only if it is earlier than the one that the key has; a plain addition does not
+///   cancel it.
+/// - At most `capacity` different keys are known at once. A key that is known already is always accepted; another
+///   one is refused and counted, and the owner is told to go through its store again.
+/// - The same calls give the same answers.
+#[derive(Debug)]
+pub struct WorkQueue<K, L> {
+    entries: BTreeMap<K, Entry>,
+    ready: VecDeque<K>,
+    delayed: BTreeMap<(Tick, u64), K>,
+    limiter: L,
+    capacity: usize,
+    sequence: u64,
+    closed: bool,
+    overflowed: bool,
+    counters: Counters,
+}
+
+impl<K: Ord + Clone, L: Limiter<K>> WorkQueue<K, L> {
+    /// An empty queue that knows at most `capacity` keys at once.
+    #[must_use]
+    pub const fn new(capacity: usize, limiter: L) -> Self {
+        Self {
+            entries: BTreeMap::new(),
+            ready: VecDeque::new(),
+            delayed: BTreeMap::new(),
+            limiter,
+            capacity,
+            sequence: 0,
+            closed: false,
+            overflowed: false,
+            counters: Counters { adds: 0, retries: 0, refused: 0 },
+        }
+    }
+
+    /// The key needs work.
+    pub fn add(&mut self, key: K, now: Tick) -> Added {
+        if self.closed {
+            return Added::Closed;
+        }
+        if !self.has_room_for(&key) {
+            return Added::Full;
+        }
+        self.mark(key, now)
+    }
+
+    /// The key needs work after `wait`; at once if that is zero.
+    pub fn add_after(&mut self, key: K, wait: Duration, now: Tick) -> Added {
+        if self.closed {
+            return Added::Closed;
+        }
+        self.counters.retries += 1;
+        if wait.is_zero() {
+            return self.add(key, now);
+        }
+        if !self.has_room_for(&key) {
+            return Added::Full;
+        }
+        let due = now + wait;
+        let entry = self.entries.entry(key.clone()).or_default();
+        if let Some(old) = entry.delayed {
+            if old.0 <= due {
+                return Added::Already;
+            }
+            self.delayed.remove(&old);
+        }
+        let slot = (due, self.sequence);
+        self.sequence += 1;
+        entry.delayed = Some(slot);
+        self.delayed.insert(slot, key);
+        Added::Accepted
+    }
+
+    /// The key failed, and needs work after the wait that the limiter gives it.
+    pub fn add_rate_limited(&mut self, key: K, now: Tick) -> Added {
+        if self.closed {
+            return Added::Closed;
+        }
+        let wait = self.limiter.when(&key, now);
+        let added = self.add_after(key, wait, now);
+        if self.limiter.remembered() > self.capacity {
+            let entries = &self.entries;
+            self.limiter.retain(&|key| entries.contains_key(key));
+        }
+        added
+    }
+
+    /// Clears the failure count of the key, nothing else.
+    pub fn forget(&mut self, key: &K) {
+        self.limiter.forget(key);
+    }
+
+    /// How often the key has failed since it was last forgotten.
+    pub fn failures(&self, key: &K) -> u32 {
+        self.limiter.failures(key)
+    }
+
+    /// The next key to work on.
+    pub fn get(&mut self, now: Tick) -> Taken<K> {
+        self.wake(now);
+        let Some(key) = self.ready.pop_front() else {
+            return if self.closed { Taken::Closed } else { Taken::Idle(self.next_wakeup()) };
+        };
+        let entry = self.entries.entry(key.clone()).or_default();
+        let waited = entry.dirty.take().map_or(Duration::ZERO, |since| now.since(since));
+        entry.processing = Some(now);
+        Taken::Work { key, waited }
+    }
+
+    /// The work on the key is over; returns how long it took. What was added meanwhile is handed out next.
+    pub fn done(&mut self, key: &K, now: Tick) -> Duration {
+        let Some(entry) = self.entries.get_mut(key) else { return Duration::ZERO };
+        let Some(since) = entry.processing.take() else { return Duration::ZERO };
+        if entry.dirty.is_some() {
+            self.ready.push_back(key.clone());
+        } else if entry.delayed.is_none() {
+            self.entries.remove(key);
+        }
+        now.since(since)
+    }
+
+    /// The work on the key is over, and this is what becomes of it. Returns how long it took.
+    pub fn finish(&mut self, key: &K, after: After, now: Tick) -> Duration {
+        match after {
+            After::Forget => self.forget(key),
+            After::Rest(wait) => {
+                self.forget(key);
+                self.add_after(key.clone(), wait, now);
+            }
+            After::Exactly(wait) => {
+                self.add_after(key.clone(), wait, now);
+            }
+            After::RateLimited => {
+                self.add_rate_limited(key.clone(), now);
+            }
+        }
+        self.done(key, now)
+    }
+
+    /// When a delayed key comes due next.
+    pub fn next_wakeup(&self) -> Option<Tick> {
+        self.delayed.keys().next().map(|(due, _)| *due)
+    }
+
+    /// No more additions. What is ready is still handed out, delayed keys are dropped.
+    pub fn shutdown(&mut self) {
+        self.closed = true;
+        self.delayed.clear();
+        self.entries.retain(|_, entry| {
+            entry.delayed = None;
+            entry.dirty.is_some() || entry.processing.is_some()
+        });
+    }
+
+    /// How many keys need work, those included that wait for a run in progress to end.
+    pub fn depth(&self) -> usize {
+        self.entries.values().filter(|entry| entry.dirty.is_some()).count()
+    }
+
+    /// How many different keys are known: waiting, delayed or being worked on. Never more than the capacity.
+    pub fn known(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// What was counted so far.
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// The work in progress.
+    pub fn unfinished(&self, now: Tick) -> Unfinished {
+        let ages = self.entries.values().filter_map(|entry| entry.processing).map(|since| now.since(since));
+        ages.fold(Unfinished::default(), |sum, age| Unfinished {
+            total: sum.total.saturating_add(age),
+            longest: sum.longest.max(age),
+        })
+    }
+
+    /// True once after additions were refused and there is room again: the owner goes through its store and adds
+    /// whatever needs work, so that nothing is lost for good.
+    pub fn take_overflow(&mut self) -> bool {
+        let tell = self.overflowed && self.entries.len() < self.capacity;
+        self.overflowed &= !tell;
+        tell
+    }
+
+    fn has_room_for(&mut self, key: &K) -> bool {
+        let room = self.entries.contains_key(key) || self.entries.len() < self.capacity;
+        if !room {
+            self.counters.refused += 1;
+            self.overflowed = true;
+        }
+        room
+    }
+
+    /// Makes the key dirty, and ready unless a worker has it.
+    fn mark(&mut self, key: K, now: Tick) -> Added {
+        let entry = self.entries.entry(key.clone()).or_default();
+        if entry.dirty.is_some() {
+            return Added::Already;
+        }
+        entry.dirty = Some(now);
+        self.counters.adds += 1;
+        if entry.processing.is_none() {
+            self.ready.push_back(key);
+        }
+        Added::Accepted
+    }
+
+    /// Makes dirty what has come due.
+    fn wake(&mut self, now: Tick) {
+        while let Some(first) = self.delayed.first_entry() {
+            let (due, _) = *first.key();
+            if due > now {
+                return;
+            }
+            let key = first.remove();
+            if let Some(entry) = self.entries.get_mut(&key) {
+                entry.delayed = None;
+            }
+            self.mark(key, due);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

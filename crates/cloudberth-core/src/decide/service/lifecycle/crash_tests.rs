@@ -1,0 +1,326 @@
+//! Whole lives against a cloud that forgets to answer and a program that dies between any two calls (law 6).
+
+use jiff::{SignedDuration, Timestamp};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    decide::service::{
+        FINALIZER,
+        change::{Written, remember},
+        patch,
+        testing::{MARK, apply, roster},
+        wake::{Sighting, Why, wake},
+    },
+    lb::{INTENT_ANNOTATION, Publish, judge_intent},
+    view::Ingress,
+};
+
+const SETTLE: Duration = Duration::from_secs(60);
+
+/// What goes wrong during one pass.
+#[derive(Clone, Debug, Default)]
+struct Luck {
+    /// The pass sees a version that is so many behind the newest.
+    stale: usize,
+    /// So many calls are made before the program dies.
+    calls: Option<u8>,
+    /// The cloud cannot be asked.
+    blind: bool,
+    /// The cloud refuses to create or delete.
+    refuse: bool,
+    /// The answer to a creation is lost.
+    lost: bool,
+    /// How long a new load balancer takes to show up under its name.
+    lag: i64,
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Pass(Luck),
+    Tick(i64),
+    Type(bool),
+    Delete,
+}
+
+struct Balancer {
+    id: u64,
+    shows_at: Timestamp,
+}
+
+struct World {
+    now: Timestamp,
+    object: Option<Value>,
+    history: Vec<Value>,
+    version: u64,
+    cloud: Vec<Balancer>,
+    created: u64,
+    writes: u64,
+    written: Written,
+    calls_left: Option<u8>,
+}
+
+/// The program died, or a write did not go through.
+struct Dead;
+
+impl World {
+    fn new() -> Self {
+        let object = json!({"metadata": {"name": "web", "uid": "u-1", "resourceVersion": "1"},
+                            "spec": {"type": "LoadBalancer"}});
+        Self {
+            now: "2026-03-02T04:05:00Z".parse().unwrap(),
+            object: Some(object),
+            history: vec![],
+            version: 1,
+            cloud: vec![],
+            created: 0,
+            writes: 0,
+            written: Written::new(),
+            calls_left: None,
+        }
+    }
+
+    fn view(&self) -> ServiceView {
+        ServiceView::from_json(self.object.as_ref().unwrap()).unwrap()
+    }
+
+    fn intent(&self, view: &ServiceView) -> Result<Intent> {
+        judge_intent(view.annotations.get(INTENT_ANNOTATION).map(String::as_str), self.now, SETTLE)
+    }
+
+    /// One call to anybody; the last one may be the end.
+    fn call(&mut self) -> Result<(), Dead> {
+        match &mut self.calls_left {
+            Some(0) => Err(Dead),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Changes the object; one that goes with nothing to hold it is gone.
+    fn edit(&mut self, change: impl FnOnce(&mut Value)) {
+        let Some(object) = &mut self.object else { return };
+        self.history.push(object.clone());
+        change(object);
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        let free = object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty);
+        if free && object["metadata"]["deletionTimestamp"].is_string() {
+            self.object = None;
+            assert!(self.cloud.is_empty(), "the Service went and left a load balancer");
+        }
+    }
+
+    /// A patch, with the checks of the API server.
+    fn patch(&mut self, body: Option<Value>) -> Result<(), Dead> {
+        let Some(body) = body else { return Ok(()) };
+        self.call()?;
+        let Some(object) = &self.object else { return Err(Dead) };
+        let pinned = &body["metadata"]["resourceVersion"];
+        let stale = pinned.is_string() && *pinned != object["metadata"]["resourceVersion"];
+        let late =
+            body["metadata"]["finalizers"].is_array() && object["metadata"]["deletionTimestamp"].is_string();
+        if stale || late {
+            return Err(Dead);
+        }
+        self.writes += 1;
+        let old = self.view();
+        remember(&mut self.written, &body);
+        self.edit(|object| apply(object, &body));
+        if self.object.is_some() {
+            let sighting = Sighting::Updated { old: &old, new: &self.view() };
+            let why = wake(&roster(), sighting, &self.written);
+            assert!(matches!(why, None | Some(Why::Cleanup)), "L4-112 our own write is work: {why:?}");
+        }
+        Ok(())
+    }
+
+    /// The ids that a lookup finds: by name what shows up already, by recorded id at once.
+    fn found(&self, view: &ServiceView) -> Vec<u64> {
+        let recorded = view.annotations.get(MARK);
+        let shows = |lb: &&Balancer| lb.shows_at <= self.now || recorded == Some(&lb.id.to_string());
+        self.cloud.iter().filter(shows).map(|lb| lb.id).collect()
+    }
+
+    /// A turn of the loop, with the toy's own plan: one load balancer, its id, its address.
+    fn turn(&mut self, view: &ServiceView, goal: Goal, permit: Permit, luck: &Luck) -> Result<Turn, Dead> {
+        let turn = |rest, creation| Turn { rest, done: vec![], creation, refused: vec![], notices: vec![] };
+        let error = || Error::temporary("bad luck");
+        self.call()?;
+        if luck.blind {
+            return Ok(turn(Rest::Unknown(error()), Creation::Nothing));
+        }
+        let found = self.found(view);
+        let (id, creation) = match (goal, found.first()) {
+            (Goal::Gone, None) => return Ok(turn(Rest::Converged, Creation::Nothing)),
+            (Goal::Gone, Some(_)) => {
+                self.call()?;
+                if luck.refuse {
+                    return Ok(turn(Rest::Failed(error()), Creation::Nothing));
+                }
+                self.cloud.retain(|lb| !found.contains(&lb.id));
+                return Ok(turn(Rest::Converged, Creation::Nothing));
+            }
+            (Goal::Present, Some(id)) => (*id, Creation::Nothing),
+            (Goal::Present, None) if permit == Permit::NoCreate => {
+                return Ok(turn(Rest::NeedsIntent, Creation::Nothing));
+            }
+            (Goal::Present, None) => {
+                self.call()?;
+                if luck.refuse {
+                    return Ok(turn(Rest::Failed(error()), Creation::Nothing));
+                }
+                self.created += 1;
+                let shows_at = self.now + SignedDuration::from_secs(luck.lag);
+                self.cloud.push(Balancer { id: self.created, shows_at });
+                assert_eq!(self.cloud.len(), 1, "a second load balancer");
+                if luck.lost {
+                    return Ok(turn(Rest::Unknown(error()), Creation::Unsure));
+                }
+                (self.created, Creation::Known)
+            }
+        };
+        let address = Ingress { ip: Some(format!("192.0.2.{id}")), ..Ingress::default() };
+        let publish =
+            Publish { ingress: Some(vec![address]), annotations: [(MARK.to_owned(), id.to_string())].into() };
+        self.patch(patch::record(view, &publish, true))?;
+        Ok(turn(Rest::Converged, creation))
+    }
+
+    /// One pass of the shell.
+    fn pass(&mut self, luck: &Luck) -> Result<(), Dead> {
+        self.calls_left = luck.calls;
+        let roster = roster();
+        let known = self.history.iter().chain(&self.object).rev().nth(luck.stale).or(self.object.as_ref());
+        let Some(known) = known else { return Ok(()) };
+        let mut view = ServiceView::from_json(known).unwrap();
+        let opening = open(&roster, &view, &self.intent(&view));
+        let Some((provider, goal, mut permit)) = opening.turn() else { return Ok(()) };
+        if let Opening::Prepare { intent, .. } = opening {
+            let time = intent.then_some(self.now);
+            self.patch(patch::prepare(&roster, &view, provider, time))?;
+            view = self.view();
+        }
+        loop {
+            let turn = self.turn(&view, goal, permit, luck)?;
+            if self.object.is_none() {
+                return Err(Dead);
+            }
+            let newest = if luck.stale > 0 { view.clone() } else { self.view() };
+            let clear = match close(goal, permit, &turn, &self.intent(&newest)) {
+                Closing::RecordIntent => {
+                    self.patch(patch::prepare(&roster, &newest, provider, Some(self.now)))?;
+                    view = self.view();
+                    permit = Permit::Create;
+                    continue;
+                }
+                Closing::Release => return self.patch(patch::release(&newest, &roster.standing(&newest))),
+                Closing::Hold { .. } => false,
+                Closing::Rest { clear_intent }
+                | Closing::Wait { clear_intent, .. }
+                | Closing::Retry { clear_intent, .. } => clear_intent,
+            };
+            return self.patch(patch::record(&newest, &Publish::default(), clear));
+        }
+    }
+
+    fn step(&mut self, op: &Op) {
+        match op {
+            Op::Pass(luck) => _ = self.pass(luck),
+            Op::Tick(seconds) => self.now += SignedDuration::from_secs(*seconds),
+            Op::Type(wanted) => {
+                let text = if *wanted { "LoadBalancer" } else { "ClusterIP" };
+                self.edit(|object| object["spec"]["type"] = text.into());
+            }
+            Op::Delete => {
+                self.edit(|object| object["metadata"]["deletionTimestamp"] = "2026-03-02T04:05:00Z".into());
+            }
+        }
+    }
+}
+
+fn luck() -> impl Strategy<Value = Luck> {
+    let rare = || prop::bool::weighted(0.25);
+    (
+        prop_oneof![3 => Just(0), 1 => 1_usize..5],
+        prop::option::of(0_u8..6),
+        rare(),
+        rare(),
+        any::<bool>(),
+        0_i64..60,
+    )
+        .prop_map(|(stale, calls, blind, refuse, lost, lag)| Luck {
+            stale,
+            calls,
+            blind,
+            refuse,
+            lost,
+            lag,
+        })
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        8 => luck().prop_map(Op::Pass),
+        3 => (1_i64..40).prop_map(Op::Tick),
+        2 => any::<bool>().prop_map(Op::Type),
+        1 => Just(Op::Delete),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn nothing_is_leaked_doubled_or_lost(ops in prop::collection::vec(op(), 0..24)) {
+        let mut world = World::new();
+        for op in &ops {
+            world.step(op);
+        }
+        for _ in 0..4 {
+            world.step(&Op::Pass(Luck::default()));
+            world.step(&Op::Tick(61));
+        }
+        if world.object.is_none() {
+            prop_assert!(world.cloud.is_empty(), "L6-122 leaked");
+        } else {
+            let view = world.view();
+            let wanted = view.service_type == crate::view::ServiceType::LoadBalancer && !view.deleting;
+            prop_assert_eq!(world.cloud.len(), usize::from(wanted), "L6-123 lost or leaked");
+            prop_assert_eq!(view.finalizers.iter().any(|name| name == FINALIZER), wanted, "L6-124");
+            prop_assert_eq!(view.ingress.len(), usize::from(wanted), "the address is published or cleared");
+            prop_assert!(!view.annotations.contains_key(INTENT_ANNOTATION), "L6-125 the intent is over");
+        }
+        let writes = world.writes;
+        world.step(&Op::Pass(Luck::default()));
+        prop_assert_eq!(world.writes, writes, "L4-111 a second pass writes nothing");
+    }
+}
+
+#[test]
+fn a_quiet_life_takes_four_writes() {
+    let mut world = World::new();
+    world.step(&Op::Pass(Luck::default()));
+    assert_eq!(
+        (world.writes, world.cloud.len()),
+        (2, 1),
+        "FW-146 the finalizer with the intent, then id and address"
+    );
+    world.step(&Op::Pass(Luck::default()));
+    assert_eq!(world.writes, 2, "FW-150 nothing is left to write");
+    world.step(&Op::Type(false));
+    world.step(&Op::Pass(Luck::default()));
+    assert_eq!((world.writes, world.cloud.len()), (3, 0), "FW-148 finalizer and address go in one write");
+    let view = world.view();
+    assert!(view.finalizers.is_empty() && view.ingress.is_empty(), "FW-148");
+    world.step(&Op::Type(true));
+    world.step(&Op::Pass(Luck::default()));
+    world.step(&Op::Delete);
+    assert!(world.object.is_some(), "the finalizer holds it");
+    world.step(&Op::Pass(Luck::default()));
+    assert!(world.object.is_none() && world.cloud.is_empty(), "FW-149");
+}

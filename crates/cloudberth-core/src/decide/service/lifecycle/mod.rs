@@ -1,0 +1,188 @@
+//! The life of a Service with a load balancer, as two questions.
+//!
+//! ```text
+//!            open                       the loop's turn                  close
+//!   ┌─► Prepare (finalizer, intent) ──► Goal::Present, Permit::Create ──► Rest, Wait, Retry
+//!   ├─► Ensure ───────────────────────► Goal::Present, Permit::NoCreate ─► …, RecordIntent, Hold
+//!   ├─► Cleanup ──────────────────────► Goal::Gone ──────────────────────► Release, Hold, Wait, Retry
+//!   └─► LeaveAlone, Nothing, Doubt, Orphan
+//! ```
+//!
+//! A pass opens on the newest version of the Service, gives the loop one turn, and closes. Nothing is remembered from
+//! pass to pass: what matters stands on the Service, so a pass can end anywhere and the next one goes on (law 6).
+//!
+//! - The finalizer comes before the first change in a cloud, and never onto a Service that is being deleted.
+//! - It goes only after the loop said that the goal "gone" is reached, and while no intent pends.
+//! - A creation needs an intent that was recorded for it. While an older one pends and nothing is found, nothing is
+//!   created and nothing is let go.
+//! - An unknown outcome writes nothing and keeps everything.
+
+use std::time::Duration;
+
+use crate::{
+    decide::service::{
+        need::{has_finalizer, needs_cleanup, wants},
+        roster::Roster,
+        wake::traces,
+    },
+    error::{Error, Result},
+    lb::{Creation, Goal, Intent, Permit, Rest, Turn},
+    view::ServiceView,
+};
+
+/// How a pass begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Opening<'a> {
+    /// It is nobody's of ours: nothing is read, written or said.
+    LeaveAlone,
+    /// It is ours, and nothing is to be done.
+    Nothing,
+    /// It cannot be told who it belongs to: say so, do nothing.
+    Doubt(Error),
+    /// Nothing holds it, and a load balancer may be left: say so, do nothing.
+    Orphan {
+        /// Where it may be left.
+        provider: &'a str,
+    },
+    /// Write [`patch::prepare`](super::patch::prepare), then have a turn for [`Goal::Present`].
+    Prepare {
+        /// Who serves it.
+        provider: &'a str,
+        /// Whether an intent is recorded in the same write. If it is, the turn may create.
+        intent: bool,
+    },
+    /// Have a turn for [`Goal::Present`] with [`Permit::NoCreate`].
+    Ensure {
+        /// Who serves it.
+        provider: &'a str,
+    },
+    /// Have a turn for [`Goal::Gone`] with [`Permit::NoCreate`].
+    Cleanup {
+        /// Who holds it.
+        provider: &'a str,
+    },
+}
+
+impl<'a> Opening<'a> {
+    /// The turn that follows: with whom, to which end, and whether it may create. `None` where none follows.
+    #[must_use]
+    pub fn turn(&self) -> Option<(&'a str, Goal, Permit)> {
+        match *self {
+            Self::Prepare { provider, intent: true } => Some((provider, Goal::Present, Permit::Create)),
+            Self::Prepare { provider, intent: false } | Self::Ensure { provider } => {
+                Some((provider, Goal::Present, Permit::NoCreate))
+            }
+            Self::Cleanup { provider } => Some((provider, Goal::Gone, Permit::NoCreate)),
+            Self::LeaveAlone | Self::Nothing | Self::Doubt(_) | Self::Orphan { .. } => None,
+        }
+    }
+}
+
+/// Begins a pass on the newest version of a Service.
+///
+/// `intent` is the judgement on its recorded intent by the settle time of the provider in question.
+#[must_use]
+pub fn open<'a>(roster: &'a Roster, service: &ServiceView, intent: &Result<Intent>) -> Opening<'a> {
+    let mut standing = roster.standing(service);
+    if let Some(why) = standing.doubt.take() {
+        return Opening::Doubt(why);
+    }
+    let Some(holder) = standing.holder else { return Opening::LeaveAlone };
+    let wanted = standing.server.filter(|_| wants(service, &standing) && !service.deleting);
+    match wanted {
+        // A Service that moves is cleaned up where it was even if somebody took the finalizer away meanwhile.
+        Some(server) if server != holder => Opening::Cleanup { provider: holder },
+        Some(server) if has_finalizer(service) => Opening::Ensure { provider: server },
+        // An intent that still pends must not be renewed: it is all that is known about a creation.
+        Some(server) => Opening::Prepare { provider: server, intent: matches!(intent, Ok(Intent::Free)) },
+        None if needs_cleanup(service, &standing) => Opening::Cleanup { provider: holder },
+        None if !has_finalizer(service) && traces(roster, service).is_some() => {
+            Opening::Orphan { provider: holder }
+        }
+        None => Opening::Nothing,
+    }
+}
+
+/// How a pass ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// Nothing is left to do until something changes.
+    Rest {
+        /// Whether a recorded intent ends; see [`patch::record`](super::patch::record).
+        clear_intent: bool,
+    },
+    /// The cloud is busy: another pass after `poll`.
+    Wait {
+        /// When to look again.
+        poll: Duration,
+        /// Whether a recorded intent ends.
+        clear_intent: bool,
+    },
+    /// Something has to be created: write [`patch::prepare`](super::patch::prepare) with an intent, then have another
+    /// turn with [`Permit::Create`].
+    RecordIntent,
+    /// An earlier creation may still show up: another pass after `left`, and nothing until then.
+    Hold {
+        /// How long it may take.
+        left: Duration,
+    },
+    /// The load balancer is gone: write [`patch::release`](super::patch::release).
+    Release,
+    /// It failed: another pass as the error's category says.
+    Retry {
+        /// What went wrong.
+        error: Error,
+        /// Whether a recorded intent ends.
+        clear_intent: bool,
+    },
+}
+
+/// Ends a pass after its turn. `intent` is the judgement on the newest version of the Service.
+#[must_use]
+pub fn close(goal: Goal, permit: Permit, turn: &Turn, intent: &Result<Intent>) -> Closing {
+    let clear_intent = goal == Goal::Present && intent_is_over(permit, turn);
+    match (&turn.rest, goal) {
+        (Rest::Unknown(error) | Rest::Failed(error), _) => {
+            Closing::Retry { error: error.clone(), clear_intent }
+        }
+        (Rest::Wait { poll, .. }, _) => Closing::Wait { poll: *poll, clear_intent },
+        (Rest::Converged | Rest::Refused, Goal::Present) => Closing::Rest { clear_intent },
+        (Rest::NeedsIntent, Goal::Present) if permit == Permit::NoCreate => {
+            unless_pending(intent, Closing::RecordIntent)
+        }
+        (Rest::Converged, Goal::Gone) => unless_pending(intent, Closing::Release),
+        (Rest::NeedsIntent | Rest::Refused, _) => {
+            let error = Error::permanent("internal error: the plan asks for a creation out of turn");
+            Closing::Retry { error, clear_intent: false }
+        }
+    }
+}
+
+/// What was going to be done, or the wait for an older intent. One that cannot be read pends until somebody looks.
+fn unless_pending(intent: &Result<Intent>, then: Closing) -> Closing {
+    match intent {
+        Ok(Intent::Free) => then,
+        Ok(Intent::Pending(left)) => Closing::Hold { left: *left },
+        Err(error) => Closing::Retry { error: error.clone(), clear_intent: false },
+    }
+}
+
+/// Whether a turn towards presence proved that no creation is under way any more.
+///
+/// With [`Permit::Create`] the intent is the turn's own, so "nothing was created" ends it. Without, it is an older
+/// one, and only the sight of what it was for ends it. A failure after a creation may be that of recording the id.
+fn intent_is_over(permit: Permit, turn: &Turn) -> bool {
+    let nothing_sent = permit == Permit::Create && turn.creation == Creation::Nothing;
+    match turn.rest {
+        _ if turn.creation == Creation::Unsure => false,
+        Rest::Converged => true,
+        Rest::Wait { .. } => nothing_sent || turn.creation == Creation::Known,
+        Rest::Refused | Rest::Failed(_) => nothing_sent,
+        Rest::NeedsIntent | Rest::Unknown(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod crash_tests;
+#[cfg(test)]
+mod tests;

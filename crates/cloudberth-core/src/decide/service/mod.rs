@@ -1,0 +1,37 @@
+//! What a Service needs, and what is written on it.
+//!
+//! | module | question |
+//! |---|---|
+//! | [`roster`] | which provider serves a Service, and with which one something of it may still stand |
+//! | [`need`] | does it want a load balancer, does it need cleaning up |
+//! | [`change`] | which difference between two versions is work |
+//! | [`wake`] | which events of the watch put it into the queue; what a vanished one leaves behind |
+//! | [`lifecycle`] | what to do at the start of a pass, and what after the load-balancer loop had its turn |
+//! | [`patch`] | the bodies of all writes |
+//! | [`events`], [`telling`] | what people are told, and that they are not told twice |
+//! | [`source_ranges`], [`health`], [`name`] | helpers that providers share |
+
+pub mod change;
+pub mod events;
+pub mod health;
+pub mod lifecycle;
+pub mod name;
+pub mod need;
+pub mod patch;
+pub mod roster;
+pub mod source_ranges;
+pub mod telling;
+pub mod wake;
+
+#[cfg(test)]
+mod testing;
+
+/// The finalizer that holds a Service until its load balancer is gone; the same as that of the programs we replace.
+pub const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
+
+/// The annotation that says with which provider the load balancer of a Service stands.
+///
+/// Kubernetes drops `spec.loadBalancerClass` when the type of a Service changes, and a configuration can name another
+/// default tomorrow. Without this record the wrong cloud would be asked, answer "not here", and the load balancer
+/// would be forgotten. It is written together with the finalizer and goes together with it.
+pub const PROVIDER_ANNOTATION: &str = "cloudberth.dev/provider";

@@ -1,0 +1,288 @@
+//! Which provider a Service belongs to (law 3).
+//!
+//! Two questions with different answers. Who *serves* a Service follows from its class: a class that is claimed leads
+//! to the provider that claims it, no class to the default provider, any other class makes the Service invisible.
+//! Who *holds* something for it, and so has to clean up, follows from what was recorded:
+//!
+//! 1. the provider that [`PROVIDER_ANNOTATION`] names;
+//! 2. otherwise, unless the class is a claimed one, the one provider whose id annotation the Service carries (those
+//!    of the programs that we replace are the same);
+//! 3. otherwise the one that serves it.
+//!
+//! A Service of a foreign class that carries neither is not ours even where it carries the finalizer: other programs
+//! use the same one. On a Service without a class the finalizer is the default provider's business: its name belongs
+//! to the one service controller of a cluster, and nobody else would ever take it off.
+//!
+//! A Service without a class stays with the provider that holds it, whatever the default is by now: a changed flag is
+//! no reason to move a load balancer. A claimed class is a person's word on this very Service; where it differs from
+//! the record, the load balancer moves. There the id annotations do not count, because they are copied around with the
+//! rest of a manifest.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    decide::service::{PROVIDER_ANNOTATION, need::has_finalizer},
+    error::{Error, Result},
+    view::{ServiceType, ServiceView},
+};
+
+/// A provider that has load balancers to offer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its name.
+    pub name: String,
+    /// The load-balancer classes that it claims.
+    pub classes: BTreeSet<String>,
+    /// The annotations whose value names one of its load balancers. Keys that a user might set for other reasons
+    /// (a zone, a size) do not belong here.
+    pub marks: BTreeSet<String>,
+}
+
+/// All providers that have load balancers to offer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Roster {
+    candidates: Vec<Candidate>,
+    default: Option<String>,
+}
+
+/// What a Service is to us.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing<'a> {
+    /// The provider that serves it if it wants a load balancer.
+    pub server: Option<&'a str>,
+    /// The provider with which something of it may stand.
+    pub holder: Option<&'a str>,
+    /// Why neither can be told although somebody should be: a person has to look.
+    pub doubt: Option<Error>,
+}
+
+impl Roster {
+    /// A roster in which every class leads to one provider. `default` serves Services without a class; with none,
+    /// these are invisible.
+    pub fn new(candidates: Vec<Candidate>, default: Option<String>) -> Result<Self> {
+        let mut names = BTreeSet::new();
+        let mut classes = BTreeSet::new();
+        for candidate in &candidates {
+            if !names.insert(&candidate.name) {
+                let message = format!("provider {:?} is configured twice", candidate.name);
+                return Err(Error::user_input(message));
+            }
+            for class in &candidate.classes {
+                if !classes.insert(class) {
+                    let message = format!("load-balancer class {class:?} is claimed by two providers");
+                    return Err(Error::user_input(message));
+                }
+            }
+        }
+        if let Some(name) = default.as_ref().filter(|name| !names.contains(name)) {
+            return Err(Error::user_input(format!("the default provider {name:?} is not configured")));
+        }
+        Ok(Self { candidates, default })
+    }
+
+    /// What a Service is to us.
+    #[must_use]
+    pub fn standing(&self, service: &ServiceView) -> Standing<'_> {
+        let record = service.annotations.get(PROVIDER_ANNOTATION);
+        let recorded = record.and_then(|name| self.named(name));
+        let server = match &service.class {
+            Some(class) => self.candidates.iter().find(|c| c.classes.contains(class)).map(Candidate::name),
+            None => self.default.as_deref(),
+        };
+        match (&service.class, server) {
+            (Some(_), None) => {
+                let sole = match (record, self.marked(service).as_slice()) {
+                    (None, [one]) => Some(*one),
+                    _ => None,
+                };
+                Standing { server: None, holder: recorded.or(sole), doubt: None }
+            }
+            (Some(_), Some(server)) => match (record, recorded) {
+                (Some(name), None) => Standing::doubtful(service, unknown_record(name)),
+                (_, recorded) => {
+                    Standing { server: Some(server), holder: recorded.or(Some(server)), doubt: None }
+                }
+            },
+            (None, default) => match (record, recorded, self.marked(service).as_slice()) {
+                (_, Some(name), _) => Standing::with(Some(name)),
+                (Some(name), None, _) => Standing::doubtful(service, unknown_record(name)),
+                (None, None, []) => Standing::with(default),
+                (None, None, [one]) => Standing::with(Some(one)),
+                (None, None, many) => Standing::doubtful(service, several_marks(many)),
+            },
+        }
+    }
+
+    /// Whether the provider has to be recorded on a Service that it serves: only where it could not be told without.
+    #[must_use]
+    pub fn needs_record(&self, server: &str) -> bool {
+        self.candidates.len() > 1 || self.default.as_deref() != Some(server)
+    }
+
+    fn named(&self, name: &str) -> Option<&str> {
+        self.candidates.iter().map(Candidate::name).find(|known| *known == name)
+    }
+
+    /// The providers whose id annotation the Service carries.
+    fn marked(&self, service: &ServiceView) -> Vec<&str> {
+        let carries = |c: &&Candidate| c.marks.iter().any(|key| service.annotations.contains_key(key));
+        self.candidates.iter().filter(carries).map(Candidate::name).collect()
+    }
+}
+
+impl Candidate {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl<'a> Standing<'a> {
+    fn with(provider: Option<&'a str>) -> Self {
+        Self { server: provider, holder: provider, doubt: None }
+    }
+
+    /// A doubt that matters only where there is something to serve or to clean up.
+    fn doubtful(service: &ServiceView, why: String) -> Self {
+        let matters = service.service_type == ServiceType::LoadBalancer || has_finalizer(service);
+        Self { server: None, holder: None, doubt: matters.then(|| Error::user_input(why)) }
+    }
+}
+
+fn unknown_record(name: &str) -> String {
+    format!(
+        "annotation {PROVIDER_ANNOTATION}: the load balancer stands with {name:?}, which is not configured; \
+         configure it, or remove the annotation once nothing is left there"
+    )
+}
+
+fn several_marks(names: &[&str]) -> String {
+    format!(
+        "the Service carries load-balancer ids of several providers ({}); remove those that are not its own",
+        names.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::service::testing::{CLOUD, roster, service};
+
+    fn candidate(name: &str, classes: &[&str]) -> Candidate {
+        Candidate {
+            name: name.to_owned(),
+            classes: classes.iter().map(|&c| c.to_owned()).collect(),
+            marks: [format!("{name}.example/id")].into(),
+        }
+    }
+
+    fn two(default: Option<&str>) -> Roster {
+        let candidates =
+            vec![candidate("alpha", &["a.example/lb", "a.example/two"]), candidate("beta", &["b"])];
+        Roster::new(candidates, default.map(str::to_owned)).unwrap()
+    }
+
+    fn lb(class: Option<&str>, annotations: &[(&str, &str)]) -> ServiceView {
+        let mut view = service();
+        view.class = class.map(str::to_owned);
+        view.annotations = annotations.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();
+        view
+    }
+
+    #[test]
+    fn the_class_says_who_serves_and_the_record_who_holds() {
+        const RECORD: &str = PROVIDER_ANNOTATION;
+        let (alpha, beta) = (Some("alpha"), Some("beta"));
+        let (a_id, b_id) = (("alpha.example/id", "1"), ("beta.example/id", "2"));
+        let table = [
+            ("no class: the default provider's", alpha, lb(None, &[]), alpha, alpha),
+            ("L3-103 no class and no default: invisible", None, lb(None, &[]), None, None),
+            ("a claimed class", alpha, lb(Some("b"), &[]), beta, beta),
+            ("a second claimed class", beta, lb(Some("a.example/two"), &[]), alpha, alpha),
+            ("L3-104 another class: invisible", alpha, lb(Some("c"), &[]), None, None),
+            ("L3-105 an empty class is a class", alpha, lb(Some(""), &[]), None, None),
+            ("no class: the record wins over the default", alpha, lb(None, &[(RECORD, "beta")]), beta, beta),
+            ("no class: the id wins over the default", alpha, lb(None, &[b_id]), beta, beta),
+            ("no class, no default, but an id", None, lb(None, &[b_id]), beta, beta),
+            (
+                "no class: the record wins over the id",
+                alpha,
+                lb(None, &[(RECORD, "alpha"), b_id]),
+                alpha,
+                alpha,
+            ),
+            (
+                "a record settles what ids leave open",
+                beta,
+                lb(None, &[(RECORD, "alpha"), a_id, b_id]),
+                alpha,
+                alpha,
+            ),
+            ("a claimed class moves the Service", alpha, lb(Some("b"), &[(RECORD, "alpha")]), beta, alpha),
+            ("L3-106 a copied id does not count beside a class", alpha, lb(Some("b"), &[a_id]), beta, beta),
+            ("another class, held by record", alpha, lb(Some("c"), &[(RECORD, "beta")]), None, beta),
+            ("another class, held by id", alpha, lb(Some("c"), &[b_id]), None, beta),
+            ("L3-107 another class, ids of two", alpha, lb(Some("c"), &[a_id, b_id]), None, None),
+            (
+                "L3-108 another class, another program's record",
+                alpha,
+                lb(Some("c"), &[(RECORD, "x"), a_id]),
+                None,
+                None,
+            ),
+        ];
+        for (case, default, view, server, holder) in table {
+            let roster = two(default);
+            let want = Standing { server, holder, doubt: None };
+            assert_eq!(roster.standing(&view), want, "{case}");
+        }
+    }
+
+    #[test]
+    fn contradicting_marks_are_for_a_person() {
+        let unknown = [(PROVIDER_ANNOTATION, "gamma")];
+        let ids = [("alpha.example/id", "1"), ("beta.example/id", "2")];
+        let table = [
+            ("L5-103 no class, held by a provider that is not configured", lb(None, &unknown), "\"gamma\""),
+            ("L5-104 the same with a claimed class", lb(Some("b"), &unknown), "\"gamma\""),
+            ("L5-105 ids of two", lb(None, &ids), "(alpha, beta)"),
+        ];
+        let roster = two(Some("alpha"));
+        for (case, view, text) in table {
+            let standing = roster.standing(&view);
+            assert_eq!((standing.server, standing.holder), (None, None), "{case}");
+            let doubt = standing.doubt.unwrap();
+            assert!(doubt.message().contains(text), "{case}: {doubt}");
+        }
+    }
+
+    #[test]
+    fn a_doubt_about_nothing_is_not_raised() {
+        let roster = two(Some("alpha"));
+        let mut plain = lb(None, &[(PROVIDER_ANNOTATION, "gamma")]);
+        plain.service_type = ServiceType::ClusterIp;
+        assert_eq!(roster.standing(&plain), Standing::default());
+        plain.finalizers = vec![crate::decide::service::FINALIZER.to_owned()];
+        assert!(roster.standing(&plain).doubt.is_some());
+    }
+
+    #[test]
+    fn the_record_is_written_only_where_it_is_needed() {
+        assert!(!roster().needs_record(CLOUD), "one provider, and the default");
+        let by_class_only = Roster::new(vec![candidate("alpha", &["a"])], None).unwrap();
+        assert!(by_class_only.needs_record("alpha"), "the class goes with the type");
+        assert!(two(Some("alpha")).needs_record("alpha"), "the default may change");
+    }
+
+    #[test]
+    fn a_roster_that_contradicts_itself_is_refused() {
+        let table = [
+            (vec![candidate("a", &[]), candidate("a", &[])], None, "provider \"a\" is configured twice"),
+            (vec![candidate("a", &["x"]), candidate("b", &["x"])], None, "class \"x\" is claimed by two"),
+            (vec![candidate("a", &[])], Some("b"), "default provider \"b\" is not configured"),
+        ];
+        for (candidates, default, text) in table {
+            let error = Roster::new(candidates, default.map(str::to_owned)).unwrap_err();
+            assert!(error.message().contains(text), "{error}");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Saying everything, and nothing twice (law 4).
+//!
+//! A pass that finds nothing to do says nothing. So what was said last is remembered per Service, in memory: after a
+//! restart a standing refusal is said once more, which tells the reader that it still stands.
+
+use crate::{
+    decide::service::{
+        events,
+        lifecycle::{Closing, Opening},
+    },
+    lb::{Goal, Notice, Rest, Turn},
+};
+
+/// What made a pass necessary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// The Service itself, a restart, or a look after hand edits.
+    Service,
+    /// Only the set of nodes.
+    Nodes,
+}
+
+/// What people know about one Service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// The standing notices: refusals and whatever the planner adds.
+    standing: Vec<Notice>,
+    /// That the Service is an orphan, or its owner unclear.
+    opening: Option<Notice>,
+    /// That there are no nodes.
+    no_nodes: bool,
+    /// Work began, and its end was not told yet.
+    working: bool,
+    /// The removal was announced.
+    deleting: bool,
+}
+
+impl Told {
+    /// What to say when a pass opens.
+    pub fn opening(&mut self, opening: &Opening<'_>) -> Vec<Notice> {
+        let notice = match opening {
+            Opening::Orphan { provider } => Some(events::orphan(provider)),
+            Opening::Doubt(why) => Some(events::doubtful(why)),
+            _ => None,
+        };
+        let news = notice.clone().filter(|notice| self.opening.as_ref() != Some(notice));
+        self.opening = notice;
+        let begins = matches!(opening, Opening::Prepare { .. }).then(|| self.begin()).flatten();
+        news.into_iter().chain(begins).collect()
+    }
+
+    /// What to say when a pass closes. `nodes` are the names behind the load balancer.
+    pub fn closing(
+        &mut self,
+        goal: Goal,
+        occasion: Occasion,
+        turn: &Turn,
+        nodes: &[&str],
+        closing: &Closing,
+    ) -> Vec<Notice> {
+        let mut out = self.standing(turn);
+        match goal {
+            Goal::Present => self.present(occasion, turn, nodes, &mut out),
+            Goal::Gone if !turn.done.is_empty() && !self.deleting => {
+                self.deleting = true;
+                out.push(events::deleting());
+            }
+            Goal::Gone => {}
+        }
+        match closing {
+            Closing::Retry { error, .. } if goal == Goal::Present && occasion == Occasion::Nodes => {
+                out.extend(events::update_failed(nodes, error));
+            }
+            Closing::Retry { error, .. } => out.extend(events::sync_failed(error)),
+            Closing::RecordIntent => out.extend(self.begin()),
+            _ => {}
+        }
+        out
+    }
+
+    /// What to say when the Service was let go of.
+    pub fn released(&mut self) -> Vec<Notice> {
+        *self = Self::default();
+        vec![events::deleted()]
+    }
+
+    /// Work begins; said once until its end is told.
+    fn begin(&mut self) -> Option<Notice> {
+        let news = !self.working;
+        self.working = true;
+        news.then(events::ensuring)
+    }
+
+    /// Refusals and notices that were not among the last ones.
+    fn standing(&mut self, turn: &Turn) -> Vec<Notice> {
+        let now: Vec<_> = events::refused(&turn.refused).into_iter().chain(turn.notices.clone()).collect();
+        let news = now.iter().filter(|notice| !self.standing.contains(notice)).cloned().collect();
+        self.standing = now;
+        news
+    }
+
+    fn present(&mut self, occasion: Occasion, turn: &Turn, nodes: &[&str], out: &mut Vec<Notice>) {
+        self.working |= !turn.done.is_empty();
+        if nodes.is_empty() && (!self.no_nodes || !turn.done.is_empty()) {
+            out.push(events::no_nodes());
+        }
+        self.no_nodes = nodes.is_empty();
+        if turn.rest == Rest::Converged && self.working {
+            self.working = false;
+            match occasion {
+                Occasion::Service => out.push(events::ensured()),
+                Occasion::Nodes if !nodes.is_empty() => out.push(events::updated()),
+                Occasion::Nodes => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{
+        error::Error,
+        lb::{Creation, Refusal, Severity},
+    };
+
+    const REST: Closing = Closing::Rest { clear_intent: false };
+    const PREPARE: Opening<'_> = Opening::Prepare { provider: "cloud", intent: true };
+
+    fn turn(rest: Rest, done: &[&str]) -> Turn {
+        let done = done.iter().map(|&step| step.to_owned()).collect();
+        Turn { rest, done, creation: Creation::Nothing, refused: vec![], notices: vec![] }
+    }
+
+    fn reasons(notices: &[Notice]) -> Vec<&'static str> {
+        notices.iter().map(|notice| notice.reason).collect()
+    }
+
+    fn retry(error: &Error) -> Closing {
+        Closing::Retry { error: error.clone(), clear_intent: false }
+    }
+
+    #[test]
+    fn a_building_load_balancer_is_announced_and_reported_once() {
+        let mut told = Told::default();
+        let mut say = |rest, done: &[&str], closing: &Closing| {
+            let turn = turn(rest, done);
+            reasons(&told.closing(Goal::Present, Occasion::Service, &turn, &["n"], closing))
+        };
+        let wait = || Rest::Wait { on: "building", poll: Duration::from_secs(5) };
+        let waiting = Closing::Wait { poll: Duration::from_secs(5), clear_intent: true };
+        assert_eq!(say(Rest::NeedsIntent, &[], &Closing::RecordIntent), ["EnsuringLoadBalancer"]);
+        assert_eq!(say(wait(), &["create"], &waiting), [""; 0]);
+        assert_eq!(say(Rest::Converged, &[], &REST), ["EnsuredLoadBalancer"]);
+        assert_eq!(say(Rest::Converged, &[], &REST), [""; 0], "L4-107 nothing to do, nothing to say");
+        assert_eq!(say(Rest::Converged, &["resize"], &REST), ["EnsuredLoadBalancer"]);
+    }
+
+    #[test]
+    fn preparing_announces_and_says_it_once() {
+        let mut told = Told::default();
+        assert_eq!(reasons(&told.opening(&PREPARE)), ["EnsuringLoadBalancer"]);
+        assert_eq!(told.opening(&PREPARE), []);
+        assert_eq!(told.opening(&Opening::Ensure { provider: "cloud" }), [], "L4-108");
+    }
+
+    #[test]
+    fn new_nodes_have_their_own_words() {
+        let error = Error::temporary("503");
+        let (failed, unknown) = (Rest::Failed(error.clone()), Rest::Unknown(error.clone()));
+        let converged = || Rest::Converged;
+        let table = [
+            (
+                "an update",
+                Occasion::Nodes,
+                turn(converged(), &["add"]),
+                &["n"][..],
+                REST,
+                vec!["UpdatedLoadBalancer"],
+            ),
+            (
+                "FW-229 an update to no nodes",
+                Occasion::Nodes,
+                turn(converged(), &["remove"]),
+                &[],
+                REST,
+                vec!["UnAvailableLoadBalancer"],
+            ),
+            (
+                "FW-157 no nodes from the start",
+                Occasion::Service,
+                turn(converged(), &["create"]),
+                &[],
+                REST,
+                vec!["UnAvailableLoadBalancer", "EnsuredLoadBalancer"],
+            ),
+            (
+                "FW-227 an update fails",
+                Occasion::Nodes,
+                turn(unknown, &[]),
+                &["n"],
+                retry(&error),
+                vec!["UpdateLoadBalancerFailed"],
+            ),
+            (
+                "FW-158 a pass fails",
+                Occasion::Service,
+                turn(failed, &[]),
+                &["n"],
+                retry(&error),
+                vec!["SyncLoadBalancerFailed"],
+            ),
+            (
+                "we stopped ourselves",
+                Occasion::Service,
+                turn(converged(), &[]),
+                &["n"],
+                retry(&Error::cancelled("shutdown")),
+                vec![],
+            ),
+        ];
+        for (case, occasion, turn, nodes, closing, want) in table {
+            let said = Told::default().closing(Goal::Present, occasion, &turn, nodes, &closing);
+            assert_eq!(reasons(&said), want, "{case}");
+        }
+    }
+
+    #[test]
+    fn the_lack_of_nodes_is_said_when_it_begins_and_when_something_is_done() {
+        let mut told = Told::default();
+        let mut say = |done: &[&str], nodes: &[&str]| {
+            let turn = turn(Rest::Converged, done);
+            reasons(&told.closing(Goal::Present, Occasion::Nodes, &turn, nodes, &REST))
+        };
+        assert_eq!(say(&[], &[]), ["UnAvailableLoadBalancer"]);
+        assert_eq!(say(&[], &[]), [""; 0], "L4-109");
+        assert_eq!(say(&["x"], &[]), ["UnAvailableLoadBalancer"]);
+        assert_eq!(say(&[], &["n"]), [""; 0]);
+        assert_eq!(say(&[], &[]), ["UnAvailableLoadBalancer"]);
+    }
+
+    #[test]
+    fn a_removal_is_announced_once_and_reported() {
+        let mut told = Told::default();
+        let error = Error::temporary("503");
+        let say = |told: &mut Told, rest, done: &[&str], closing: &Closing| {
+            reasons(&told.closing(Goal::Gone, Occasion::Nodes, &turn(rest, done), &[], closing))
+        };
+        let failed = Rest::Failed(error.clone());
+        assert_eq!(say(&mut told, failed, &[], &retry(&error)), ["SyncLoadBalancerFailed"], "FW-152");
+        assert_eq!(say(&mut told, Rest::Converged, &["delete"], &Closing::Release), ["DeletingLoadBalancer"]);
+        assert_eq!(say(&mut told, Rest::Converged, &["delete"], &Closing::Release), [""; 0]);
+        assert_eq!(reasons(&told.released()), ["DeletedLoadBalancer"]);
+        assert_eq!(told, Told::default());
+    }
+
+    #[test]
+    fn refusals_and_notices_are_said_when_they_are_new() {
+        let mut told = Told::default();
+        let refusal = |field: &str| Refusal {
+            reason: "Unsupported",
+            field: field.to_owned(),
+            message: "no".to_owned(),
+        };
+        let notice = |reason| Notice { severity: Severity::Warning, reason, message: "look".to_owned() };
+        let mut say = |refused: Vec<Refusal>, notices: Vec<Notice>| {
+            let turn = Turn { refused, notices, ..turn(Rest::Converged, &[]) };
+            reasons(&told.closing(Goal::Present, Occasion::Service, &turn, &["n"], &REST))
+        };
+        assert_eq!(say(vec![refusal("a")], vec![notice("One")]), ["Unsupported", "One"]);
+        assert_eq!(say(vec![refusal("a")], vec![notice("One")]), [""; 0], "L4-110");
+        assert_eq!(say(vec![refusal("b")], vec![notice("One"), notice("Two")]), ["Unsupported", "Two"]);
+        assert_eq!(say(vec![], vec![]), [""; 0]);
+        assert_eq!(say(vec![refusal("b")], vec![]), ["Unsupported"], "it is back");
+    }
+
+    #[test]
+    fn orphans_and_doubts_are_said_once() {
+        let mut told = Told::default();
+        let orphan = Opening::Orphan { provider: "cloud" };
+        let doubt = Opening::Doubt(Error::user_input("two ids"));
+        assert_eq!(reasons(&told.opening(&orphan)), ["OrphanedLoadBalancer"]);
+        assert_eq!(told.opening(&orphan), []);
+        assert_eq!(reasons(&told.opening(&doubt)), ["LoadBalancerOwnerUnclear"]);
+        assert_eq!(told.opening(&Opening::Nothing), []);
+        assert_eq!(reasons(&told.opening(&doubt)), ["LoadBalancerOwnerUnclear"]);
+    }
+}

@@ -1,0 +1,311 @@
+//! One error type, and what follows from its category.
+//!
+//! The set of categories is closed. From the category alone follow how a failed piece of work is retried, which
+//! event a person sees and which label a metric carries, so that no caller ever has to look into a message.
+
+use std::{fmt, time::Duration};
+
+/// What went wrong, in a closed set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Category {
+    /// The object asks for something wrong or impossible. Only its author can help.
+    UserInput,
+    /// A thing that a request needs is not there.
+    NotFound,
+    /// Somebody else changed or holds the thing, or several things answer to one name.
+    Conflict,
+    /// The credential is wrong, expired, or lacks the right.
+    Unauthorised,
+    /// Too many requests; the server may have said how long to stay away.
+    Throttled {
+        /// The wait that the server asked for.
+        retry_after: Option<Duration>,
+    },
+    /// Time-outs, 5xx, broken connections, half a body: it may work next time.
+    Temporary,
+    /// The other side refuses for a reason that waiting is not likely to cure.
+    Permanent,
+    /// We stopped ourselves: shutdown, leadership lost, a deadline of the caller.
+    Cancelled,
+}
+
+/// How work that failed comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// Not before the object changes (apart from a rare safety check).
+    OnChange,
+    /// With exponential back-off.
+    Backoff,
+    /// After exactly this long; the failure count stays as it is.
+    After(Duration),
+    /// After [`SLOW_RETRY`]: somebody has to mend something outside first.
+    Slowly,
+    /// Not at all: whoever takes over starts from a fresh look.
+    Never,
+}
+
+/// The wait of [`Retry::Slowly`]: long enough not to lock an account out, short enough that a mended token is
+/// noticed while the person who mended it is still looking.
+pub const SLOW_RETRY: Duration = Duration::from_secs(60);
+
+impl Category {
+    /// Every category once, for tables and generated documentation.
+    pub const ALL: [Self; 8] = [
+        Self::UserInput,
+        Self::NotFound,
+        Self::Conflict,
+        Self::Unauthorised,
+        Self::Throttled { retry_after: None },
+        Self::Temporary,
+        Self::Permanent,
+        Self::Cancelled,
+    ];
+
+    /// How failed work of this category is retried.
+    #[must_use]
+    pub const fn retry(self) -> Retry {
+        match self {
+            Self::UserInput => Retry::OnChange,
+            Self::NotFound | Self::Conflict | Self::Temporary | Self::Throttled { retry_after: None } => {
+                Retry::Backoff
+            }
+            Self::Throttled { retry_after: Some(wait) } => Retry::After(wait),
+            Self::Unauthorised | Self::Permanent => Retry::Slowly,
+            Self::Cancelled => Retry::Never,
+        }
+    }
+
+    /// The label value in metrics.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::UserInput => "user_input",
+            Self::NotFound => "not_found",
+            Self::Conflict => "conflict",
+            Self::Unauthorised => "unauthorised",
+            Self::Throttled { .. } => "throttled",
+            Self::Temporary => "temporary",
+            Self::Permanent => "permanent",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The reason of the event that tells a person about it; none where there is nothing to tell.
+    ///
+    /// Where the programs we replace have a reason of their own for the failed operation (`SyncLoadBalancerFailed`
+    /// and so on, see [`Doing`]) that one is used, because alerts look for it.
+    #[must_use]
+    pub const fn event_reason(self) -> Option<&'static str> {
+        match self {
+            Self::UserInput => Some("InvalidConfiguration"),
+            Self::NotFound => Some("CloudResourceNotFound"),
+            Self::Conflict => Some("CloudConflict"),
+            Self::Unauthorised => Some("CloudCredentialsRefused"),
+            Self::Throttled { .. } => Some("CloudThrottled"),
+            Self::Temporary => Some("CloudUnavailable"),
+            Self::Permanent => Some("CloudRefused"),
+            Self::Cancelled => None,
+        }
+    }
+}
+
+/// The operation that failed, where its event has a name that users already know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// Building or changing a load balancer.
+    SyncLoadBalancer,
+    /// Removing a load balancer.
+    DeleteLoadBalancer,
+    /// Giving a load balancer its new set of nodes.
+    UpdateLoadBalancer,
+    /// Deleting a node whose machine is gone.
+    DeleteNode,
+    /// Creating a route to a node's pods.
+    CreateRoute,
+    /// Everything else.
+    Other,
+}
+
+impl Doing {
+    /// The event reason for a failure of this operation.
+    #[must_use]
+    pub const fn failed(self, category: Category) -> Option<&'static str> {
+        match (self, category) {
+            (_, Category::Cancelled) => None,
+            (Self::SyncLoadBalancer, _) => Some("SyncLoadBalancerFailed"),
+            (Self::DeleteLoadBalancer, _) => Some("DeleteLoadBalancerFailed"),
+            (Self::UpdateLoadBalancer, _) => Some("UpdateLoadBalancerFailed"),
+            (Self::DeleteNode, _) => Some("DeletingNodeFailed"),
+            (Self::CreateRoute, _) => Some("FailedToCreateRoute"),
+            (Self::Other, _) => category.event_reason(),
+        }
+    }
+}
+
+/// An error with a category and a message that a person can act on.
+///
+/// The message is plain text and final: nothing is chained behind it, so what a log shows is what an event shows.
+/// It never contains a secret; whoever makes an error from foreign text redacts it first.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    category: Category,
+    message: String,
+}
+
+/// The result of anything that can fail in the ways of [`Category`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error of `category`; `message` says what was attempted and what came of it.
+    pub fn new(category: Category, message: impl Into<String>) -> Self {
+        Self { category, message: message.into() }
+    }
+
+    /// The object asks for something wrong; name the field and the fix.
+    pub fn user_input(message: impl Into<String>) -> Self {
+        Self::new(Category::UserInput, message)
+    }
+
+    /// It may work next time.
+    pub fn temporary(message: impl Into<String>) -> Self {
+        Self::new(Category::Temporary, message)
+    }
+
+    /// Waiting will not cure it.
+    pub fn permanent(message: impl Into<String>) -> Self {
+        Self::new(Category::Permanent, message)
+    }
+
+    /// We stopped ourselves.
+    pub fn cancelled(message: impl Into<String>) -> Self {
+        Self::new(Category::Cancelled, message)
+    }
+
+    /// What went wrong, in the closed set.
+    #[must_use]
+    pub const fn category(&self) -> Category {
+        self.category
+    }
+
+    /// The text for people.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The same error, saying what was being attempted: `doing: message`.
+    #[must_use]
+    pub fn context(self, doing: impl fmt::Display) -> Self {
+        Self { category: self.category, message: format!("{doing}: {}", self.message) }
+    }
+}
+
+/// Adds what was being attempted to the error of a result.
+pub trait Context<T> {
+    /// See [`Error::context`].
+    fn context(self, doing: impl fmt::Display) -> Result<T>;
+}
+
+impl<T> Context<T> for Result<T> {
+    fn context(self, doing: impl fmt::Display) -> Self {
+        self.map_err(|e| e.context(doing))
+    }
+}
+
+/// Cuts `text` to at most `limit` bytes on a character boundary, marking the cut with `…`.
+///
+/// Kubernetes refuses events whose message is longer than 1,024 bytes, and a cloud's error page can be any length.
+#[must_use]
+pub fn cut(text: &str, limit: usize) -> String {
+    const MARK: &str = "…";
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let room = limit.saturating_sub(MARK.len());
+    let end = (0..=room).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
+    let mut out = text.get(..end).unwrap_or_default().to_owned();
+    if limit >= MARK.len() {
+        out.push_str(MARK);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_category_alone_decides_retry_event_and_label() {
+        let after = Duration::from_secs(42);
+        let throttled = |retry_after| Category::Throttled { retry_after };
+        let table = [
+            (Category::UserInput, Retry::OnChange, "user_input", Some("InvalidConfiguration")),
+            (Category::NotFound, Retry::Backoff, "not_found", Some("CloudResourceNotFound")),
+            (Category::Conflict, Retry::Backoff, "conflict", Some("CloudConflict")),
+            (Category::Unauthorised, Retry::Slowly, "unauthorised", Some("CloudCredentialsRefused")),
+            (throttled(None), Retry::Backoff, "throttled", Some("CloudThrottled")),
+            (throttled(Some(after)), Retry::After(after), "throttled", Some("CloudThrottled")),
+            (Category::Temporary, Retry::Backoff, "temporary", Some("CloudUnavailable")),
+            (Category::Permanent, Retry::Slowly, "permanent", Some("CloudRefused")),
+            (Category::Cancelled, Retry::Never, "cancelled", None),
+        ];
+        for (category, retry, label, reason) in table {
+            assert_eq!(category.retry(), retry, "{category:?}");
+            assert_eq!(category.label(), label, "{category:?}");
+            assert_eq!(category.event_reason(), reason, "{category:?}");
+            assert_eq!(Doing::Other.failed(category), reason, "{category:?}");
+        }
+    }
+
+    #[test]
+    fn known_operations_keep_the_reasons_that_alerts_look_for() {
+        let table = [
+            (Doing::SyncLoadBalancer, "SyncLoadBalancerFailed"),
+            (Doing::DeleteLoadBalancer, "DeleteLoadBalancerFailed"),
+            (Doing::UpdateLoadBalancer, "UpdateLoadBalancerFailed"),
+            (Doing::DeleteNode, "DeletingNodeFailed"),
+            (Doing::CreateRoute, "FailedToCreateRoute"),
+        ];
+        for (doing, reason) in table {
+            for category in Category::ALL {
+                let want = (category != Category::Cancelled).then_some(reason);
+                assert_eq!(doing.failed(category), want, "{doing:?} {category:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn context_goes_in_front_and_keeps_the_category() {
+        let inner: Result<()> = Err(Error::temporary("503 from the cloud"));
+        let error = inner.context("listing servers").unwrap_err();
+        assert_eq!(error.to_string(), "listing servers: 503 from the cloud");
+        assert_eq!(error.message(), "listing servers: 503 from the cloud");
+        assert_eq!(error.category(), Category::Temporary);
+    }
+
+    #[test]
+    fn constructors_choose_their_category() {
+        assert_eq!(Error::user_input("x").category(), Category::UserInput);
+        assert_eq!(Error::permanent("x").category(), Category::Permanent);
+        assert_eq!(Error::cancelled("x").category(), Category::Cancelled);
+    }
+
+    #[test]
+    fn a_cut_never_splits_a_character() {
+        let table = [
+            ("short", 10, "short"),
+            ("exactly ten", 11, "exactly ten"),
+            ("exactly ten", 10, "exactly…"),
+            ("ünder", 4, "…"),
+            ("ünder", 5, "ü…"),
+            ("abcd", 3, "…"),
+            ("abc", 2, ""),
+            ("abc", 0, ""),
+        ];
+        for (text, limit, want) in table {
+            assert_eq!(cut(text, limit), want, "{text} {limit}");
+            assert!(cut(text, limit).len() <= limit, "{text} {limit}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! A machine, as its cloud describes it.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    address::NodeAddress,
+    label::{LabelKey, LabelValue, Region, Zone},
+    provider_id::ProviderId,
+};
+
+/// What a machine is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum InstanceState {
+    /// Being built, or starting: not to be judged yet.
+    Pending,
+    /// Powered on.
+    Running,
+    /// It exists and is powered off: the node gets the shutdown taint.
+    Stopped,
+    /// The cloud used a word that we do not know. It exists; nothing else follows.
+    Other,
+}
+
+/// A machine. Whatever the cloud did not say is `None` or empty, and then nothing is written for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// Its identity; a node that carries it belongs to this machine whatever the names say.
+    pub id: ProviderId,
+    /// The cloud's name for it, by which a node without an id finds its machine.
+    pub name: String,
+    /// What it is doing.
+    pub state: InstanceState,
+    /// Size or flavour, for the instance-type labels.
+    pub instance_type: Option<LabelValue>,
+    /// For the zone labels.
+    pub zone: Option<Zone>,
+    /// For the region labels.
+    pub region: Option<Region>,
+    /// In the cloud's order, which is kept.
+    pub addresses: Vec<NodeAddress>,
+    /// Labels beyond the well-known ones.
+    pub labels: BTreeMap<LabelKey, LabelValue>,
+}
+
+impl Instance {
+    /// A running machine of which nothing else is known.
+    #[must_use]
+    pub fn new(id: ProviderId, name: &str) -> Self {
+        Self {
+            id,
+            name: name.to_owned(),
+            state: InstanceState::Running,
+            instance_type: None,
+            zone: None,
+            region: None,
+            addresses: Vec::new(),
+            labels: BTreeMap::new(),
+        }
+    }
+}

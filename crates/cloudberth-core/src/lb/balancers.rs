@@ -1,0 +1,82 @@
+//! What a provider writes to have load balancers.
+
+use std::time::Duration;
+
+use crate::{
+    annotation,
+    call::Call,
+    error::{Error, Result},
+    lb::{Claim, Decision, Want},
+    lookup::Lookup,
+    view::ServiceView,
+};
+
+/// What became of a mutation that was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Outcome<R> {
+    /// It took effect, and this is the answer.
+    Done(R),
+    /// It certainly did not take effect.
+    Failed(Error),
+    /// It may have taken effect: the answer was lost, cut, or came from something in between.
+    Unknown(Error),
+}
+
+/// The load balancers of one cloud: four pure functions, three that talk.
+///
+/// # Laws of the pure part
+/// - [`decide`](Self::decide) at rest decides nothing: the decision on what `Converged` was said about is `Converged`.
+/// - decide, [`assume`](Self::assume), [`fold`](Self::fold), again, comes to rest.
+/// - Any prefix of the steps followed by a fresh observation comes to the same end.
+pub trait Balancers: Send + Sync {
+    /// The listings that serve all Services of a pass.
+    type Survey: Send + Sync + 'static;
+    /// What there is for one Service: the load balancer, its parts, and whatever the decision needs beside them.
+    type Seen: Clone + Send + Sync;
+    /// One mutation.
+    type Act: Clone + Send + Sync;
+    /// What the cloud answers to one, ids included.
+    type Answer: Send + Sync;
+
+    /// The annotations that it reads and writes.
+    fn annotations(&self) -> &annotation::Table;
+
+    /// How long a creation whose answer was lost may take to show up.
+    fn settle_time(&self) -> Duration;
+
+    /// How many independent steps for one load balancer may be under way at once. One, where the cloud serialises
+    /// them anyway.
+    fn width(&self) -> usize {
+        1
+    }
+
+    /// What a Service lays claim to. Pure.
+    fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim>;
+
+    /// Fetches the listings that serve all Services.
+    fn survey(&self, call: &Call) -> impl Future<Output = Result<Self::Survey>> + Send;
+
+    /// Finds what there is for one Service. Look-ups beside the cloud (DNS) belong here too.
+    ///
+    /// `Absent` needs a complete answer. Several candidates, or one that may be somebody else's, are `Unknown` with
+    /// an error that names them.
+    fn observe(
+        &self,
+        call: &Call,
+        survey: &Self::Survey,
+        want: &Want,
+    ) -> impl Future<Output = Lookup<Self::Seen>> + Send;
+
+    /// What to do next about what was seen. Pure.
+    fn decide(&self, want: &Want, seen: Option<&Self::Seen>) -> Decision<Self::Act>;
+
+    /// Sends one mutation, once.
+    fn execute(&self, call: &Call, act: &Self::Act) -> impl Future<Output = Outcome<Self::Answer>> + Send;
+
+    /// What there is after `act` was answered by `answer`. Pure.
+    fn fold(&self, seen: Option<Self::Seen>, act: &Self::Act, answer: &Self::Answer) -> Option<Self::Seen>;
+
+    /// A plausible answer to `act`, for dry runs and property tests. Pure.
+    fn assume(&self, act: &Self::Act) -> Self::Answer;
+}

@@ -1,0 +1,163 @@
+//! Runs the loop for one Service: decide, execute, fold, again.
+//!
+//! The rules that no provider may get wrong live here:
+//! - a lost answer ends the turn; only a fresh observation may go on from there;
+//! - a refusal blocks creation and nothing else (law 8);
+//! - nothing is created without a recorded intent (law 6), and nothing at all while a load balancer is to go;
+//! - a planner that does not come to rest is stopped.
+
+use futures_util::future::join_all;
+
+use crate::{
+    error::{Error, Result},
+    lb::{Balancers, Creation, Decision, Goal, Next, Outcome, Permit, Publish, Rest, Step, Turn, Want},
+};
+
+/// More decisions than any honest load balancer needs in one turn; a planner that takes more goes in circles.
+pub const MAX_ROUNDS: usize = 64;
+
+/// What happens to a recorded intent when something is written on the Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntentMark {
+    /// More is about to be created: it stays.
+    Keep,
+    /// What was created is known and about to be recorded: it goes, in the same write.
+    Clear,
+}
+
+/// The hands of the driver. In production they reach a cloud and a Kubernetes API; in a test they reach a value.
+pub trait Executor<B: Balancers>: Send + Sync {
+    /// Sends one mutation, once.
+    fn execute(&self, step: &Step<B::Act>) -> impl Future<Output = Outcome<B::Answer>> + Send;
+
+    /// Writes on the Service what the planner wants recorded, where it differs from what is there.
+    fn record(&self, publish: &Publish, intent: IntentMark) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// Takes one Service as far as it goes without waiting, from what was seen.
+pub async fn drive<B: Balancers, E: Executor<B>>(
+    balancers: &B,
+    executor: &E,
+    want: &Want,
+    mut seen: Option<B::Seen>,
+    permit: Permit,
+) -> Turn {
+    let mut turn = Turn::new();
+    let mut recorded = None;
+    for _ in 0..MAX_ROUNDS {
+        let Decision { next, publish, refused, notices } = balancers.decide(want, seen.as_ref());
+        turn.refused = refused;
+        turn.notices = notices;
+        if let Some(publish) = publish.filter(|new| recorded.as_ref() != Some(new)) {
+            let mark = if creates(&next) { IntentMark::Keep } else { IntentMark::Clear };
+            if let Err(error) = executor.record(&publish, mark).await {
+                return turn.end(Rest::Failed(error));
+            }
+            recorded = Some(publish);
+        }
+        let steps = match next {
+            Next::Converged => return turn.end(Rest::Converged),
+            Next::Wait { on, poll } => return turn.end(Rest::Wait { on, poll }),
+            Next::Act(steps) => steps,
+        };
+        if let Some(rest) = forbids(&steps, want.goal, &turn, permit) {
+            return turn.end(rest);
+        }
+        seen = match carry_out(balancers, executor, &steps, seen, &mut turn).await {
+            Ok(seen) => seen,
+            Err(rest) => return turn.end(rest),
+        };
+    }
+    turn.end(Rest::Failed(circles()))
+}
+
+/// The error of a planner that does not come to rest.
+pub(super) fn circles() -> Error {
+    Error::permanent(format!("internal error: the plan did not come to rest after {MAX_ROUNDS} rounds"))
+}
+
+fn creates<A>(next: &Next<A>) -> bool {
+    matches!(next, Next::Act(steps) if steps.iter().any(|step| step.creates))
+}
+
+/// Why these steps may not be sent, if they may not.
+pub(super) fn forbids<A>(steps: &[Step<A>], goal: Goal, turn: &Turn, permit: Permit) -> Option<Rest> {
+    if steps.is_empty() {
+        return Some(Rest::Failed(Error::permanent("internal error: the plan has a round without steps")));
+    }
+    let creating = steps.iter().find(|step| step.creates)?;
+    if goal == Goal::Gone {
+        let message = format!("internal error: the plan to remove a load balancer would {}", creating.label);
+        return Some(Rest::Failed(Error::permanent(message)));
+    }
+    if !turn.refused.is_empty() {
+        return Some(Rest::Refused);
+    }
+    (permit == Permit::NoCreate).then_some(Rest::NeedsIntent)
+}
+
+/// Sends independent steps, as many at once as the cloud bears, and folds their answers in. After a failure those
+/// already under way are heard out, and no more are begun.
+async fn carry_out<B: Balancers, E: Executor<B>>(
+    balancers: &B,
+    executor: &E,
+    steps: &[Step<B::Act>],
+    mut seen: Option<B::Seen>,
+    turn: &mut Turn,
+) -> Result<Option<B::Seen>, Rest> {
+    for batch in steps.chunks(balancers.width().max(1)) {
+        let outcomes = join_all(batch.iter().map(|step| executor.execute(step))).await;
+        let mut stop = None;
+        for (step, outcome) in batch.iter().zip(outcomes) {
+            match outcome {
+                Outcome::Done(answer) => {
+                    seen = balancers.fold(seen, &step.act, &answer);
+                    turn.did(step);
+                }
+                Outcome::Failed(error) => {
+                    stop.get_or_insert(Rest::Failed(error.context(&step.label)));
+                }
+                Outcome::Unknown(error) => {
+                    turn.lost(step);
+                    // Not knowing outranks knowing of a failure: it forbids to go on from what was seen.
+                    stop = Some(Rest::Unknown(error.context(&step.label)));
+                }
+            }
+        }
+        if let Some(rest) = stop {
+            return Err(rest);
+        }
+    }
+    Ok(seen)
+}
+
+impl Turn {
+    /// A turn in which nothing happened yet.
+    pub(super) const fn new() -> Self {
+        Self {
+            rest: Rest::Converged,
+            done: Vec::new(),
+            creation: Creation::Nothing,
+            refused: Vec::new(),
+            notices: Vec::new(),
+        }
+    }
+
+    pub(super) fn end(mut self, rest: Rest) -> Self {
+        self.rest = rest;
+        self
+    }
+
+    fn did<A>(&mut self, step: &Step<A>) {
+        self.done.push(step.label.clone());
+        if step.creates {
+            self.creation = self.creation.max(Creation::Known);
+        }
+    }
+
+    fn lost<A>(&mut self, step: &Step<A>) {
+        if step.creates {
+            self.creation = Creation::Unsure;
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What a cloud has to offer, as small object-safe traits.
+//!
+//! A provider answers plain questions and carries out single steps. Caching, matching by name, confirming an
+//! absence, retrying, waiting, writing to Kubernetes and deciding what is safe are not its business.
+//!
+//! # Guarantees that every implementation gives
+//! - It never changes anything unless asked to by [`Routes::apply`] or a step of the load-balancer loop, and it
+//!   sends no write that [`Call::write_until`](crate::Call::write_until) does not allow.
+//! - `Absent` and a complete [`Listing`] are positive statements. A refused credential, an error, a time-out, a
+//!   short page or a body that cannot be read is `Unknown`, an error, or a short listing (law 1).
+//! - It ends by the deadline of its [`Call`], and it never panics because of what the cloud sent.
+//! - Errors name what was attempted and carry no secret.
+
+use std::{pin::Pin, time::Duration};
+
+use crate::{
+    annotation,
+    call::Call,
+    error::{Error, Result},
+    instance::Instance,
+    label::{Region, Zone},
+    lb::{Claim, Permit, Plan, Scribe, Survey, Turn, Want},
+    lookup::{Listing, Lookup},
+    provider_id::ProviderId,
+    route::{Route, RouteChange},
+    view::ServiceView,
+};
+
+/// A future in a box, as object-safe traits need it.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// One cloud, and which capabilities it has.
+pub trait Provider: Send + Sync {
+    /// The name by which users choose it: `cloudscale`, `binarylane` and so on.
+    fn name(&self) -> &str;
+
+    /// The scheme of the provider ids that it writes. A node with another scheme is not its node (law 3).
+    fn scheme(&self) -> &str;
+
+    /// Whether an id, perhaps written by a program that this one replaces, is one of this cloud's.
+    fn owns(&self, id: &ProviderId) -> bool {
+        id.scheme() == self.scheme()
+    }
+
+    /// Machines.
+    fn instances(&self) -> Option<&dyn Instances> {
+        None
+    }
+
+    /// Load balancers.
+    fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
+        None
+    }
+
+    /// Routes to pods.
+    fn routes(&self) -> Option<&dyn Routes> {
+        None
+    }
+
+    /// Zones and regions.
+    fn zones(&self) -> Option<&dyn Zones> {
+        None
+    }
+}
+
+/// The machines of a cloud.
+///
+/// Existence, shutdown, metadata, caching, re-checking of negatives and matching by name are made from these by the
+/// framework, once for all clouds.
+pub trait Instances: Send + Sync {
+    /// Every machine that the credential can see, in one paginated listing.
+    ///
+    /// An error means that nothing at all was learnt; a short listing still proves what it shows.
+    fn list<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Listing<Instance>>>;
+
+    /// Asks the source itself about one machine, past every cache.
+    fn get<'a>(&'a self, call: &'a Call, id: &'a ProviderId) -> Boxed<'a, Lookup<Instance>>;
+
+    /// Asks the source for a machine by its name, where the cloud can do that. Several of one name are `Unknown`.
+    fn find<'a>(&'a self, _call: &'a Call, name: &'a str) -> Boxed<'a, Lookup<Instance>> {
+        let why =
+            Error::permanent(format!("this cloud cannot look up {name:?} by name; only a listing can tell"));
+        Box::pin(std::future::ready(Lookup::Unknown(why)))
+    }
+}
+
+/// The load balancers of a cloud: the object-safe side of [`crate::lb::Balancers`], made by
+/// [`crate::lb::Erased`].
+pub trait LoadBalancers: Send + Sync {
+    /// The annotations that it reads and writes.
+    fn annotations(&self) -> &annotation::Table;
+
+    /// How long a creation whose answer was lost may still take to show up in a lookup (law 6).
+    fn settle_time(&self) -> Duration;
+
+    /// Names, ids and addresses that a Service lays claim to. Two Services with a claim in common are never worked
+    /// on at once, and each sees the other as a rival.
+    fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim>;
+
+    /// The listings that serve every Service of a pass.
+    fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>>;
+
+    /// One turn of the loop for one Service: observe, then decide, execute and fold until there is nothing more to
+    /// do now.
+    fn turn<'a>(
+        &'a self,
+        call: &'a Call,
+        survey: &'a Survey,
+        want: &'a Want,
+        permit: Permit,
+        scribe: &'a dyn Scribe,
+    ) -> Boxed<'a, Turn>;
+
+    /// What [`turn`](Self::turn) would do, without doing it.
+    fn rehearse<'a>(&'a self, call: &'a Call, survey: &'a Survey, want: &'a Want) -> Boxed<'a, Plan>;
+}
+
+/// The routes of a cloud.
+pub trait Routes: Send + Sync {
+    /// Every route that the cloud has in the networks of this cluster.
+    fn list<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Listing<Route>>>;
+
+    /// Carries out changes, batched per routing object and in the given order within each.
+    ///
+    /// The answers stand in the order of the changes; a failure of one does not keep the others from being tried.
+    fn apply<'a>(&'a self, call: &'a Call, changes: &'a [RouteChange]) -> Boxed<'a, Vec<Result<()>>>;
+}
+
+/// A zone and the region around it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The region.
+    pub region: Region,
+    /// The zone; `None` where the region has none.
+    pub zone: Option<Zone>,
+}
+
+/// The zones of a cloud, where it can list them.
+pub trait Zones: Send + Sync {
+    /// Every zone that the credential may use.
+    fn list<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Listing<Place>>>;
+}

@@ -1,0 +1,168 @@
+//! A node, cut down to what a decision may look at.
+
+use std::collections::BTreeMap;
+
+use ipnet::IpNet;
+use jiff::Timestamp;
+
+use crate::{address::NodeAddress, error::Result, net, provider_id::ProviderId};
+
+/// The status of the `Ready` condition; a missing condition is `Unknown`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ready {
+    /// `True`.
+    True,
+    /// `False`.
+    False,
+    /// `Unknown`, or no such condition.
+    #[default]
+    Unknown,
+}
+
+/// What a taint does to pods. Text that we do not know is kept, so that writing the list back loses nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaintEffect {
+    /// `NoSchedule`.
+    NoSchedule,
+    /// `PreferNoSchedule`.
+    PreferNoSchedule,
+    /// `NoExecute`.
+    NoExecute,
+    /// Anything else.
+    Other(String),
+}
+
+impl TaintEffect {
+    /// The name in the Kubernetes API.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::NoSchedule => "NoSchedule",
+            Self::PreferNoSchedule => "PreferNoSchedule",
+            Self::NoExecute => "NoExecute",
+            Self::Other(text) => text,
+        }
+    }
+}
+
+impl From<&str> for TaintEffect {
+    fn from(text: &str) -> Self {
+        match text {
+            "NoSchedule" => Self::NoSchedule,
+            "PreferNoSchedule" => Self::PreferNoSchedule,
+            "NoExecute" => Self::NoExecute,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+}
+
+/// A taint of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taint {
+    /// The key.
+    pub key: String,
+    /// The value; `None` when not set.
+    pub value: Option<String>,
+    /// The effect.
+    pub effect: TaintEffect,
+    /// When it was added, as Kubernetes wrote it; handed back untouched.
+    pub time_added: Option<String>,
+}
+
+/// A condition of a node, as far as we compare it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// `True`, `False` or `Unknown`, as written.
+    pub status: String,
+    /// The reason; empty when not set.
+    pub reason: String,
+}
+
+/// A node, cut down to what a decision may look at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeView {
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.uid`: the precondition of every deletion.
+    pub uid: String,
+    /// `metadata.resourceVersion`, for patches that must not meet a newer object.
+    pub resource_version: String,
+    /// `metadata.creationTimestamp`.
+    pub created: Option<Timestamp>,
+    /// `metadata.deletionTimestamp` is set.
+    pub deleting: bool,
+    /// `metadata.labels`.
+    pub labels: BTreeMap<String, String>,
+    /// `metadata.annotations`.
+    pub annotations: BTreeMap<String, String>,
+    /// `spec.providerID` as written; `None` when empty.
+    pub provider_id: Option<String>,
+    /// `spec.podCIDRs`, in order and as written.
+    pub pod_cidrs: Vec<String>,
+    /// `spec.taints`, in order.
+    pub taints: Vec<Taint>,
+    /// `status.addresses`, in order.
+    pub addresses: Vec<NodeAddress>,
+    /// The `Ready` condition.
+    pub ready: Ready,
+    /// The `NetworkUnavailable` condition.
+    pub network_unavailable: Option<Condition>,
+}
+
+impl NodeView {
+    /// The provider id, read: `None` when there is none, an error when it is not of the form `scheme://id`.
+    #[must_use]
+    pub fn parsed_provider_id(&self) -> Option<Result<ProviderId>> {
+        self.provider_id.as_deref().map(str::parse)
+    }
+
+    /// Whether any taint has this key, whatever its value and effect.
+    #[must_use]
+    pub fn has_taint(&self, key: &str) -> bool {
+        self.taints.iter().any(|taint| taint.key == key)
+    }
+
+    /// The pod networks that can be read as networks.
+    pub fn pod_networks(&self) -> impl Iterator<Item = IpNet> + '_ {
+        self.pod_cidrs.iter().filter_map(|text| net::parse_cidr(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn effects_keep_their_text() {
+        for text in ["NoSchedule", "PreferNoSchedule", "NoExecute", "Perhaps", ""] {
+            assert_eq!(TaintEffect::from(text).as_str(), text);
+        }
+        assert_eq!(TaintEffect::from("NoSchedule"), TaintEffect::NoSchedule);
+        assert_eq!(TaintEffect::from("PreferNoSchedule"), TaintEffect::PreferNoSchedule);
+        assert_eq!(TaintEffect::from("NoExecute"), TaintEffect::NoExecute);
+    }
+
+    #[test]
+    fn a_provider_id_is_none_read_or_wrong() {
+        let node = |id: Option<&str>| NodeView { provider_id: id.map(Into::into), ..NodeView::default() };
+        assert_eq!(node(None).parsed_provider_id(), None);
+        assert_eq!(node(Some("a://b")).parsed_provider_id(), Some(ProviderId::new("a", "b")));
+        assert!(node(Some("test-provider-id")).parsed_provider_id().unwrap().is_err());
+    }
+
+    #[test]
+    fn a_taint_is_known_by_its_key() {
+        let effect = TaintEffect::NoSchedule;
+        let taint = Taint { key: "a".into(), value: None, effect, time_added: None };
+        let node = NodeView { taints: vec![taint], ..NodeView::default() };
+        assert_eq!((node.has_taint("a"), node.has_taint("b")), (true, false));
+    }
+
+    #[test]
+    fn what_is_not_a_network_is_left_out() {
+        let pod_cidrs = vec!["10.1.0.0/24".into(), "x".into(), "fd00::/64".into()];
+        let node = NodeView { pod_cidrs, ..NodeView::default() };
+        let want: Vec<IpNet> = vec!["10.1.0.0/24".parse().unwrap(), "fd00::/64".parse().unwrap()];
+        assert_eq!(node.pod_networks().collect::<Vec<_>>(), want);
+    }
+}

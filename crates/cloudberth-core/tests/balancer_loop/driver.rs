@@ -1,0 +1,432 @@
+//! The rules that the driver keeps for every provider.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use cloudberth_core::{
+    Call, Category, Error, Lookup, ObjectKey, Result, ServiceView,
+    annotation::Table,
+    lb::{
+        Balancers, Claim, ClaimKind, Creation, Decision, Erased, Goal, Impact, IntentMark, MAX_ROUNDS, Next,
+        Outcome, Permit, Publish, Refusal, Rest, Rival, Step, Survey, Turn, Want, rehearse,
+    },
+    provider::LoadBalancers,
+    view::{ServicePort, ServiceProtocol},
+};
+
+use crate::{
+    document::Documents,
+    harness::{Page, Toy, annotated, call, contested, converge, gone, no_annotations, now, turn, want},
+    six::Six,
+};
+
+/// A planner that decides what it is told, and a cloud that answers what it is told.
+#[derive(Default)]
+struct Script {
+    decisions: Mutex<VecDeque<Decision<u32>>>,
+    outcomes: Mutex<VecDeque<Outcome<u32>>>,
+    sent: Mutex<Vec<u32>>,
+    folded: Mutex<Vec<u32>>,
+    width: usize,
+    unknown: bool,
+}
+
+impl Balancers for Script {
+    type Survey = ();
+    type Seen = ();
+    type Act = u32;
+    type Answer = u32;
+
+    fn annotations(&self) -> &Table {
+        no_annotations()
+    }
+
+    fn settle_time(&self) -> Duration {
+        Duration::from_secs(7)
+    }
+
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim> {
+        vec![Claim::new(ClaimKind::Name, format!("{cluster}/{}", service.name))]
+    }
+
+    async fn survey(&self, _: &Call) -> Result<()> {
+        Ok(())
+    }
+
+    async fn observe(&self, _: &Call, (): &(), _: &Want) -> Lookup<()> {
+        if self.unknown { Lookup::Unknown(Error::temporary("401")) } else { Lookup::Present(()) }
+    }
+
+    fn decide(&self, _: &Want, _: Option<&()>) -> Decision<u32> {
+        let mut script = self.decisions.lock().unwrap();
+        // The last line of the script is repeated for ever.
+        if script.len() > 1 { script.pop_front().unwrap() } else { script[0].clone() }
+    }
+
+    async fn execute(&self, _: &Call, act: &u32) -> Outcome<u32> {
+        self.sent.lock().unwrap().push(*act);
+        self.outcomes.lock().unwrap().pop_front().unwrap_or(Outcome::Done(*act))
+    }
+
+    fn fold(&self, seen: Option<()>, act: &u32, _: &u32) -> Option<()> {
+        self.folded.lock().unwrap().push(*act);
+        seen
+    }
+
+    fn assume(&self, act: &u32) -> u32 {
+        *act
+    }
+}
+
+fn change(act: u32) -> Step<u32> {
+    Step::new(act, Impact::Minimal, format!("change {act}"))
+}
+
+fn create(act: u32) -> Step<u32> {
+    Step::creating(act, format!("create {act}"))
+}
+
+fn act(steps: Vec<Step<u32>>) -> Decision<u32> {
+    Decision::new(Next::Act(steps))
+}
+
+fn refuse(mut decision: Decision<u32>) -> Decision<u32> {
+    decision.refused.push(Refusal { reason: "No", field: "spec.ports".into(), message: "no".into() });
+    decision
+}
+
+fn publish(mut decision: Decision<u32>, value: &str) -> Decision<u32> {
+    let annotations = [("toy/id".to_owned(), value.to_owned())].into();
+    decision.publish = Some(Publish { ingress: None, annotations });
+    decision
+}
+
+fn rests() -> Decision<u32> {
+    Decision::new(Next::Converged)
+}
+
+fn script(decisions: Vec<Decision<u32>>, outcomes: Vec<Outcome<u32>>) -> Erased<Script> {
+    Erased(Script {
+        decisions: Mutex::new(decisions.into()),
+        outcomes: Mutex::new(outcomes.into()),
+        width: 2,
+        ..Script::default()
+    })
+}
+
+fn run(toy: &Erased<Script>, want: &Want, permit: Permit) -> Turn {
+    let survey = now(toy.survey(&call())).unwrap();
+    now(toy.turn(&call(), &survey, want, permit, &Page::default()))
+}
+
+fn sent(toy: &Erased<Script>) -> Vec<u32> {
+    toy.0.sent.lock().unwrap().clone()
+}
+
+fn failed() -> Outcome<u32> {
+    Outcome::Failed(Error::user_input("400 bad port"))
+}
+
+fn lost() -> Outcome<u32> {
+    Outcome::Unknown(Error::temporary("time-out"))
+}
+
+#[test]
+fn a_lost_answer_ends_the_turn_and_a_failure_lets_its_batch_finish() {
+    let done = |n| Outcome::Done(n);
+    let steps = || act(vec![change(1), change(2), change(3)]);
+    let unknown = Rest::Unknown(Error::temporary("change 2: time-out"));
+    let refused = Rest::Failed(Error::user_input("change 1: 400 bad port"));
+    let table = [
+        ("all done, then rest", vec![], Rest::Converged, vec![1, 2, 3], vec![1, 2, 3]),
+        (
+            "L5-1 a failure: its batch is heard out, no other is begun",
+            vec![failed()],
+            refused,
+            vec![1, 2],
+            vec![2],
+        ),
+        ("L1-6 a lost answer", vec![done(1), lost()], unknown.clone(), vec![1, 2], vec![1]),
+        ("L1-7 not knowing outranks failing", vec![failed(), lost()], unknown, vec![1, 2], vec![]),
+    ];
+    for (case, outcomes, rest, sent_acts, folded) in table {
+        let toy = script(vec![steps(), rests()], outcomes);
+        let account = run(&toy, &want(&[80], &[]), Permit::Create);
+        assert_eq!(account.rest, rest, "{case}");
+        assert_eq!(sent(&toy), sent_acts, "{case}");
+        assert_eq!(*toy.0.folded.lock().unwrap(), folded, "{case}");
+        assert_eq!(account.done, folded.iter().map(|n| format!("change {n}")).collect::<Vec<_>>(), "{case}");
+    }
+}
+
+#[test]
+fn nothing_is_created_without_intent_against_a_refusal_or_on_the_way_out() {
+    let present = want(&[80], &[]);
+    let out =
+        Rest::Failed(Error::permanent("internal error: the plan to remove a load balancer would create 1"));
+    let table = [
+        (
+            "L6-11 no intent is recorded",
+            &present,
+            Permit::NoCreate,
+            act(vec![create(1)]),
+            Rest::NeedsIntent,
+            0,
+        ),
+        ("L6-12 the intent is recorded", &present, Permit::Create, act(vec![create(1)]), Rest::Converged, 1),
+        ("L6-13 a change needs none", &present, Permit::NoCreate, act(vec![change(1)]), Rest::Converged, 1),
+        (
+            "L6-14 nor may it go along",
+            &present,
+            Permit::NoCreate,
+            act(vec![change(1), create(2)]),
+            Rest::NeedsIntent,
+            0,
+        ),
+        (
+            "L8-1 a refusal blocks creation",
+            &present,
+            Permit::Create,
+            refuse(act(vec![create(1)])),
+            Rest::Refused,
+            0,
+        ),
+        (
+            "L8-2 and only creation",
+            &present,
+            Permit::Create,
+            refuse(act(vec![change(1)])),
+            Rest::Converged,
+            1,
+        ),
+        (
+            "L5-2 nothing is built on the way out",
+            &gone(want(&[80], &[])),
+            Permit::Create,
+            act(vec![create(1)]),
+            out,
+            0,
+        ),
+    ];
+    for (case, want, permit, decision, rest, count) in table {
+        let toy = script(vec![decision, rests()], vec![]);
+        let account = run(&toy, want, permit);
+        assert_eq!(account.rest, rest, "{case}");
+        assert_eq!(sent(&toy).len(), count, "{case}");
+    }
+}
+
+#[test]
+fn the_account_says_what_became_of_creations() {
+    let table = [
+        ("nothing was to be created", act(vec![change(1)]), vec![], Creation::Nothing),
+        ("L6-15 created", act(vec![create(1)]), vec![], Creation::Known),
+        ("L6-16 refused: nothing came into being", act(vec![create(1)]), vec![failed()], Creation::Nothing),
+        ("L6-17 the answer was lost", act(vec![create(1)]), vec![lost()], Creation::Unsure),
+        ("L6-18 one known, one lost", act(vec![create(1), create(2)]), vec![lost()], Creation::Unsure),
+        ("a lost change is no lost creation", act(vec![change(1)]), vec![lost()], Creation::Nothing),
+    ];
+    for (case, decision, outcomes, want_creation) in table {
+        let toy = script(vec![decision, rests()], outcomes);
+        assert_eq!(run(&toy, &want(&[80], &[]), Permit::Create).creation, want_creation, "{case}");
+    }
+}
+
+#[test]
+fn a_planner_that_goes_in_circles_or_says_nothing_is_stopped() {
+    let circles = script(vec![act(vec![change(1)])], vec![]);
+    let account = run(&circles, &want(&[80], &[]), Permit::Create);
+    let Rest::Failed(error) = &account.rest else { panic!("{account:?}") };
+    assert!(error.message().contains("did not come to rest"), "L11-1");
+    assert_eq!((sent(&circles).len(), error.category()), (MAX_ROUNDS, Category::Permanent));
+    let plan = rehearse(&circles.0, &want(&[80], &[]), None);
+    assert_eq!((plan.steps.len(), &plan.rest), (MAX_ROUNDS, &account.rest), "a dry run is stopped too");
+
+    let silent = script(vec![act(vec![])], vec![]);
+    let Rest::Failed(error) = run(&silent, &want(&[80], &[]), Permit::Create).rest else { panic!() };
+    assert!(error.message().contains("a round without steps"), "L11-2");
+}
+
+#[test]
+fn waiting_frees_the_worker() {
+    let wait = Next::Wait { on: "paint to dry", poll: Duration::from_secs(3) };
+    let toy = script(vec![act(vec![change(1)]), Decision::new(wait)], vec![]);
+    let rest = Rest::Wait { on: "paint to dry", poll: Duration::from_secs(3) };
+    assert_eq!(run(&toy, &want(&[80], &[]), Permit::NoCreate).rest, rest);
+    assert_eq!(rehearse(&toy.0, &want(&[80], &[]), None).rest, rest);
+}
+
+#[test]
+fn what_could_not_be_looked_at_is_left_alone() {
+    let mut toy = script(vec![act(vec![change(1)])], vec![]);
+    toy.0.unknown = true;
+    let unknown = Rest::Unknown(Error::temporary("401"));
+    assert_eq!(run(&toy, &want(&[80], &[]), Permit::Create).rest, unknown, "L1-8");
+    let survey = now(toy.survey(&call())).unwrap();
+    let plan = now(toy.rehearse(&call(), &survey, &want(&[80], &[])));
+    assert_eq!((plan.is_empty(), plan.rest), (true, unknown), "L1-9");
+    assert_eq!(sent(&toy), Vec::<u32>::new());
+
+    let foreign: Survey = Arc::new("another cloud's survey");
+    toy.0.unknown = false;
+    let account = now(toy.turn(&call(), &foreign, &want(&[80], &[]), Permit::Create, &Page::default()));
+    assert!(matches!(&account.rest, Rest::Unknown(e) if e.message().contains("another cloud")), "L3-1");
+}
+
+/// Remembers every write on the Service.
+#[derive(Default)]
+struct Ledger {
+    writes: Mutex<Vec<(String, IntentMark)>>,
+}
+
+impl cloudberth_core::lb::Scribe for Ledger {
+    fn record<'a>(
+        &'a self,
+        publish: &'a Publish,
+        intent: IntentMark,
+    ) -> cloudberth_core::provider::Boxed<'a, Result<()>> {
+        self.writes.lock().unwrap().push((publish.annotations["toy/id"].clone(), intent));
+        Box::pin(async { Ok(()) })
+    }
+}
+
+#[test]
+fn what_is_published_is_written_once_and_the_intent_goes_with_the_last_creation() {
+    let decisions = vec![
+        publish(act(vec![create(1)]), "address"),
+        publish(act(vec![change(2)]), "address"),
+        publish(act(vec![change(3)]), "balancer"),
+        publish(rests(), "balancer"),
+    ];
+    let toy = script(decisions, vec![]);
+    let survey = now(toy.survey(&call())).unwrap();
+    let ledger = Ledger::default();
+    let account = now(toy.turn(&call(), &survey, &want(&[80], &[]), Permit::Create, &ledger));
+    assert_eq!(account.rest, Rest::Converged);
+    let writes = ledger.writes.lock().unwrap().clone();
+    let want_writes = [("address".to_owned(), IntentMark::Keep), ("balancer".to_owned(), IntentMark::Clear)];
+    assert_eq!(writes, want_writes, "L6-19");
+    let plan = rehearse(
+        &script(vec![publish(act(vec![change(1)]), "x"), rests()], vec![]).0,
+        &want(&[80], &[]),
+        None,
+    );
+    assert_eq!(plan.publish.unwrap().annotations["toy/id"], "x", "a dry run shows what would be written");
+}
+
+#[test]
+fn a_failed_write_on_the_service_stops_the_turn_and_is_made_up_for() {
+    let toy = Erased(Documents::empty());
+    let page = Page::default();
+    *page.fail_records.lock().unwrap() = 1;
+    let first = turn(&toy, &want(&[80], &["a"]), &page, Permit::Create);
+    assert!(matches!(&first.rest, Rest::Failed(e) if e.message() == "the API server is away"), "{first:?}");
+    assert_eq!(converge(&toy, &want(&[80], &["a"]), &page), Rest::Converged);
+    assert_eq!(toy.0.describe().len(), 1, "L6-20 it is found again, not built again");
+    assert!(page.published.lock().unwrap().as_ref().unwrap().ingress.is_some());
+}
+
+#[test]
+fn a_refusal_blocks_creation_but_an_existing_load_balancer_is_kept_and_served() {
+    let udp = |nodes: &[&str]| {
+        let mut wish = want(&[80], nodes);
+        let odd = ServicePort { port: 53, protocol: ServiceProtocol::Udp, ..ServicePort::default() };
+        Arc::make_mut(&mut wish.service).ports.push(odd);
+        wish
+    };
+    let fresh = Erased(Documents::empty());
+    assert_eq!(converge(&fresh, &udp(&["a"]), &Page::default()), Rest::Refused, "L8-3");
+    assert_eq!(fresh.0.describe(), Vec::<String>::new());
+
+    let (old, page) = (Erased(Documents::empty()), Page::default());
+    converge(&old, &want(&[80], &["a"]), &page);
+    assert_eq!(converge(&old, &udp(&["a", "b"]), &page), Rest::Converged);
+    let account = turn(&old, &udp(&["a", "b"]), &page, Permit::NoCreate);
+    assert_eq!(
+        account.refused[0].to_string(),
+        "spec.ports[].protocol: UDP 53 cannot be forwarded; use TCP",
+        "L8-4"
+    );
+    let kept = &old.0.describe()[0];
+    assert!(kept.contains("ports: {80}") && kept.contains("toy://b"), "L8-5 members go on: {kept}");
+    assert_eq!(converge(&old, &gone(udp(&["a"])), &page), Rest::Converged, "L8-6 and so does deletion");
+    assert_eq!(old.0.describe(), Vec::<String>::new());
+}
+
+#[test]
+fn a_change_that_the_cloud_cannot_make_is_noticed_and_nothing_is_rebuilt() {
+    let (toy, page) = (Erased(Documents::empty()), Page::default());
+    converge(&toy, &want(&[80], &["a"]), &page);
+    let before = toy.0.describe();
+    let account = turn(&toy, &annotated(want(&[80], &["a"]), "toy/region", "per"), &page, Permit::NoCreate);
+    assert_eq!(account.rest, Rest::Converged);
+    assert_eq!((account.notices[0].reason, toy.0.describe()), ("RegionImmutable", before));
+}
+
+#[test]
+fn several_of_one_name_are_named_and_left_alone() {
+    let (toy, page) = (Erased(Six::empty()), Page::default());
+    let wish = want(&[80], &["a"]);
+    for _ in 0..2 {
+        let twin = rehearse(&toy.0, &wish, None).steps.len();
+        assert!(twin > 1);
+        let create = toy.0.decide(&wish, None);
+        let Next::Act(steps) = create.next else { panic!() };
+        let _ = now(toy.0.execute(&call(), &steps[0].act));
+    }
+    let account = turn(&toy, &wish, &page, Permit::Create);
+    let Rest::Unknown(error) = account.rest else { panic!("{account:?}") };
+    assert_eq!(error.message(), "several load balancers are called k8s-service-u-1: id-1, id-2", "L3-2");
+}
+
+#[test]
+fn a_contested_address_is_refused_and_the_rest_goes_on() {
+    let (toy, page) = (Erased(Six::empty()), Page::default());
+    let wish = annotated(want(&[80], &["a"]), "toy/floating-ip", "192.0.2.9");
+    let claim = toy.claims(&wish.service, "kubernetes").remove(1);
+    let rival = Rival { service: ObjectKey::new("default", "other"), claim };
+    assert_eq!(converge(&toy, &contested(wish.clone(), rival.clone()), &page), Rest::Converged);
+    assert!(!toy.0.describe().join(" ").contains("192.0.2.9"));
+    let account = turn(&toy, &contested(wish.clone(), rival), &page, Permit::NoCreate);
+    assert!(account.refused[0].message.contains("assigned to another service: default/other"), "L8-7");
+    converge(&toy, &wish, &page);
+    assert!(toy.0.describe().join(" ").contains("192.0.2.9"), "it is assigned once the rival is gone");
+}
+
+#[test]
+fn the_object_safe_side_hands_everything_through() {
+    let toy = script(vec![rests()], vec![]);
+    let behind: &dyn LoadBalancers = &toy;
+    assert_eq!(behind.settle_time(), Duration::from_secs(7));
+    assert_eq!(behind.claims(&want(&[], &[]).service, "c1"), [Claim::new(ClaimKind::Name, "c1/web")]);
+    assert!(std::ptr::eq(behind.annotations(), no_annotations()));
+    assert_eq!(Goal::Present, want(&[], &[]).goal);
+}
+
+#[test]
+fn impacts_are_ordered_and_have_words() {
+    let all = [Impact::None, Impact::Minimal, Impact::Considerable, Impact::Major];
+    assert!(all.is_sorted());
+    assert_eq!(all.map(|i| i.to_string()), ["none", "minimal", "considerable", "major"]);
+}
+
+#[test]
+fn steps_are_reported_with_their_outcome() {
+    let toy = script(vec![act(vec![change(1), change(2)]), rests()], vec![Outcome::Done(1), failed()]);
+    let survey = now(toy.survey(&call())).unwrap();
+    let page = Page::default();
+    let _ = now(toy.turn(&call(), &survey, &want(&[80], &[]), Permit::NoCreate, &page));
+    let heard: Vec<_> =
+        page.steps.lock().unwrap().iter().map(|s| (s.label.clone(), s.impact, s.result.is_ok())).collect();
+    assert_eq!(
+        heard,
+        [("change 1".into(), Impact::Minimal, true), ("change 2".into(), Impact::Minimal, false)]
+    );
+}

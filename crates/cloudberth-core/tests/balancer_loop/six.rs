@@ -1,0 +1,318 @@
+//! A load balancer made of many kinds: the balancer itself, pools, listeners, monitors, members and floating
+//! addresses. Later steps need the ids that earlier ones were answered with, and writes are refused while the
+//! balancer is changing.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Mutex,
+    time::Duration,
+};
+
+use cloudberth_core::{
+    Call, Error, Lookup, Result, ServiceView,
+    annotation::Table,
+    lb::{Balancers, Claim, ClaimKind, Decision, Goal, Impact, Next, Outcome, Publish, Refusal, Step, Want},
+};
+
+use crate::harness::{Toy, Wire, no_annotations};
+
+const FLOATING: &str = "toy/floating-ip";
+
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    id: String,
+    name: String,
+    changing: bool,
+    pools: BTreeMap<String, Pool>,
+    floating: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Pool {
+    name: String,
+    listener: Option<i64>,
+    monitor: bool,
+    members: BTreeMap<String, String>,
+}
+
+#[derive(Default)]
+pub struct Six {
+    wire: Mutex<Wire>,
+    trees: Mutex<BTreeMap<String, Tree>>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Act {
+    CreateBalancer { name: String },
+    DeleteBalancer { id: String },
+    CreatePool { balancer: String, name: String },
+    DeletePool { balancer: String, pool: String },
+    CreateListener { balancer: String, pool: String, port: i64 },
+    CreateMonitor { balancer: String, pool: String },
+    CreateMember { balancer: String, pool: String, address: String },
+    DeleteMember { balancer: String, pool: String, member: String },
+    AssignFloating { balancer: String, address: String },
+}
+
+fn balancer_of(act: &Act) -> Option<&str> {
+    match act {
+        Act::CreateBalancer { .. } => None,
+        Act::DeleteBalancer { id } => Some(id),
+        Act::CreatePool { balancer, .. }
+        | Act::DeletePool { balancer, .. }
+        | Act::CreateListener { balancer, .. }
+        | Act::CreateMonitor { balancer, .. }
+        | Act::CreateMember { balancer, .. }
+        | Act::DeleteMember { balancer, .. }
+        | Act::AssignFloating { balancer, .. } => Some(balancer),
+    }
+}
+
+/// What an act does to a tree, given the id that the cloud chose. The cloud and the fold agree by construction.
+fn grow(tree: &mut Tree, act: &Act, new: &str) {
+    match act {
+        Act::CreateBalancer { name } => {
+            *tree = Tree { id: new.to_owned(), name: name.clone(), ..Tree::default() };
+        }
+        Act::DeleteBalancer { .. } => {}
+        Act::CreatePool { name, .. } => {
+            tree.pools.insert(new.to_owned(), Pool { name: name.clone(), ..Pool::default() });
+        }
+        Act::DeletePool { pool, .. } => {
+            tree.pools.remove(pool);
+        }
+        Act::CreateListener { pool, port, .. } => tree.pools.get_mut(pool).unwrap().listener = Some(*port),
+        Act::CreateMonitor { pool, .. } => tree.pools.get_mut(pool).unwrap().monitor = true,
+        Act::CreateMember { pool, address, .. } => {
+            tree.pools.get_mut(pool).unwrap().members.insert(new.to_owned(), address.clone());
+        }
+        Act::DeleteMember { pool, member, .. } => {
+            tree.pools.get_mut(pool).unwrap().members.remove(member);
+        }
+        Act::AssignFloating { address, .. } => {
+            tree.floating.insert(address.clone());
+        }
+    }
+}
+
+impl Six {
+    fn pool_steps(want: &Want, tree: &Tree) -> Vec<Step<Act>> {
+        let balancer = || tree.id.clone();
+        let mut steps = Vec::new();
+        for port in &want.service.ports {
+            let name = format!("tcp/{}", port.port);
+            if !tree.pools.values().any(|p| p.name == name) {
+                let label = format!("create pool {name}");
+                steps.push(Step::new(Act::CreatePool { balancer: balancer(), name }, Impact::None, label));
+            }
+        }
+        for (id, pool) in &tree.pools {
+            if !want.service.ports.iter().any(|p| pool.name == format!("tcp/{}", p.port)) {
+                let act = Act::DeletePool { balancer: balancer(), pool: id.clone() };
+                steps.push(Step::new(act, Impact::Considerable, format!("delete pool {}", pool.name)));
+            }
+        }
+        steps
+    }
+
+    fn child_steps(want: &Want, tree: &Tree) -> Vec<Step<Act>> {
+        let balancer = || tree.id.clone();
+        let mut steps = Vec::new();
+        for (id, pool) in &tree.pools {
+            let port = want.service.ports.iter().find(|p| pool.name == format!("tcp/{}", p.port)).unwrap();
+            let wanted: BTreeSet<String> =
+                want.backends.iter().map(|b| format!("{}:{}", b.node.name, port.node_port)).collect();
+            let have: BTreeSet<String> = pool.members.values().cloned().collect();
+            for address in wanted.difference(&have) {
+                let act =
+                    Act::CreateMember { balancer: balancer(), pool: id.clone(), address: address.clone() };
+                steps.push(Step::new(act, Impact::None, format!("add member {address}")));
+            }
+            if pool.listener.is_none() {
+                let act = Act::CreateListener { balancer: balancer(), pool: id.clone(), port: port.port };
+                steps.push(Step::new(act, Impact::None, format!("create listener {}", port.port)));
+            }
+            if !pool.monitor {
+                let act = Act::CreateMonitor { balancer: balancer(), pool: id.clone() };
+                steps.push(Step::new(act, Impact::Minimal, format!("create monitor of {}", pool.name)));
+            }
+        }
+        if !steps.is_empty() {
+            return steps; // new members first: a pool is never emptied by an update
+        }
+        for (id, pool) in &tree.pools {
+            let suffix = |a: &str| want.backends.iter().any(|b| a.starts_with(&format!("{}:", b.node.name)));
+            for (member, address) in pool.members.iter().filter(|(_, a)| !suffix(a)) {
+                let act =
+                    Act::DeleteMember { balancer: balancer(), pool: id.clone(), member: member.clone() };
+                steps.push(Step::new(act, Impact::Minimal, format!("remove member {address}")));
+            }
+        }
+        steps
+    }
+
+    fn floating_steps(want: &Want, tree: &Tree, refused: &[Refusal]) -> Vec<Step<Act>> {
+        want.service
+            .annotations
+            .get(FLOATING)
+            .filter(|ip| refused.is_empty() && !tree.floating.contains(*ip))
+            .map(|ip| {
+                let act = Act::AssignFloating { balancer: tree.id.clone(), address: ip.clone() };
+                Step::new(act, Impact::Minimal, format!("assign {ip}"))
+            })
+            .into_iter()
+            .collect()
+    }
+}
+
+impl Balancers for Six {
+    type Survey = BTreeMap<String, Tree>;
+    type Seen = Tree;
+    type Act = Act;
+    type Answer = String;
+
+    fn annotations(&self) -> &Table {
+        no_annotations()
+    }
+
+    fn settle_time(&self) -> Duration {
+        Duration::from_secs(30)
+    }
+
+    fn width(&self) -> usize {
+        4
+    }
+
+    fn claims(&self, s: &ServiceView, _: &str) -> Vec<Claim> {
+        let name = Claim::new(ClaimKind::Name, format!("k8s-service-{}", s.uid));
+        let floating = s.annotations.get(FLOATING).map(|ip| Claim::new(ClaimKind::Address, ip.clone()));
+        [name].into_iter().chain(floating).collect()
+    }
+
+    async fn survey(&self, _: &Call) -> Result<BTreeMap<String, Tree>> {
+        Ok(self.trees.lock().unwrap().clone())
+    }
+
+    async fn observe(&self, _: &Call, all: &BTreeMap<String, Tree>, want: &Want) -> Lookup<Tree> {
+        let name = format!("k8s-service-{}", want.service.uid);
+        let found: Vec<_> = all.values().filter(|t| t.name == name).collect();
+        match found.as_slice() {
+            [] => Lookup::Absent,
+            [one] => Lookup::Present((*one).clone()),
+            several => {
+                let ids: Vec<_> = several.iter().map(|t| t.id.as_str()).collect();
+                Lookup::Unknown(Error::permanent(format!(
+                    "several load balancers are called {name}: {}",
+                    ids.join(", ")
+                )))
+            }
+        }
+    }
+
+    fn decide(&self, want: &Want, seen: Option<&Tree>) -> Decision<Act> {
+        let Some(tree) = seen else {
+            if want.goal == Goal::Gone {
+                return Decision::new(Next::Converged);
+            }
+            let name = format!("k8s-service-{}", want.service.uid);
+            let label = format!("create load balancer {name}");
+            return Decision::new(Next::Act(vec![Step::creating(Act::CreateBalancer { name }, label)]));
+        };
+        if tree.changing {
+            return Decision::new(Next::Wait {
+                on: "the load balancer to finish changing",
+                poll: Duration::from_secs(1),
+            });
+        }
+        if want.goal == Goal::Gone {
+            let step =
+                Step::new(Act::DeleteBalancer { id: tree.id.clone() }, Impact::Major, "delete load balancer");
+            return Decision::new(Next::Act(vec![step]));
+        }
+        let contested = want.rivals.iter().filter(|r| r.claim.kind == ClaimKind::Address);
+        let refused: Vec<_> = contested
+            .map(|r| Refusal {
+                reason: "FloatingIpTaken",
+                field: FLOATING.into(),
+                message: format!("{} is assigned to another service: {}", r.claim.value, r.service),
+            })
+            .collect();
+        let pools = Self::pool_steps(want, tree);
+        let floating = Self::floating_steps(want, tree, &refused);
+        let children = if pools.is_empty() { Self::child_steps(want, tree) } else { vec![] };
+        let round = [pools, children, floating].into_iter().find(|steps| !steps.is_empty());
+        let next = round.map_or(Next::Converged, Next::Act);
+        let publish =
+            Publish { annotations: [("toy/uuid".to_owned(), tree.id.clone())].into(), ..Publish::default() };
+        Decision { publish: Some(publish), refused, ..Decision::new(next) }
+    }
+
+    async fn execute(&self, _: &Call, act: &Act) -> Outcome<String> {
+        self.wire.lock().unwrap().send(|wire| {
+            let mut trees = self.trees.lock().unwrap();
+            let new = wire.id("id");
+            match balancer_of(act) {
+                None => {
+                    let mut tree = Tree::default();
+                    grow(&mut tree, act, &new);
+                    tree.changing = true;
+                    trees.insert(new.clone(), tree);
+                }
+                Some(id) if matches!(act, Act::DeleteBalancer { .. }) => {
+                    trees.remove(id);
+                }
+                Some(id) => {
+                    let tree = trees.get_mut(id).ok_or_else(|| Error::permanent("404"))?;
+                    if tree.changing {
+                        return Err(Error::temporary("the load balancer is changing"));
+                    }
+                    grow(tree, act, &new);
+                }
+            }
+            Ok(new)
+        })
+    }
+
+    fn fold(&self, seen: Option<Tree>, act: &Act, new: &String) -> Option<Tree> {
+        if matches!(act, Act::DeleteBalancer { .. }) {
+            return None;
+        }
+        let mut tree = seen.unwrap_or_default();
+        grow(&mut tree, act, new);
+        // A real answer says "changing"; an assumed one is at once what it will become.
+        tree.changing = matches!(act, Act::CreateBalancer { .. }) && !new.starts_with("assumed");
+        Some(tree)
+    }
+
+    fn assume(&self, act: &Act) -> String {
+        format!("assumed {act:?}")
+    }
+}
+
+impl Toy for Six {
+    fn empty() -> Self {
+        Self::default()
+    }
+
+    fn wire(&self) -> &Mutex<Wire> {
+        &self.wire
+    }
+
+    fn settle(&self) {
+        self.trees.lock().unwrap().values_mut().for_each(|t| t.changing = false);
+    }
+
+    fn describe(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        for tree in self.trees.lock().unwrap().values() {
+            all.push(format!("{} {:?}", tree.name, tree.floating));
+            for pool in tree.pools.values() {
+                let members: BTreeSet<_> = pool.members.values().collect();
+                assert_eq!(members.len(), pool.members.len(), "a member twice");
+                all.push(format!("{} {:?} {} {members:?}", pool.name, pool.listener, pool.monitor));
+            }
+        }
+        all.sort();
+        all
+    }
+}

@@ -1,0 +1,260 @@
+//! Load balancers: what a provider writes to have them.
+//!
+//! `wish` reads a Service (honour or refuse, field by field), `plan` decides, this file talks to the cloud.
+
+mod plan;
+mod wish;
+
+pub use wish::{ALGORITHM, BALANCER_ID, FLOATING_ADDRESS, TABLE};
+
+use std::{collections::BTreeSet, time::Duration};
+
+use cloudberth_core::{
+    Call, Category, Error, Listing, Lookup, Result, ServiceView,
+    annotation::Table,
+    lb::{Balancers, Claim, ClaimKind, Decision, Outcome, Want},
+};
+
+use crate::cloud::{Balancer, Fault, Kind, Listener, Network, Trouble, outcome};
+
+/// The load balancers of a fake cloud.
+#[derive(Debug)]
+pub struct Fakes {
+    scheme: String,
+    network: Network,
+}
+
+/// One mutation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Builds an empty load balancer.
+    Create {
+        /// Its name.
+        name: String,
+        /// How it chooses.
+        algorithm: String,
+    },
+    /// Changes how it chooses.
+    SetAlgorithm {
+        /// Which one.
+        balancer: String,
+        /// How.
+        algorithm: String,
+    },
+    /// Opens a port.
+    AddListener {
+        /// On which one.
+        balancer: String,
+        /// Which port.
+        listener: Listener,
+    },
+    /// Closes a port.
+    RemoveListener {
+        /// On which one.
+        balancer: String,
+        /// Which port.
+        listener: String,
+    },
+    /// Puts a machine behind it.
+    AddMember {
+        /// Behind which one.
+        balancer: String,
+        /// Which machine.
+        machine: String,
+    },
+    /// Takes a machine out.
+    RemoveMember {
+        /// Of which one.
+        balancer: String,
+        /// Which member.
+        member: String,
+    },
+    /// Leads a floating address to it.
+    Attach {
+        /// To which one.
+        balancer: String,
+        /// Which address.
+        address: String,
+    },
+    /// Deletes it with its parts.
+    Delete {
+        /// Which one.
+        balancer: String,
+    },
+}
+
+/// What the cloud answers.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// The new load balancer.
+    Built(Box<Balancer>),
+    /// The id of the new part.
+    Part(String),
+    /// The machine that should become a member does not exist: there is nothing to put behind the load balancer.
+    NoMachine,
+    /// Nothing to say.
+    Done,
+}
+
+/// What there is for one Service.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    there: Balancer,
+    /// Machines that turned out not to exist. One dead node must not keep the others out.
+    missing: BTreeSet<String>,
+}
+
+impl From<Balancer> for Seen {
+    fn from(there: Balancer) -> Self {
+        Self { there, missing: BTreeSet::new() }
+    }
+}
+
+impl Fakes {
+    pub(crate) fn new(scheme: &str, network: Network) -> Self {
+        Self { scheme: scheme.to_owned(), network }
+    }
+
+    async fn get(&self, call: &Call, id: &str) -> Lookup<Seen> {
+        let key = id.to_owned();
+        let found = self
+            .network
+            .request(call, Kind::Read, "get balancer", id, move |world, now, fault| {
+                Ok(if fault == Some(Fault::Deny) { None } else { world.balancer(&key, now) })
+            })
+            .await;
+        Lookup::from(found.map_err(Trouble::error)).map(Seen::from)
+    }
+}
+
+impl Balancers for Fakes {
+    type Survey = Listing<Balancer>;
+    type Seen = Seen;
+    type Act = Act;
+    type Answer = Answer;
+
+    fn annotations(&self) -> &Table {
+        &TABLE
+    }
+
+    fn settle_time(&self) -> Duration {
+        Duration::from_secs(60)
+    }
+
+    fn width(&self) -> usize {
+        4
+    }
+
+    fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim> {
+        let parsed = TABLE.parse(&service.annotations);
+        let name = Claim::new(ClaimKind::Name, wish::name(service, cluster));
+        let id = parsed.get(&BALANCER_ID).set().map(|id| Claim::new(ClaimKind::Id, id));
+        let address = parsed.get(&FLOATING_ADDRESS).set().map(|ip| Claim::new(ClaimKind::Address, ip));
+        [Some(name), id, address].into_iter().flatten().collect()
+    }
+
+    async fn survey(&self, call: &Call) -> Result<Listing<Balancer>> {
+        let all = self.network.request(call, Kind::Read, "list balancers", "", |world, now, fault| {
+            let mut all = world.list_balancers(now);
+            let short = (fault == Some(Fault::ShortPage)).then(|| {
+                all.truncate(all.len() / 2);
+                "the second page is missing".to_owned()
+            });
+            Ok(Listing { items: all, short })
+        });
+        all.await.map_err(Trouble::error)
+    }
+
+    /// By the recorded id first, asked at the source; then by name. The name carries the Service's UID, so what has it
+    /// is ours.
+    async fn observe(&self, call: &Call, all: &Listing<Balancer>, want: &Want) -> Lookup<Seen> {
+        if let Some(id) = TABLE.parse(&want.service.annotations).get(&BALANCER_ID).set() {
+            match self.get(call, &id).await {
+                Lookup::Absent => {}
+                known => return known,
+            }
+        }
+        let name = wish::name(&want.service, &want.cluster);
+        let candidates: Vec<_> = all.items.iter().filter(|b| b.name == name).collect();
+        match (candidates.as_slice(), &all.short) {
+            // The listing may be old; the source knows.
+            ([one], _) => self.get(call, &one.id).await,
+            ([], None) => Lookup::Absent,
+            ([], Some(why)) => Lookup::Unknown(Error::temporary(format!("list balancers: {why}"))),
+            (several, _) => {
+                let ids: Vec<_> = several.iter().map(|b| b.id.as_str()).collect();
+                let ids = ids.join(", ");
+                Lookup::Unknown(Error::permanent(format!(
+                    "several load balancers are called {name}: {ids}; delete all but one"
+                )))
+            }
+        }
+    }
+
+    fn decide(&self, want: &Want, seen: Option<&Seen>) -> Decision<Act> {
+        plan::decide(&self.scheme, want, seen)
+    }
+
+    async fn execute(&self, call: &Call, act: &Act) -> Outcome<Answer> {
+        let act = act.clone();
+        let (operation, subject) = name_of(&act);
+        let subject = subject.to_owned();
+        let result = self.network.request(call, Kind::Write, operation, &subject, move |world, now, _| {
+            Ok(match &act {
+                Act::Create { name, algorithm } => {
+                    Answer::Built(Box::new(world.create_balancer(name, algorithm, now)?))
+                }
+                Act::SetAlgorithm { balancer, algorithm } => {
+                    world.set_algorithm(balancer, algorithm, now)?;
+                    Answer::Done
+                }
+                Act::AddListener { balancer, listener } => {
+                    Answer::Part(world.add_listener(balancer, listener, now)?)
+                }
+                Act::RemoveListener { balancer, listener } => {
+                    world.remove_listener(balancer, listener, now)?;
+                    Answer::Done
+                }
+                Act::AddMember { machine, .. } if world.machine(machine).is_none() => Answer::NoMachine,
+                Act::AddMember { balancer, machine } => {
+                    Answer::Part(world.add_member(balancer, machine, now)?)
+                }
+                Act::RemoveMember { balancer, member } => {
+                    world.remove_member(balancer, member, now)?;
+                    Answer::Done
+                }
+                Act::Attach { balancer, address } => {
+                    world.attach(balancer, address, now)?;
+                    Answer::Done
+                }
+                Act::Delete { balancer } => match world.delete_balancer(balancer, now) {
+                    // Somebody was quicker: it is as it should be.
+                    Err(gone) if gone.category() == Category::NotFound => Answer::Done,
+                    result => result.map(|()| Answer::Done)?,
+                },
+            })
+        });
+        outcome(result.await)
+    }
+
+    fn fold(&self, seen: Option<Seen>, act: &Act, answer: &Answer) -> Option<Seen> {
+        plan::fold(seen, act, answer)
+    }
+
+    fn assume(&self, act: &Act) -> Answer {
+        plan::assume(act)
+    }
+}
+
+fn name_of(act: &Act) -> (&'static str, &str) {
+    match act {
+        Act::Create { name, .. } => ("create balancer", name),
+        Act::SetAlgorithm { balancer, .. } => ("set algorithm", balancer),
+        Act::AddListener { balancer, .. } => ("add listener", balancer),
+        Act::RemoveListener { balancer, .. } => ("remove listener", balancer),
+        Act::AddMember { balancer, .. } => ("add member", balancer),
+        Act::RemoveMember { balancer, .. } => ("remove member", balancer),
+        Act::Attach { balancer, .. } => ("attach address", balancer),
+        Act::Delete { balancer } => ("delete balancer", balancer),
+    }
+}

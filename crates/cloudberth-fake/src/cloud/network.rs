@@ -1,0 +1,221 @@
+//! What lies between a program and its cloud: latency, faults, and a log of every call.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use cloudberth_core::{Call, Category, Clock, Dice, Error, Result, Tick, lb::Outcome};
+use tokio::{sync::oneshot, time};
+
+use super::world::World;
+
+/// Whether a request changes anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It only looks.
+    Read,
+    /// It changes something, and needs the leader's claim.
+    Write,
+}
+
+/// A request, as whoever plans faults sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Which operation.
+    pub operation: &'static str,
+    /// It changes something.
+    pub write: bool,
+    /// How many requests came before it.
+    pub number: u64,
+}
+
+/// What goes wrong with one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The server answers with an error; nothing happens.
+    Refuse(Category),
+    /// The connection closes before the request arrives.
+    RequestLost,
+    /// The request takes effect and the connection closes before the answer.
+    AnswerLost,
+    /// No answer, ever; the request takes effect after this long.
+    Stall(Duration),
+    /// A lie: a listing is empty, or a look-up denies what exists.
+    Deny,
+    /// A listing lacks its second half, and says so.
+    ShortPage,
+}
+
+/// One request that reached the cloud.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallRecord {
+    /// When it took effect.
+    pub at: Tick,
+    /// Who sent it.
+    pub who: String,
+    /// Which operation.
+    pub operation: &'static str,
+    /// It changes something.
+    pub write: bool,
+    /// What about.
+    pub subject: String,
+    /// `ok`, or the label of the error's category.
+    pub outcome: &'static str,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug)]
+pub(crate) enum Trouble {
+    /// The request was refused, or never left: it did not take effect.
+    Refused(Error),
+    /// Nobody knows.
+    Lost(Error),
+}
+
+impl Trouble {
+    pub(crate) fn error(self) -> Error {
+        match self {
+            Self::Refused(error) | Self::Lost(error) => error,
+        }
+    }
+}
+
+/// What became of a write, in the words of the load-balancer loop.
+pub(crate) fn outcome<R>(result: Result<R, Trouble>) -> Outcome<R> {
+    match result {
+        Ok(answer) => Outcome::Done(answer),
+        Err(Trouble::Refused(error)) => Outcome::Failed(error),
+        Err(Trouble::Lost(error)) => Outcome::Unknown(error),
+    }
+}
+
+type Plan = Box<dyn FnMut(&Request) -> Option<Fault> + Send>;
+
+pub(crate) struct Shared {
+    pub(crate) world: Mutex<World>,
+    pub(crate) log: Mutex<Vec<CallRecord>>,
+    pub(crate) plan: Mutex<Option<Plan>>,
+    pub(crate) latency: Mutex<Duration>,
+    pub(crate) requests: Mutex<u64>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) dice: Dice,
+}
+
+/// A panic elsewhere leaves plain state behind that can still be looked at.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+/// One program's connection to the cloud.
+#[derive(Clone)]
+pub(crate) struct Network {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) who: String,
+    /// The program's own clock, which may be skewed against the cloud's.
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Network").field("who", &self.who).finish_non_exhaustive()
+    }
+}
+
+impl Network {
+    /// Sends a request and waits for its answer, at most until the call's deadline.
+    ///
+    /// `apply` runs in a task of the cloud, so a program that stops waiting loses only the answer.
+    pub(crate) async fn request<R: Send + 'static>(
+        &self,
+        call: &Call,
+        kind: Kind,
+        operation: &'static str,
+        subject: &str,
+        apply: impl FnOnce(&mut World, Tick, Option<Fault>) -> Result<R> + Send + 'static,
+    ) -> Result<R, Trouble> {
+        let now = self.clock.now();
+        let until = match kind {
+            Kind::Read => call.read_until(now),
+            Kind::Write => call.write_until(now),
+        };
+        let patience = until.map_err(|e| Trouble::Refused(e.context(operation)))?.since(now);
+        let fault = self.shared.next_fault(operation, kind);
+        let (there, back) = (self.shared.leg(), self.shared.leg());
+        let (answer, waiting) = oneshot::channel();
+        let (shared, who, subject) = (Arc::clone(&self.shared), self.who.clone(), subject.to_owned());
+        tokio::spawn(async move {
+            time::sleep(there).await;
+            if let Some(Fault::Stall(wait)) = fault {
+                time::sleep(wait).await;
+            }
+            if fault == Some(Fault::RequestLost) {
+                return;
+            }
+            let result = shared.handle(&who, kind, operation, subject, fault, apply);
+            if let Some(Fault::Stall(_)) = fault {
+                // The connection stays open; the program has to give up by itself.
+                time::sleep(patience).await;
+                return;
+            }
+            time::sleep(back).await;
+            if fault != Some(Fault::AnswerLost) {
+                // Nobody waiting any more is no concern of the cloud.
+                let _ = answer.send(result);
+            }
+        });
+        match time::timeout(patience, waiting).await {
+            Ok(Ok(result)) => result.map_err(|e| Trouble::Refused(e.context(operation))),
+            Ok(Err(_)) => Err(lost(operation, "the connection was closed before the answer")),
+            Err(_) => Err(lost(operation, "no answer in time")),
+        }
+    }
+}
+
+fn lost(operation: &str, why: &str) -> Trouble {
+    Trouble::Lost(Error::temporary(format!("{operation}: {why}")))
+}
+
+impl Shared {
+    fn next_fault(&self, operation: &'static str, kind: Kind) -> Option<Fault> {
+        let mut requests = lock(&self.requests);
+        let request = Request { operation, write: kind == Kind::Write, number: *requests };
+        *requests += 1;
+        lock(&self.plan).as_mut().and_then(|plan| plan(&request))
+    }
+
+    /// The time that one way takes: up to the set latency.
+    fn leg(&self) -> Duration {
+        let latency = *lock(&self.latency);
+        if latency.is_zero() { Duration::ZERO } else { latency.mul_f64(0.5 + self.dice.fraction() / 2.0) }
+    }
+
+    fn handle<R>(
+        &self,
+        who: &str,
+        kind: Kind,
+        operation: &'static str,
+        subject: String,
+        fault: Option<Fault>,
+        apply: impl FnOnce(&mut World, Tick, Option<Fault>) -> Result<R>,
+    ) -> Result<R> {
+        let at = self.clock.now();
+        let result = match fault {
+            Some(Fault::Refuse(category)) => {
+                Err(Error::new(category, format!("the cloud says {}", category.label())))
+            }
+            _ => apply(&mut lock(&self.world), at, fault),
+        };
+        let outcome = result.as_ref().map_or_else(|e| e.category().label(), |_| "ok");
+        let write = kind == Kind::Write;
+        lock(&self.log).push(CallRecord { at, who: who.to_owned(), operation, write, subject, outcome });
+        result
+    }
+}

@@ -1,0 +1,340 @@
+//! What there is, and the rules by which it changes. Plain state: no waiting, no chance.
+//!
+//! Listings lag: what was created shows only after a while, and what was deleted goes on showing. A look-up by id is
+//! always up to date.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use cloudberth_core::{Category, Error, Result, Tick};
+
+/// What a machine is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MachineState {
+    /// Powered on.
+    Running,
+    /// Powered off.
+    Stopped,
+}
+
+/// A machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// What it is doing.
+    pub state: MachineState,
+    /// Its size.
+    pub flavor: String,
+    /// Where it stands.
+    pub zone: String,
+    /// Its address inside the cloud.
+    pub private_ip: String,
+}
+
+/// The protocols that listeners speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+/// What a load balancer listens on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Listener {
+    /// `tcp` or `udp`.
+    pub protocol: Protocol,
+    /// The port for clients.
+    pub port: i64,
+    /// The port on the members.
+    pub node_port: i64,
+}
+
+/// A load balancer with its parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Balancer {
+    /// Its id.
+    pub id: String,
+    /// Its name. Nothing keeps two from having the same.
+    pub name: String,
+    /// Its address, known from the start.
+    pub address: String,
+    /// Built, and ready for changes.
+    pub ready: bool,
+    /// How it chooses.
+    pub algorithm: String,
+    /// Its listeners by id.
+    pub listeners: BTreeMap<String, Listener>,
+    /// The machines behind it, by member id.
+    pub members: BTreeMap<String, String>,
+    /// The floating addresses that lead to it.
+    pub floating: BTreeSet<String>,
+}
+
+/// A route to the pods of a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteRecord {
+    /// Its name.
+    pub name: String,
+    /// The machine's name.
+    pub machine: String,
+    /// Where it leads.
+    pub destination: String,
+}
+
+/// A thing with the times between which listings show it.
+#[derive(Clone, Debug)]
+struct Kept<T> {
+    thing: T,
+    shows_from: Tick,
+    ready_from: Tick,
+    gone_from: Option<Tick>,
+}
+
+/// How the cloud behaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// How far listings lag behind.
+    pub(crate) lag: Duration,
+    /// How long building a load balancer takes.
+    pub(crate) build: Duration,
+    /// How many load balancers there may be.
+    pub(crate) quota: usize,
+}
+
+/// Everything there is.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) pace: Pace,
+    machines: BTreeMap<String, Kept<Machine>>,
+    balancers: BTreeMap<String, Kept<Balancer>>,
+    floating: BTreeSet<String>,
+    routes: BTreeMap<String, RouteRecord>,
+    ids: u64,
+}
+
+fn refuse<T>(category: Category, message: impl Into<String>) -> Result<T> {
+    Err(Error::new(category, message))
+}
+
+impl World {
+    pub(crate) fn new(pace: Pace) -> Self {
+        Self {
+            pace,
+            machines: BTreeMap::new(),
+            balancers: BTreeMap::new(),
+            floating: BTreeSet::new(),
+            routes: BTreeMap::new(),
+            ids: 0,
+        }
+    }
+
+    fn id(&mut self, kind: &str) -> String {
+        self.ids += 1;
+        format!("{kind}-{:04}", self.ids)
+    }
+
+    fn keep<T>(&self, thing: T, now: Tick, build: Duration) -> Kept<T> {
+        Kept { thing, shows_from: now + self.pace.lag, ready_from: now + build, gone_from: None }
+    }
+
+    /// What a listing shows at `now`.
+    fn shown<T: Clone>(&self, all: &BTreeMap<String, Kept<T>>, now: Tick) -> Vec<T> {
+        let shows = |kept: &&Kept<T>| {
+            kept.shows_from <= now && kept.gone_from.is_none_or(|gone| now < gone + self.pace.lag)
+        };
+        all.values().filter(shows).map(|kept| kept.thing.clone()).collect()
+    }
+
+    pub(crate) fn add_machine(&mut self, name: &str, zone: &str, now: Tick) -> Machine {
+        let id = self.id("m");
+        let number = self.ids;
+        let machine = Machine {
+            id: id.clone(),
+            name: name.to_owned(),
+            state: MachineState::Running,
+            flavor: "small".to_owned(),
+            zone: zone.to_owned(),
+            private_ip: format!("10.{}.{}.{}", number / 65_536 % 256, number / 256 % 256, number % 256),
+        };
+        let kept = self.keep(machine.clone(), now, Duration::ZERO);
+        self.machines.insert(id, kept);
+        machine
+    }
+
+    pub(crate) fn change_machine(&mut self, id: &str, change: impl FnOnce(&mut Machine)) {
+        if let Some(kept) = self.machines.get_mut(id).filter(|kept| kept.gone_from.is_none()) {
+            change(&mut kept.thing);
+        }
+    }
+
+    pub(crate) fn delete_machine(&mut self, id: &str, now: Tick) {
+        if let Some(kept) = self.machines.get_mut(id) {
+            kept.gone_from.get_or_insert(now);
+        }
+        for kept in self.balancers.values_mut() {
+            kept.thing.members.retain(|_, machine| machine != id);
+        }
+    }
+
+    pub(crate) fn machine(&self, id: &str) -> Option<Machine> {
+        self.machines.get(id).filter(|kept| kept.gone_from.is_none()).map(|kept| kept.thing.clone())
+    }
+
+    pub(crate) fn list_machines(&self, now: Tick) -> Vec<Machine> {
+        self.shown(&self.machines, now)
+    }
+
+    /// Every machine that really exists, whatever listings show.
+    pub(crate) fn true_machines(&self) -> Vec<Machine> {
+        self.machines
+            .values()
+            .filter(|kept| kept.gone_from.is_none())
+            .map(|kept| kept.thing.clone())
+            .collect()
+    }
+
+    pub(crate) fn list_balancers(&self, now: Tick) -> Vec<Balancer> {
+        let mut all = self.shown(&self.balancers, now);
+        for balancer in &mut all {
+            balancer.ready = self.is_ready(&balancer.id, now);
+        }
+        all
+    }
+
+    /// Every load balancer that really exists, whatever listings show.
+    pub(crate) fn true_balancers(&self, now: Tick) -> Vec<Balancer> {
+        self.balancers.keys().filter_map(|id| self.balancer(id, now)).collect()
+    }
+
+    pub(crate) fn balancer(&self, id: &str, now: Tick) -> Option<Balancer> {
+        let kept = self.balancers.get(id).filter(|kept| kept.gone_from.is_none())?;
+        Some(Balancer { ready: self.is_ready(id, now), ..kept.thing.clone() })
+    }
+
+    fn is_ready(&self, id: &str, now: Tick) -> bool {
+        self.balancers.get(id).is_some_and(|kept| kept.ready_from <= now)
+    }
+
+    pub(crate) fn create_balancer(&mut self, name: &str, algorithm: &str, now: Tick) -> Result<Balancer> {
+        if self.true_balancers(now).len() >= self.pace.quota {
+            return refuse(
+                Category::Permanent,
+                format!("the quota of {} load balancers is used up", self.pace.quota),
+            );
+        }
+        let id = self.id("lb");
+        let balancer = Balancer {
+            id: id.clone(),
+            name: name.to_owned(),
+            address: format!("203.0.113.{}", self.ids % 254 + 1),
+            ready: self.pace.build.is_zero(),
+            algorithm: algorithm.to_owned(),
+            listeners: BTreeMap::new(),
+            members: BTreeMap::new(),
+            floating: BTreeSet::new(),
+        };
+        let kept = self.keep(balancer.clone(), now, self.pace.build);
+        self.balancers.insert(id, kept);
+        Ok(balancer)
+    }
+
+    /// A load balancer that may be changed now.
+    fn open(&mut self, id: &str, now: Tick) -> Result<&mut Balancer> {
+        match self.balancers.get_mut(id).filter(|kept| kept.gone_from.is_none()) {
+            None => refuse(Category::NotFound, format!("there is no load balancer {id}")),
+            Some(kept) if kept.ready_from > now => {
+                refuse(Category::Conflict, format!("load balancer {id} is still being built"))
+            }
+            Some(kept) => Ok(&mut kept.thing),
+        }
+    }
+
+    pub(crate) fn set_algorithm(&mut self, id: &str, algorithm: &str, now: Tick) -> Result<()> {
+        algorithm.clone_into(&mut self.open(id, now)?.algorithm);
+        Ok(())
+    }
+
+    pub(crate) fn add_listener(&mut self, id: &str, listener: &Listener, now: Tick) -> Result<String> {
+        let new = self.id("ln");
+        let balancer = self.open(id, now)?;
+        let taken = |l: &Listener| (l.protocol, l.port) == (listener.protocol, listener.port);
+        if balancer.listeners.values().any(taken) {
+            return refuse(Category::Conflict, format!("port {} is taken", listener.port));
+        }
+        balancer.listeners.insert(new.clone(), listener.clone());
+        Ok(new)
+    }
+
+    pub(crate) fn remove_listener(&mut self, id: &str, listener: &str, now: Tick) -> Result<()> {
+        self.open(id, now)?.listeners.remove(listener);
+        Ok(())
+    }
+
+    pub(crate) fn add_member(&mut self, id: &str, machine: &str, now: Tick) -> Result<String> {
+        if self.machine(machine).is_none() {
+            return refuse(Category::NotFound, format!("there is no machine {machine}"));
+        }
+        let new = self.id("mb");
+        let balancer = self.open(id, now)?;
+        if balancer.members.values().any(|member| member == machine) {
+            return refuse(Category::Conflict, format!("machine {machine} is a member already"));
+        }
+        balancer.members.insert(new.clone(), machine.to_owned());
+        Ok(new)
+    }
+
+    pub(crate) fn remove_member(&mut self, id: &str, member: &str, now: Tick) -> Result<()> {
+        self.open(id, now)?.members.remove(member);
+        Ok(())
+    }
+
+    pub(crate) fn add_floating(&mut self, address: &str) {
+        self.floating.insert(address.to_owned());
+    }
+
+    pub(crate) fn attach(&mut self, id: &str, address: &str, now: Tick) -> Result<()> {
+        if !self.floating.contains(address) {
+            return refuse(Category::UserInput, format!("floating address {address} does not exist"));
+        }
+        self.open(id, now)?;
+        for kept in self.balancers.values_mut() {
+            kept.thing.floating.remove(address);
+        }
+        self.open(id, now)?.floating.insert(address.to_owned());
+        Ok(())
+    }
+
+    /// Deletion is allowed in every state, and takes the parts along; floating addresses stay.
+    pub(crate) fn delete_balancer(&mut self, id: &str, now: Tick) -> Result<()> {
+        match self.balancers.get_mut(id).filter(|kept| kept.gone_from.is_none()) {
+            None => refuse(Category::NotFound, format!("there is no load balancer {id}")),
+            Some(kept) => {
+                kept.gone_from = Some(now);
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn list_routes(&self) -> Vec<RouteRecord> {
+        self.routes.values().cloned().collect()
+    }
+
+    pub(crate) fn create_route(&mut self, route: RouteRecord) -> Result<()> {
+        if self.routes.values().any(|r| r.destination == route.destination) {
+            return refuse(Category::Conflict, format!("a route to {} exists", route.destination));
+        }
+        self.routes.insert(route.name.clone(), route);
+        Ok(())
+    }
+
+    pub(crate) fn delete_route(&mut self, name: &str) {
+        self.routes.remove(name);
+    }
+}

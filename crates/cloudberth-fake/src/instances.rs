@@ -1,0 +1,71 @@
+//! Machines: one listing and one look-up by id.
+
+use cloudberth_core::{
+    AddressKind, Call, Error, Instance, InstanceState, Instances, LabelValue, Listing, Lookup, NodeAddress,
+    ProviderId, Region, Result, Zone, provider::Boxed,
+};
+
+use crate::{
+    cloud::{Fault, Kind, Machine, MachineState},
+    provider::FakeProvider,
+};
+
+impl FakeProvider {
+    /// A machine in the framework's words. What the cloud says wrongly is left out rather than passed on.
+    fn instance(&self, machine: &Machine) -> Result<Instance> {
+        let mut instance = Instance::new(ProviderId::new(&self.name, &machine.id)?, &machine.name);
+        instance.state = match machine.state {
+            MachineState::Running => InstanceState::Running,
+            MachineState::Stopped => InstanceState::Stopped,
+        };
+        instance.instance_type = LabelValue::new(&machine.flavor).ok();
+        instance.zone = Zone::new(&machine.zone).ok();
+        instance.region = machine.zone.split_once('-').and_then(|(region, _)| Region::new(region).ok());
+        let private = NodeAddress::new(AddressKind::InternalIp, &machine.private_ip).ok();
+        let hostname = NodeAddress::new(AddressKind::Hostname, &machine.name).ok();
+        instance.addresses = [private, hostname].into_iter().flatten().collect();
+        Ok(instance)
+    }
+}
+
+impl Instances for FakeProvider {
+    fn list<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Listing<Instance>>> {
+        Box::pin(async move {
+            let page = self.network.request(call, Kind::Read, "list machines", "", |world, now, fault| {
+                let mut all = world.list_machines(now);
+                let short = match fault {
+                    Some(Fault::Deny) => {
+                        all.clear();
+                        None
+                    }
+                    Some(Fault::ShortPage) => {
+                        all.truncate(all.len() / 2);
+                        Some("the second page is missing".to_owned())
+                    }
+                    _ => None,
+                };
+                Ok(Listing { items: all, short })
+            });
+            let page = page.await.map_err(crate::cloud::Trouble::error)?;
+            let items = page.items.iter().map(|m| self.instance(m)).collect::<Result<_>>()?;
+            Ok(Listing { items, short: page.short })
+        })
+    }
+
+    fn get<'a>(&'a self, call: &'a Call, id: &'a ProviderId) -> Boxed<'a, Lookup<Instance>> {
+        Box::pin(async move {
+            if id.scheme() != self.name {
+                return Lookup::Unknown(Error::permanent(format!("{id} is not a machine of {}", self.name)));
+            }
+            let key = id.id().to_owned();
+            let found = self
+                .network
+                .request(call, Kind::Read, "get machine", id.id(), move |world, _, fault| {
+                    Ok(if fault == Some(Fault::Deny) { None } else { world.machine(&key) })
+                })
+                .await
+                .map_err(crate::cloud::Trouble::error);
+            found.and_then(|machine| machine.map(|m| self.instance(&m)).transpose()).into()
+        })
+    }
+}

@@ -1,0 +1,28 @@
+//! A complete cloud in memory.
+//!
+//! It serves three masters: simulations, which need a cloud that can be slow, busy, forgetful and dishonest on demand;
+//! demos, which need one without an account; and whoever writes a new provider, because it uses every trait in the way
+//! that a real one does.
+//!
+//! ```text
+//!   provider   which capabilities there are
+//!   instances  ─┐
+//!   balancers   ├─► network ──► world
+//!   routes     ─┘   latency,     machines, load balancers, floating
+//!                   faults, log  addresses, routes; rules and quotas
+//! ```
+//!
+//! The network owns the task that handles a request: who drops the client loses only the answer, never the write.
+
+mod balancers;
+mod cloud;
+mod instances;
+mod provider;
+mod routes;
+
+pub use balancers::{ALGORITHM, BALANCER_ID, FLOATING_ADDRESS, Fakes, TABLE};
+pub use cloud::{
+    Balancer, CallRecord, Cloud, Fault, Listener, Machine, MachineState, Manners, Protocol, Request,
+    RouteRecord,
+};
+pub use provider::FakeProvider;

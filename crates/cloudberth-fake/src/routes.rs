@@ -1,0 +1,64 @@
+//! Routes, in one table: a batch is applied in order.
+
+use cloudberth_core::{
+    Call, Listing, Result, Routes,
+    provider::Boxed,
+    route::{Route, RouteChange},
+};
+
+use crate::{
+    cloud::{Fault, Kind, RouteRecord, Trouble},
+    provider::FakeProvider,
+};
+
+fn route(record: RouteRecord) -> Route {
+    Route {
+        name: record.name,
+        target: Some(record.machine),
+        addresses: None,
+        destination: record.destination,
+        blackhole: false,
+        ours: true,
+    }
+}
+
+impl Routes for FakeProvider {
+    fn list<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Listing<Route>>> {
+        Box::pin(async move {
+            let all = self.network.request(call, Kind::Read, "list routes", "", |world, _, fault| {
+                let mut all = world.list_routes();
+                let short = (fault == Some(Fault::ShortPage)).then(|| {
+                    all.truncate(all.len() / 2);
+                    "the second page is missing".to_owned()
+                });
+                Ok((all, short))
+            });
+            let (all, short) = all.await.map_err(Trouble::error)?;
+            Ok(Listing { items: all.into_iter().map(route).collect(), short })
+        })
+    }
+
+    fn apply<'a>(&'a self, call: &'a Call, changes: &'a [RouteChange]) -> Boxed<'a, Vec<Result<()>>> {
+        Box::pin(async move {
+            let batch = changes.to_vec();
+            let answers = self.network.request(call, Kind::Write, "change routes", "", move |world, _, _| {
+                let each = batch.into_iter().map(|change| match change {
+                    RouteChange::Delete(route) => {
+                        world.delete_route(&route.name);
+                        Ok(())
+                    }
+                    RouteChange::Create(new) => world.create_route(RouteRecord {
+                        name: format!("{} {}", new.hint, new.destination),
+                        machine: new.node,
+                        destination: new.destination,
+                    }),
+                });
+                Ok(each.collect::<Vec<_>>())
+            });
+            match answers.await.map_err(Trouble::error) {
+                Ok(answers) => answers,
+                Err(error) => changes.iter().map(|_| Err(error.clone())).collect(),
+            }
+        })
+    }
+}

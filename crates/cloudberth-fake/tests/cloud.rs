@@ -1,0 +1,367 @@
+//! The fake cloud behaves as clouds do: it is slow, it forgets, it lies on demand; and the provider on top of it copes.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use cloudberth_core::{
+    Call, Category, Clock, Dice, InstanceState, Instances, Lookup, NodeView, Provider, Result, Routes,
+    ServiceView, Tick, Zones,
+    call::{Gate, ReadOnly, Unguarded},
+    lb::{Backend, Goal, IntentMark, Permit, Publish, Rest, Scribe, Want},
+    provider::Boxed,
+    route::{NewRoute, RouteChange},
+    view::{ServicePort, ServiceProtocol, SessionAffinity},
+};
+use cloudberth_fake::{BALANCER_ID, Cloud, FLOATING_ADDRESS, FakeProvider, Fault, MachineState, Manners};
+use tokio::time::Instant;
+
+struct TestClock(Instant);
+
+impl Clock for TestClock {
+    fn now(&self) -> Tick {
+        Tick(self.0.elapsed())
+    }
+    fn wall(&self) -> jiff::Timestamp {
+        jiff::Timestamp::UNIX_EPOCH
+    }
+}
+
+struct Bench {
+    cloud: Cloud,
+    provider: FakeProvider,
+    clock: Arc<dyn Clock>,
+}
+
+impl Bench {
+    fn new(manners: Manners) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(TestClock(Instant::now()));
+        let cloud = Cloud::new(Arc::clone(&clock), Dice::seeded(1), manners);
+        let provider = FakeProvider::new("fake", &cloud, "tester", Arc::clone(&clock));
+        Self { cloud, provider, clock }
+    }
+
+    fn call(&self, gate: Arc<dyn Gate>) -> Call {
+        Call::new(self.clock.now() + Duration::from_secs(30), gate)
+    }
+
+    async fn names(&self) -> Result<(Vec<String>, bool)> {
+        let list = Instances::list(&self.provider, &self.call(Arc::new(ReadOnly))).await?;
+        Ok((list.items.iter().map(|i| i.name.clone()).collect(), list.is_complete()))
+    }
+
+    /// Turns until the Service rests, as a controller would.
+    async fn converge(&self, want: &Want, page: &Page) -> Rest {
+        let balancers = self.provider.load_balancers().unwrap();
+        for _ in 0..100 {
+            let call = self.call(Arc::new(Unguarded));
+            let rest = match balancers.survey(&call).await {
+                Err(error) => Rest::Unknown(error),
+                Ok(survey) => {
+                    let want = page.on(want);
+                    let first = balancers.turn(&call, &survey, &want, Permit::NoCreate, page).await;
+                    match first.rest {
+                        Rest::NeedsIntent => {
+                            balancers.turn(&call, &survey, &want, Permit::Create, page).await.rest
+                        }
+                        rest => rest,
+                    }
+                }
+            };
+            match rest {
+                Rest::Converged | Rest::Refused => return rest,
+                // A lost creation has shown up, or never will, once the settle time is over.
+                Rest::Unknown(_) => tokio::time::sleep(balancers.settle_time()).await,
+                _ => tokio::time::sleep(Duration::from_secs(2)).await,
+            }
+        }
+        panic!("it does not come to rest");
+    }
+}
+
+#[derive(Default)]
+struct Page {
+    published: Mutex<Publish>,
+    writes: AtomicU64,
+}
+
+impl Page {
+    fn on(&self, want: &Want) -> Want {
+        let mut want = want.clone();
+        let recorded = self.published.lock().unwrap().annotations.clone();
+        Arc::make_mut(&mut want.service).annotations.extend(recorded);
+        want
+    }
+}
+
+impl Scribe for Page {
+    fn record<'a>(&'a self, publish: &'a Publish, _: IntentMark) -> Boxed<'a, Result<()>> {
+        *self.published.lock().unwrap() = publish.clone();
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async { Ok(()) })
+    }
+}
+
+fn want(ports: &[i64], machines: &[String]) -> Want {
+    let service = ServiceView {
+        namespace: "default".into(),
+        name: "web".into(),
+        uid: "u-1".into(),
+        ports: ports
+            .iter()
+            .map(|&port| ServicePort { port, node_port: 30_000 + port, ..ServicePort::default() })
+            .collect(),
+        ..ServiceView::default()
+    };
+    let backend = |id: &String| Backend {
+        node: Arc::new(NodeView {
+            name: id.clone(),
+            provider_id: Some(format!("fake://{id}")),
+            ..NodeView::default()
+        }),
+        local_endpoint: None,
+    };
+    Want {
+        service: Arc::new(service),
+        cluster: "test".into(),
+        goal: Goal::Present,
+        backends: machines.iter().map(backend).collect(),
+        rivals: vec![],
+    }
+}
+
+fn gone(mut want: Want) -> Want {
+    want.goal = Goal::Gone;
+    want
+}
+
+#[tokio::test(start_paused = true)]
+async fn listings_lag_and_lookups_do_not() {
+    let bench = Bench::new(Manners { lag: Duration::from_secs(3), ..Manners::default() });
+    let machine = bench.cloud.add_machine("a", "north-1");
+    let id = format!("fake://{}", machine.id).parse().unwrap();
+    assert_eq!(bench.names().await.unwrap(), (vec![], true));
+    let found = bench.provider.get(&bench.call(Arc::new(ReadOnly)), &id).await.known().unwrap().unwrap();
+    assert_eq!(
+        (found.name.as_str(), found.zone.unwrap().as_str(), found.region.unwrap().as_str()),
+        ("a", "north-1", "north")
+    );
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(bench.names().await.unwrap().0, ["a"]);
+    bench.cloud.set_state(&machine.id, MachineState::Stopped);
+    bench.cloud.resize(&machine.id, "big");
+    let list = Instances::list(&bench.provider, &bench.call(Arc::new(ReadOnly))).await.unwrap();
+    assert_eq!(
+        (list.items[0].state, list.items[0].instance_type.clone().unwrap().as_str()),
+        (InstanceState::Stopped, "big")
+    );
+    bench.cloud.delete_machine(&machine.id);
+    assert_eq!(bench.names().await.unwrap().0, ["a"], "a listing still shows it");
+    assert_eq!(bench.provider.get(&bench.call(Arc::new(ReadOnly)), &id).await, Lookup::Absent);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(bench.names().await.unwrap().0, Vec::<String>::new());
+    let foreign = "other://1".parse().unwrap();
+    assert!(matches!(
+        bench.provider.get(&bench.call(Arc::new(ReadOnly)), &foreign).await,
+        Lookup::Unknown(_)
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn faults_are_what_they_say() {
+    let bench = Bench::new(Manners { latency: Duration::from_millis(100), ..Manners::default() });
+    bench.cloud.add_machine("a", "north-1");
+    bench.cloud.add_machine("b", "north-2");
+    let fault = |fault| bench.cloud.plan_faults(move |_| Some(fault));
+    fault(Fault::Refuse(Category::Unauthorised));
+    assert_eq!(bench.names().await.unwrap_err().category(), Category::Unauthorised);
+    fault(Fault::RequestLost);
+    assert_eq!(bench.names().await.unwrap_err().category(), Category::Temporary);
+    fault(Fault::Deny);
+    assert_eq!(bench.names().await.unwrap(), (vec![], true), "a lie looks like the truth");
+    fault(Fault::ShortPage);
+    assert_eq!(bench.names().await.unwrap(), (vec!["a".into()], false));
+    fault(Fault::Stall(Duration::ZERO));
+    let before = bench.clock.now();
+    assert!(bench.names().await.unwrap_err().message().contains("no answer in time"), "L12-2");
+    assert_eq!(bench.clock.now().since(before), Duration::from_secs(30), "the call ends at its deadline");
+    bench.cloud.stop_faults();
+    assert_eq!(bench.names().await.unwrap().0, ["a", "b"]);
+    let outcomes: Vec<_> = bench.cloud.calls().iter().map(|c| c.outcome).collect();
+    assert_eq!(outcomes, ["unauthorised", "ok", "ok", "ok", "ok"], "a lost request never arrived");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_hangs_up_loses_the_answer_and_not_the_write() {
+    let bench = Bench::new(Manners { latency: Duration::from_secs(1), ..Manners::default() });
+    let new =
+        NewRoute { hint: "u".into(), node: "a".into(), addresses: vec![], destination: "10.0.0.0/24".into() };
+    let changes = [RouteChange::Create(new)];
+    let call = bench.call(Arc::new(Unguarded));
+    let hung_up =
+        tokio::time::timeout(Duration::from_millis(10), bench.provider.apply(&call, &changes)).await;
+    assert!(hung_up.is_err());
+    assert!(bench.cloud.routes().is_empty(), "it is still on its way");
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(bench.cloud.routes().len(), 1, "L6-21 it arrives all the same");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_without_the_leaders_claim() {
+    let bench = Bench::new(Manners::default());
+    let changes = [RouteChange::Create(NewRoute {
+        hint: "u".into(),
+        node: "a".into(),
+        addresses: vec![],
+        destination: "10.0.0.0/24".into(),
+    })];
+    let answers = bench.provider.apply(&bench.call(Arc::new(ReadOnly)), &changes).await;
+    assert_eq!(answers[0].as_ref().unwrap_err().category(), Category::Cancelled, "L9-7");
+    assert!(bench.cloud.calls().is_empty(), "L9-8 not even sent");
+    assert_eq!(bench.provider.apply(&bench.call(Arc::new(Unguarded)), &changes).await, [Ok(())]);
+    let again = bench.provider.apply(&bench.call(Arc::new(Unguarded)), &changes).await;
+    assert_eq!(again[0].as_ref().unwrap_err().category(), Category::Conflict);
+    let listed = Routes::list(&bench.provider, &bench.call(Arc::new(ReadOnly))).await.unwrap();
+    let removal = [RouteChange::Delete(listed.items[0].clone())];
+    assert_eq!(bench.provider.apply(&bench.call(Arc::new(Unguarded)), &removal).await, [Ok(())]);
+    assert!(bench.cloud.routes().is_empty());
+    let places = Zones::list(&bench.provider, &bench.call(Arc::new(ReadOnly))).await.unwrap();
+    assert_eq!(places.items.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_load_balancer_follows_its_service_and_rests() {
+    let manners =
+        Manners { build: Duration::from_secs(5), latency: Duration::from_millis(20), ..Manners::default() };
+    let bench = Bench::new(manners);
+    bench.cloud.add_floating("192.0.2.9");
+    let ids: Vec<_> = ["a", "b", "c"].map(|name| bench.cloud.add_machine(name, "north-1").id).into();
+    let page = Page::default();
+    let mut wish = want(&[80, 53], &ids[..2]);
+    {
+        let service = Arc::make_mut(&mut wish.service);
+        service.ports[1].protocol = ServiceProtocol::Udp;
+        service.ports.push(ServicePort { port: 53, node_port: 30_054, ..ServicePort::default() });
+        service.annotations.insert(FLOATING_ADDRESS.name().into(), "192.0.2.9".into());
+        service.annotations.insert("fake.cloudberth.dev/algorithm".into(), "least-connections".into());
+    }
+    assert_eq!(bench.converge(&wish, &page).await, Rest::Converged);
+    let built = bench.cloud.balancers().remove(0);
+    assert_eq!(
+        (built.listeners.len(), built.members.len(), built.algorithm.as_str()),
+        (3, 2, "least-connections")
+    );
+    assert!(built.floating.contains("192.0.2.9"));
+    let published = page.published.lock().unwrap().clone();
+    assert_eq!(published.annotations[BALANCER_ID.name()], built.id);
+    assert_eq!(published.ingress.unwrap()[0].ip.as_deref(), Some(built.address.as_str()));
+
+    let calls = bench.cloud.calls().len();
+    assert_eq!(bench.converge(&wish, &page).await, Rest::Converged);
+    assert!(bench.cloud.calls()[calls..].iter().all(|c| !c.write), "L4-3 a second pass only looks");
+
+    bench.cloud.delete_machine(&ids[0]);
+    let wish = want(&[443], &[ids[0].clone(), ids[2].clone()]);
+    assert_eq!(bench.converge(&wish, &page).await, Rest::Converged, "a dead machine keeps nobody out");
+    let changed = bench.cloud.balancers().remove(0);
+    assert_eq!(changed.members.values().collect::<Vec<_>>(), [&ids[2]]);
+    assert_eq!(changed.listeners.values().map(|l| l.port).collect::<Vec<_>>(), [443]);
+    assert_eq!(changed.algorithm, "round-robin", "an annotation that goes takes its effect along");
+
+    let mut moved = wish.clone();
+    Arc::make_mut(&mut moved.service).ports[0].node_port = 31_000;
+    assert_eq!(bench.converge(&moved, &page).await, Rest::Converged);
+    assert_eq!(bench.cloud.balancers()[0].listeners.values().next().unwrap().node_port, 31_000);
+
+    assert_eq!(bench.converge(&gone(moved), &page).await, Rest::Converged);
+    assert!(bench.cloud.balancers().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_refused_field_is_named_at_once_and_nothing_is_built() {
+    let bench = Bench::new(Manners::default());
+    let mut wish = want(&[80], &[]);
+    {
+        let service = Arc::make_mut(&mut wish.service);
+        service.ports.push(ServicePort {
+            port: 9,
+            protocol: ServiceProtocol::Sctp,
+            node_port: 30_009,
+            ..ServicePort::default()
+        });
+        service.ports.push(ServicePort { port: 81, ..ServicePort::default() });
+        service.source_ranges = Some(vec!["10.0.0.0/8".into()]);
+        service.load_balancer_ip = Some("192.0.2.1".into());
+        service.session_affinity = SessionAffinity::ClientIp { timeout_seconds: None };
+        service.ip_families = vec![cloudberth_core::net::IpFamily::V6];
+        service.annotations.insert("fake.cloudberth.dev/algorithm".into(), "fastest".into());
+    }
+    let page = Page::default();
+    assert_eq!(bench.converge(&wish, &page).await, Rest::Refused, "L8-8");
+    let call = bench.call(Arc::new(Unguarded));
+    let balancers = bench.provider.load_balancers().unwrap();
+    let survey = balancers.survey(&call).await.unwrap();
+    let plan = balancers.rehearse(&call, &survey, &wish).await;
+    let mut fields: Vec<_> = plan.refused.iter().map(|r| r.field.as_str()).collect();
+    fields.sort_unstable();
+    let all = [
+        "fake.cloudberth.dev/algorithm",
+        "spec.ipFamilies",
+        "spec.loadBalancerIP",
+        "spec.loadBalancerSourceRanges",
+        "spec.ports[].nodePort",
+        "spec.ports[].protocol",
+        "spec.sessionAffinity",
+    ];
+    assert_eq!(fields, all, "L8-9");
+    assert!(bench.cloud.balancers().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_is_said_in_words_and_twins_are_left_alone() {
+    let bench = Bench::new(Manners { quota: 0, ..Manners::default() });
+    let call = bench.call(Arc::new(Unguarded));
+    let balancers = bench.provider.load_balancers().unwrap();
+    let survey = balancers.survey(&call).await.unwrap();
+    let turn = balancers.turn(&call, &survey, &want(&[80], &[]), Permit::Create, &Page::default()).await;
+    let Rest::Failed(error) = turn.rest else { panic!("{turn:?}") };
+    assert!(error.message().contains("the quota of 0 load balancers is used up"), "{error}");
+    assert_eq!(error.category(), Category::Permanent);
+}
+
+/// Each request in turn is lost, answered by silence, or refused; the end is always the same.
+#[tokio::test(start_paused = true)]
+async fn any_one_fault_at_any_request_changes_nothing_about_the_end() {
+    let story = |ids: &[String]| vec![want(&[80], &ids[..1]), want(&[80, 443], ids), gone(want(&[80], ids))];
+    let stall = Fault::Stall(Duration::from_secs(20));
+    for fault in [Fault::RequestLost, Fault::AnswerLost, stall, Fault::Refuse(Category::Temporary)] {
+        for number in 0..40 {
+            let bench = Bench::new(Manners {
+                build: Duration::from_secs(1),
+                lag: Duration::from_secs(2),
+                ..Manners::default()
+            });
+            let ids: Vec<_> = ["a", "b"].map(|name| bench.cloud.add_machine(name, "north-1").id).into();
+            bench.cloud.plan_faults(move |request| (request.number == number).then_some(fault));
+            let page = Page::default();
+            for wish in story(&ids) {
+                assert_eq!(bench.converge(&wish, &page).await, Rest::Converged, "{fault:?} {number}");
+                let there = bench.cloud.balancers();
+                assert_eq!(
+                    there.len(),
+                    usize::from(wish.goal == Goal::Present),
+                    "L6-22 {fault:?} at {number}"
+                );
+                if let Some(balancer) = there.first() {
+                    assert_eq!(balancer.members.len(), wish.backends.len(), "{fault:?} {number}");
+                    assert_eq!(balancer.listeners.len(), wish.service.ports.len(), "{fault:?} {number}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! Sending one request, and sending it again where that is safe.
+
+use std::{pin::pin, time::Duration};
+
+use bytes::Bytes;
+use cloudberth_core::{Call, Category, Error, Result as CoreResult, Secret, Tick, error::cut};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use tokio::time::{sleep, timeout};
+use tracing::debug;
+
+use crate::{
+    answer::Answer,
+    auth::{Authorization, redact},
+    client::Client,
+    explain::explain,
+    observe::Attempt,
+    operation::Plan,
+    retry::{Effect, retry_after},
+    transport::{AnswerBody, RequestBody, TransportError},
+};
+
+/// Errors are cut to this: an event has room for 1,024 bytes, and more is said around the error.
+const MESSAGE_LIMIT: usize = 600;
+
+const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("cloudberth/", env!("CARGO_PKG_VERSION")));
+
+/// A success, and how to speak of it if it turns out to be unreadable.
+pub(crate) struct Said {
+    pub(crate) answer: Answer,
+    pub(crate) voice: Voice,
+}
+
+/// The end of all attempts without a success.
+pub(crate) struct Failure {
+    pub(crate) error: Error,
+    /// At least one attempt may have had an effect.
+    pub(crate) doubt: bool,
+    /// The last answer said, with authority, that the object is not there.
+    pub(crate) absent: bool,
+}
+
+impl Failure {
+    fn certain(error: Error) -> Self {
+        Self { error, doubt: false, absent: false }
+    }
+}
+
+/// What one attempt came to, if not to a success.
+struct Trouble {
+    error: Error,
+    effect: Effect,
+    asked: Option<Duration>,
+    answer: Option<Answer>,
+}
+
+impl Trouble {
+    fn new(error: Error, effect: Effect) -> Self {
+        Self { error, effect, asked: None, answer: None }
+    }
+}
+
+/// Why an exchange under way was given up.
+enum Overdue {
+    Time,
+    Claim(Error),
+}
+
+/// Speaks about one request: says what was attempted, shows no secret, and stops in time (law 10).
+pub(crate) struct Voice {
+    what: String,
+    hidden: Vec<Secret>,
+    used: Option<Authorization>,
+}
+
+impl Voice {
+    fn new(plan: &Plan, uri: &Uri) -> Self {
+        Self { what: format!("{} {}", plan.method, uri.path()), hidden: plan.hidden.clone(), used: None }
+    }
+
+    fn uses(&mut self, authorization: Authorization) {
+        self.hidden.extend_from_slice(authorization.hidden());
+        self.used = Some(authorization);
+    }
+
+    /// Every error that leaves this crate for a sent request went through here.
+    pub(crate) fn error(&self, error: &Error) -> Error {
+        Error::new(error.category(), self.clean(&format!("{}: {}", self.what, error.message())))
+    }
+
+    /// Redacts first and cuts then, so that no piece of a secret is left at the cut.
+    pub(crate) fn clean(&self, text: &str) -> String {
+        cut(&redact(text, &self.hidden), MESSAGE_LIMIT)
+    }
+}
+
+impl Plan {
+    /// Until when it may take if it is sent at `now`, and whether it may be sent at all (law 9).
+    fn until(&self, call: &Call, now: Tick) -> CoreResult<Tick> {
+        if self.writes { call.write_until(now) } else { call.read_until(now) }
+    }
+}
+
+impl Client {
+    /// Sends until there is a success, or until sending again is unsafe, useless or too late.
+    pub(crate) async fn exchange(&self, call: &Call, plan: &Plan) -> Result<Said, Failure> {
+        let uri = plan.uri(&self.0.base).map_err(Failure::certain)?;
+        let dialect = plan.dialect.unwrap_or(self.0.dialect);
+        let mut voice = Voice::new(plan, &uri);
+        let (mut sent, mut doubt, mut renewed) = (0_u32, false, false);
+        loop {
+            sent += 1;
+            let trouble = match self.attempt(call, plan, &uri, &mut voice).await {
+                Ok(answer) => return Ok(Said { answer, voice }),
+                Err(trouble) => trouble,
+            };
+            doubt |= trouble.effect.is_doubtful();
+            let status = trouble.answer.as_ref().map(Answer::status);
+            if status == Some(StatusCode::UNAUTHORIZED) && !renewed && self.renew(call, &voice).await {
+                renewed = true;
+                sent -= 1;
+                continue;
+            }
+            let policy = &self.0.policy;
+            let wait = policy.again(plan.repeat, trouble.effect, sent, trouble.asked, &self.0.dice);
+            match wait {
+                Some(wait) if self.0.clock.now() + wait < call.deadline() => sleep(wait).await,
+                _ => {
+                    let absent = trouble.answer.is_some_and(|answer| dialect.is_absence(&answer));
+                    let times = if sent > 1 { format!(" (attempt {sent})") } else { String::new() };
+                    let error = Error::new(
+                        trouble.error.category(),
+                        format!("{}{times}", voice.error(&trouble.error).message()),
+                    );
+                    return Err(Failure { error, doubt, absent });
+                }
+            }
+        }
+    }
+
+    /// Whether a credential that was refused has been replaced by another one.
+    async fn renew(&self, call: &Call, voice: &Voice) -> bool {
+        let Some(used) = &voice.used else { return false };
+        let left = call.deadline().since(self.0.clock.now());
+        timeout(left, self.0.auth.refused(used)).await.unwrap_or(false)
+    }
+
+    async fn attempt(
+        &self,
+        call: &Call,
+        plan: &Plan,
+        uri: &Uri,
+        voice: &mut Voice,
+    ) -> Result<Answer, Trouble> {
+        let nothing = |error| Trouble::new(error, Effect::None);
+        // A replica that may not write asks for no token and spends no budget.
+        plan.until(call, self.0.clock.now()).map_err(nothing)?;
+        let left = call.deadline().since(self.0.clock.now());
+        let authorization = timeout(left, self.0.auth.authorization(call))
+            .await
+            .unwrap_or_else(|_| Err(Error::temporary("no credential could be had in time")))
+            .map_err(nothing)?;
+        let request = request(plan, uri, &authorization);
+        voice.uses(authorization);
+
+        let asked_at = self.0.clock.now();
+        self.0.budget.take(call.deadline()).await.map_err(nothing)?;
+        let start = self.0.clock.now();
+        if start > asked_at {
+            self.0.observer.waited(plan.name, start.since(asked_at));
+        }
+
+        // The claim is looked at now, at the moment of sending, whatever was true before the waits above.
+        let granted = plan.until(call, start).map_err(nothing)?;
+        let result = self.converse(call, plan, request, start, granted).await;
+        let took = self.0.clock.now().since(start);
+        let (outcome, status) = match &result {
+            Ok(answer) => ("answered", Some(answer.status().as_u16())),
+            Err((outcome, trouble)) => {
+                (*outcome, trouble.answer.as_ref().map(|answer| answer.status().as_u16()))
+            }
+        };
+        self.0.observer.attempted(Attempt { operation: plan.name, status, outcome, took });
+        debug!(
+            operation = plan.name,
+            request = voice.what,
+            status,
+            outcome,
+            took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            "cloud call"
+        );
+        result.map_err(|(_, trouble)| trouble)
+    }
+
+    /// One request, one answer: the head first, then the body, both within the time granted.
+    async fn converse(
+        &self,
+        call: &Call,
+        plan: &Plan,
+        request: Request<RequestBody>,
+        start: Tick,
+        mut granted: Tick,
+    ) -> Result<Answer, (&'static str, Trouble)> {
+        let usual = if plan.writes { self.0.policy.write_attempt } else { self.0.policy.read_attempt };
+        let end = (start + plan.patience.unwrap_or(usual)).min(call.deadline());
+        let head = self.within(call, plan, end, &mut granted, self.0.transport.send(request)).await;
+        let response = match head {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(broken(&error)),
+            Err(overdue) => return Err(given_up(overdue, end.since(start))),
+        };
+        let (head, body) = response.into_parts();
+        let body = self.within(call, plan, end, &mut granted, collect(body, self.0.policy.body_limit)).await;
+        let welcome =
+            head.status.is_success() || (plan.unless.is_some() && head.status == StatusCode::NOT_MODIFIED);
+        match (welcome, body) {
+            (true, Ok(Ok(body))) => {
+                Ok(Answer::new(head.status, head.headers, body).kept_secret(plan.secret_answer))
+            }
+            (true, Ok(Err(Broken::Lost(why)))) => Err(("cut", cut_off(head.status, head.headers, &why))),
+            (true, Ok(Err(Broken::TooLong))) => {
+                let limit = self.0.policy.body_limit;
+                let error =
+                    Error::permanent(format!("answered {} with more than {limit} bytes", head.status));
+                Err(("cut", Trouble::new(error, Effect::DoubtfulForGood)))
+            }
+            (true, Err(overdue)) => Err(given_up(overdue, end.since(start))),
+            // The head of a refusal says enough; a missing explanation changes nothing about it.
+            (false, body) => {
+                let body = body.ok().and_then(Result::ok).unwrap_or_default();
+                Err(("answered", self.refusal(plan, Answer::new(head.status, head.headers, body))))
+            }
+        }
+    }
+
+    /// Does `work` until `end` at most, and for a write only as long as the claim is renewed in time.
+    async fn within<F: Future>(
+        &self,
+        call: &Call,
+        plan: &Plan,
+        end: Tick,
+        granted: &mut Tick,
+        work: F,
+    ) -> Result<F::Output, Overdue> {
+        let mut work = pin!(work);
+        loop {
+            let now = self.0.clock.now();
+            if now >= end {
+                return Err(Overdue::Time);
+            }
+            if now >= *granted {
+                *granted = plan.until(call, now).map_err(Overdue::Claim)?;
+            }
+            if let Ok(done) = timeout(end.min(*granted).since(now), work.as_mut()).await {
+                return Ok(done);
+            }
+        }
+    }
+
+    /// What an answer that is not a success means.
+    fn refusal(&self, plan: &Plan, answer: Answer) -> Trouble {
+        let asked = answer.header(&header::RETRY_AFTER).and_then(|h| retry_after(h, self.0.clock.wall()));
+        let (category, effect) = plan.dialect.unwrap_or(self.0.dialect).read(&answer, asked);
+        if answer.status() == StatusCode::TOO_MANY_REQUESTS {
+            self.0.budget.throttled(asked);
+        }
+        let asked = match category {
+            Category::Throttled { retry_after } => retry_after,
+            _ => None,
+        };
+        let mut message = format!("answered {}", answer.status());
+        let said = explain(answer.body());
+        if !said.is_empty() {
+            message = format!("{message}: {said}");
+        }
+        if let Some(place) = answer.header(&header::LOCATION).filter(|_| answer.status().is_redirection()) {
+            message = format!("{message}; redirects are not followed, and this one leads to {place}");
+        }
+        Trouble { error: Error::new(category, message), effect, asked, answer: Some(answer) }
+    }
+}
+
+fn request(plan: &Plan, uri: &Uri, authorization: &Authorization) -> Request<RequestBody> {
+    let mut request = Request::new(Full::default());
+    *request.method_mut() = plan.method.clone();
+    *request.uri_mut() = uri.clone();
+    let headers = request.headers_mut();
+    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    headers.insert(header::USER_AGENT, USER_AGENT);
+    if let Some(value) = authorization.header() {
+        headers.insert(header::AUTHORIZATION, value.clone());
+    }
+    if let Some(tag) = plan.unless.as_deref().and_then(|tag| tag.parse().ok()) {
+        headers.insert(header::IF_NONE_MATCH, tag);
+    }
+    if let Some(body) = &plan.body {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(body.media_type));
+        *request.body_mut() = Full::new(body.bytes.clone());
+    }
+    request
+}
+
+/// Why a body did not arrive whole.
+enum Broken {
+    TooLong,
+    Lost(String),
+}
+
+async fn collect(body: AnswerBody, limit: usize) -> Result<Bytes, Broken> {
+    match Limited::new(body, limit).collect().await {
+        Ok(whole) => Ok(whole.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Broken::TooLong),
+        Err(error) => Err(Broken::Lost(error.to_string())),
+    }
+}
+
+fn broken(error: &TransportError) -> (&'static str, Trouble) {
+    if error.may_have_been_sent() {
+        let lost = Error::temporary(format!("the connection was lost before the answer: {error}"));
+        ("lost", Trouble::new(lost, Effect::Doubtful))
+    } else {
+        let unreached = Error::temporary(format!("no connection: {error}"));
+        ("not_sent", Trouble::new(unreached, Effect::NotSent))
+    }
+}
+
+fn cut_off(status: StatusCode, headers: HeaderMap, why: &str) -> Trouble {
+    let error = Error::temporary(format!("answered {status}, but the body did not arrive whole: {why}"));
+    let answer = Some(Answer::new(status, headers, Bytes::new()));
+    Trouble { answer, ..Trouble::new(error, Effect::Doubtful) }
+}
+
+fn given_up(overdue: Overdue, limit: Duration) -> (&'static str, Trouble) {
+    match overdue {
+        Overdue::Time => {
+            let error = Error::temporary(format!("no complete answer within {limit:?}"));
+            ("timeout", Trouble::new(error, Effect::Doubtful))
+        }
+        Overdue::Claim(why) => {
+            let error = Error::cancelled(format!("given up without an answer: {}", why.message()));
+            ("claim_ended", Trouble::new(error, Effect::DoubtfulForGood))
+        }
+    }
+}

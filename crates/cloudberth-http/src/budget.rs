@@ -1,0 +1,289 @@
+//! How many requests a credential may send, and how it slows down when the cloud says so.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use cloudberth_core::{Category, Clock, Error, Result, Tick};
+
+/// After a 429 without a wait the pace is halved; it doubles again after this long without another.
+const RECOVERY: Duration = Duration::from_secs(30);
+/// The pace is never less than a sixteenth.
+const SLOWEST: u32 = 4;
+
+/// A token bucket. Clones share it, and so do all clients of one credential.
+///
+/// Whoever has to wait waits in order, so that a flood of reads cannot starve a removal.
+#[derive(Clone)]
+pub struct Budget(Arc<Inner>);
+
+struct Inner {
+    clock: Arc<dyn Clock>,
+    gap: Duration,
+    burst: u32,
+    state: Mutex<State>,
+    turnstile: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// When the bucket will be full again if nobody takes anything.
+    full_at: Tick,
+    paused_until: Tick,
+    /// How often the pace is halved at present.
+    halvings: u32,
+    faster_at: Tick,
+    waiting: u32,
+}
+
+impl Budget {
+    /// One request every `gap`, and up to `burst` at once after a rest.
+    pub fn new(gap: Duration, burst: u32, clock: Arc<dyn Clock>) -> Self {
+        let (state, turnstile) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self(Arc::new(Inner { clock, gap, burst: burst.max(1), state, turnstile }))
+    }
+
+    /// How many requests could be sent at once now.
+    #[must_use]
+    pub fn left(&self) -> u32 {
+        let now = self.0.clock.now();
+        let state = self.state(now);
+        if state.paused_until > now || state.waiting > 0 {
+            return 0;
+        }
+        self.0.burst.saturating_sub(requests_in(state.full_at.since(now), self.gap(&state)))
+    }
+
+    /// Waits for permission to send one request. Refuses at once if that would take until after `until`.
+    pub(crate) async fn take(&self, until: Tick) -> Result<()> {
+        let now = self.0.clock.now();
+        {
+            let mut state = self.state(now);
+            let queue = self.gap(&state).saturating_mul(state.waiting);
+            let turn = self.turn(&state).max(now) + queue;
+            if turn > until {
+                return Err(busy(turn.since(now)));
+            }
+            if queue.is_zero() && turn == now && state.waiting == 0 {
+                self.spend(&mut state, now);
+                return Ok(());
+            }
+            state.waiting += 1;
+        }
+        let _leaves = Leaving(self);
+        let limit = until.since(now);
+        match tokio::time::timeout(limit, self.wait(until)).await {
+            Ok(result) => result,
+            Err(_) => Err(busy(self.0.gap)),
+        }
+    }
+
+    async fn wait(&self, until: Tick) -> Result<()> {
+        let _first = self.0.turnstile.lock().await;
+        loop {
+            let now = self.0.clock.now();
+            let turn = {
+                let mut state = self.state(now);
+                let turn = self.turn(&state);
+                if turn <= now {
+                    self.spend(&mut state, now);
+                    return Ok(());
+                }
+                turn
+            };
+            if turn > until {
+                return Err(busy(turn.since(now)));
+            }
+            tokio::time::sleep(turn.since(now)).await;
+        }
+    }
+
+    /// The cloud answered 429. With a wait, nothing is sent until it is over; without, the pace is halved. Either
+    /// way the bucket is empty afterwards.
+    pub(crate) fn throttled(&self, asked: Option<Duration>) {
+        let now = self.0.clock.now();
+        let mut state = self.state(now);
+        let resume = if let Some(wait) = asked {
+            state.paused_until = state.paused_until.max(now + wait);
+            state.paused_until
+        } else {
+            state.halvings = (state.halvings + 1).min(SLOWEST);
+            state.faster_at = now + RECOVERY;
+            now + self.gap(&state)
+        };
+        state.full_at = state.full_at.max(resume + self.depth(&state));
+    }
+
+    /// The state at `now`: what has recovered meanwhile has recovered.
+    fn state(&self, now: Tick) -> MutexGuard<'_, State> {
+        // Every change is complete before the lock goes, so a panic elsewhere leaves nothing half done.
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.halvings > 0 && state.faster_at <= now {
+            state.halvings -= 1;
+            state.faster_at = state.faster_at + RECOVERY;
+            // What is owed was counted at the slow pace.
+            state.full_at = now + state.full_at.since(now) / 2;
+        }
+        state
+    }
+
+    fn gap(&self, state: &State) -> Duration {
+        self.0.gap.saturating_mul(1 << state.halvings.min(SLOWEST))
+    }
+
+    /// How far from full the bucket may be and still hold one request.
+    fn depth(&self, state: &State) -> Duration {
+        self.gap(state).saturating_mul(self.0.burst - 1)
+    }
+
+    /// When the next request may go.
+    fn turn(&self, state: &State) -> Tick {
+        (state.full_at - self.depth(state)).max(state.paused_until)
+    }
+
+    fn spend(&self, state: &mut State, now: Tick) {
+        state.full_at = state.full_at.max(now) + self.gap(state);
+    }
+}
+
+/// How many requests' worth of time is owed, rounded up.
+fn requests_in(owed: Duration, gap: Duration) -> u32 {
+    if gap.is_zero() {
+        return 0;
+    }
+    u32::try_from(owed.as_nanos().div_ceil(gap.as_nanos())).unwrap_or(u32::MAX)
+}
+
+fn busy(wait: Duration) -> Error {
+    Error::new(
+        Category::Throttled { retry_after: Some(wait) },
+        "the request budget of this credential is spent for longer than there is time",
+    )
+}
+
+/// Leaves the queue, also when the waiting task is dropped.
+struct Leaving<'a>(&'a Budget);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.waiting = state.waiting.saturating_sub(1);
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Budget")
+            .field("gap", &self.0.gap)
+            .field("burst", &self.0.burst)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join_all;
+
+    use super::*;
+    use crate::surroundings::SystemClock;
+
+    const GAP: Duration = Duration::from_millis(100);
+
+    fn budget(burst: u32) -> (Budget, Arc<SystemClock>) {
+        let clock = Arc::new(SystemClock::default());
+        (Budget::new(GAP, burst, clock.clone()), clock)
+    }
+
+    /// When each of `count` requests, all wanted now, is let through, in milliseconds from the start.
+    async fn rush(budget: &Budget, clock: &SystemClock, count: u32) -> Vec<u128> {
+        let until = clock.now() + Duration::from_secs(1_000);
+        join_all((0..count).map(|_| async {
+            budget.take(until).await.unwrap();
+            clock.now().0.as_millis()
+        }))
+        .await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_goes_at_once_and_the_rest_in_step() {
+        let (budget, clock) = budget(3);
+        assert_eq!(budget.left(), 3);
+        assert_eq!(rush(&budget, &clock, 7).await, [0, 0, 0, 100, 200, 300, 400], "BL-133 in order, exactly");
+        assert_eq!(budget.left(), 0);
+        tokio::time::sleep(GAP).await;
+        assert_eq!(budget.left(), 1);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(budget.left(), 3, "no more than the burst");
+        assert_eq!(rush(&budget.clone(), &clock, 4).await, [10_500, 10_500, 10_500, 10_600]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_time_to_wait_is_said_at_once() {
+        let (budget, clock) = budget(1);
+        let soon = |ms| clock.now() + Duration::from_millis(ms);
+        budget.take(soon(0)).await.unwrap();
+        let category = budget.take(soon(99)).await.unwrap_err().category();
+        assert_eq!(category, Category::Throttled { retry_after: Some(GAP) });
+        assert_eq!(clock.now(), Tick::ZERO, "without waiting");
+        let (a, b) = tokio::join!(budget.take(soon(150)), budget.take(soon(150)));
+        assert!(a.is_ok());
+        let category = b.unwrap_err().category();
+        assert_eq!(category, Category::Throttled { retry_after: Some(2 * GAP) }, "the queue counts");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_429_with_a_wait_stops_everybody_until_then() {
+        let (budget, clock) = budget(3);
+        budget.throttled(Some(Duration::from_secs(2)));
+        assert_eq!(budget.left(), 0);
+        assert_eq!(rush(&budget, &clock, 3).await, [2_000, 2_100, 2_200], "and then without a burst");
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(budget.left(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_reaches_those_who_already_wait() {
+        let (budget, clock) = budget(1);
+        let (times, ()) = tokio::join!(rush(&budget, &clock, 3), async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            budget.throttled(Some(Duration::from_secs(1)));
+        });
+        assert_eq!(times, [0, 1_050, 1_150]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_429_without_a_wait_halves_the_pace_for_a_while() {
+        let (budget, clock) = budget(2);
+        budget.throttled(None);
+        assert_eq!(rush(&budget, &clock, 3).await, [200, 400, 600]);
+        budget.throttled(None);
+        assert_eq!(rush(&budget, &clock, 2).await, [1_000, 1_400]);
+        tokio::time::sleep(RECOVERY).await;
+        let start = clock.now().0.as_millis();
+        assert_eq!(rush(&budget, &clock, 4).await, [0, 0, 200, 400].map(|ms| start + ms), "half way back");
+        tokio::time::sleep(RECOVERY).await;
+        let start = clock.now().0.as_millis();
+        assert_eq!(rush(&budget, &clock, 4).await, [0, 0, 100, 200].map(|ms| start + ms), "recovered");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_pace_has_a_floor() {
+        let (budget, clock) = budget(1);
+        for _ in 0..100 {
+            budget.throttled(None);
+        }
+        assert_eq!(rush(&budget, &clock, 2).await, [1_600, 3_200]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_leaves_the_queue_makes_room() {
+        let (budget, clock) = budget(1);
+        let until = clock.now() + Duration::from_secs(10);
+        budget.take(until).await.unwrap();
+        let gone = tokio::time::timeout(Duration::from_millis(10), budget.take(until)).await;
+        assert!(gone.is_err());
+        assert_eq!(rush(&budget, &clock, 1).await, [100]);
+    }
+}

@@ -1,0 +1,39 @@
+//! A hook that sees every attempt, for metrics.
+
+use std::{fmt, time::Duration};
+
+/// One attempt to have one operation done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// The operation's name: one of a fixed set, fit for a metric's label.
+    pub operation: &'static str,
+    /// The status of the answer, if there was one.
+    pub status: Option<u16>,
+    /// What came of it, from a fixed set: `answered`, `not_sent`, `lost`, `cut`, `timeout`, `claim_ended`.
+    pub outcome: &'static str,
+    /// From sending to the end of the body, or to giving up.
+    pub took: Duration,
+}
+
+/// Sees every attempt that was sent.
+pub trait Observer: Send + Sync {
+    /// Called once per attempt, when it is over. Must not block.
+    fn attempted(&self, attempt: Attempt);
+
+    /// Called when an operation had to wait for the credential's budget.
+    fn waited(&self, _operation: &'static str, _wait: Duration) {}
+}
+
+/// Nobody looks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    fn attempted(&self, _attempt: Attempt) {}
+}
+
+impl fmt::Debug for dyn Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observer")
+    }
+}

@@ -1,0 +1,202 @@
+//! When something is tried again, and after how long. Pure.
+
+use std::time::{Duration, SystemTime};
+
+use cloudberth_core::Dice;
+use jiff::Timestamp;
+
+/// A server that asks for a longer pause is asked again after this one: a slip in a header must not put a whole
+/// credential to sleep for a year.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
+
+/// The limits of a client.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Policy {
+    /// How often something is sent at most, the first time included.
+    pub attempts: u32,
+    /// The wait before the first repetition; it doubles with each further one.
+    pub backoff: Duration,
+    /// The longest of these waits.
+    pub backoff_limit: Duration,
+    /// How much is added to each wait at random, as a fraction of it.
+    pub jitter: f64,
+    /// How long one attempt to read may take.
+    pub read_attempt: Duration,
+    /// How long one attempt to write may take.
+    pub write_attempt: Duration,
+    /// The longest body that is taken.
+    pub body_limit: usize,
+    /// The most pages that one listing may have.
+    pub page_limit: u32,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            attempts: 4,
+            backoff: Duration::from_millis(500),
+            backoff_limit: Duration::from_secs(8),
+            jitter: 0.5,
+            read_attempt: Duration::from_secs(30),
+            // Just above the minute after which gateways give up, so that their answer is still heard.
+            write_attempt: Duration::from_secs(65),
+            body_limit: 16 * 1024 * 1024,
+            page_limit: 1_000,
+        }
+    }
+}
+
+/// Whether a request may be sent a second time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// It changes nothing.
+    Safe,
+    /// Its author declared that twice is the same as once.
+    Declared,
+    /// Only if it certainly never left.
+    Never,
+}
+
+/// What a failed attempt says about the effect of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// None, and sending it again would not help.
+    None,
+    /// None, because nothing was sent.
+    NotSent,
+    /// None, because there were too many.
+    Throttled,
+    /// It may have had an effect; the next attempt may be answered.
+    Doubtful,
+    /// It may have had an effect, and another attempt is no use or not allowed.
+    DoubtfulForGood,
+}
+
+impl Effect {
+    pub(crate) const fn is_doubtful(self) -> bool {
+        matches!(self, Self::Doubtful | Self::DoubtfulForGood)
+    }
+}
+
+impl Policy {
+    /// The wait before attempt `sent + 1`, or `None` if there is to be none. `asked` is what the server asked for;
+    /// the wait is never shorter.
+    pub(crate) fn again(
+        &self,
+        repeat: Repeat,
+        effect: Effect,
+        sent: u32,
+        asked: Option<Duration>,
+        dice: &Dice,
+    ) -> Option<Duration> {
+        let allowed = match effect {
+            Effect::None | Effect::DoubtfulForGood => false,
+            Effect::NotSent => true,
+            Effect::Throttled | Effect::Doubtful => repeat != Repeat::Never,
+        };
+        if !allowed || sent >= self.attempts {
+            return None;
+        }
+        let doublings = sent.saturating_sub(1).min(31);
+        let base = self.backoff.saturating_mul(1 << doublings).min(self.backoff_limit);
+        Some(dice.jitter(base, self.jitter).max(asked.unwrap_or_default()))
+    }
+}
+
+/// How long a `Retry-After` header asks to wait: whole seconds or an HTTP date, at most an hour.
+///
+/// Nothing, for a header that cannot be read or asks for no wait; the ordinary back-off applies then.
+#[must_use]
+pub fn retry_after(header: &str, wall: Timestamp) -> Option<Duration> {
+    let header = header.trim();
+    let wait = if header.bytes().all(|b| b.is_ascii_digit()) && !header.is_empty() {
+        // More digits than fit is a long time too.
+        header.parse().map_or(LONGEST_PAUSE, Duration::from_secs)
+    } else {
+        let then = httpdate::parse_http_date(header).ok()?;
+        then.duration_since(SystemTime::from(wall)).ok()?
+    };
+    Some(wait.min(LONGEST_PAUSE)).filter(|wait| !wait.is_zero())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        Effect::{Doubtful, DoubtfulForGood, NotSent, Throttled},
+        Repeat::*,
+        *,
+    };
+
+    const NEVER_ASKED: Option<Duration> = None;
+
+    #[test]
+    fn only_what_is_safe_is_repeated() {
+        let table = [
+            // effect, safe, declared, never
+            (Effect::None, [false, false, false]),
+            (NotSent, [true, true, true]),
+            (Throttled, [true, true, false]),
+            (Doubtful, [true, true, false]),
+            (DoubtfulForGood, [false, false, false]),
+        ];
+        for (effect, want) in table {
+            let got = [Safe, Declared, Never].map(|repeat| {
+                Policy::default().again(repeat, effect, 1, NEVER_ASKED, &Dice::seeded(1)).is_some()
+            });
+            assert_eq!(got, want, "L12-302 {effect:?}");
+        }
+    }
+
+    #[test]
+    fn waits_double_up_to_a_limit_and_end() {
+        let policy =
+            Policy { attempts: 8, jitter: 0.0, backoff_limit: Duration::from_secs(5), ..Policy::default() };
+        let asked = Some(Duration::from_secs(3));
+        let waits = |asked| {
+            (1..=8)
+                .map(|sent| {
+                    let wait = policy.again(Safe, Doubtful, sent, asked, &Dice::seeded(1));
+                    wait.map(|w| w.as_millis())
+                })
+                .collect::<Vec<_>>()
+        };
+        let want = [500, 1_000, 2_000, 4_000, 5_000, 5_000, 5_000];
+        assert_eq!(waits(NEVER_ASKED), want.map(Some).into_iter().chain([None]).collect::<Vec<_>>());
+        let want = [3_000, 3_000, 3_000, 4_000, 5_000, 5_000, 5_000];
+        assert_eq!(waits(asked), want.map(Some).into_iter().chain([None]).collect::<Vec<_>>());
+        assert_eq!(
+            Policy { attempts: u32::MAX, ..policy }.again(
+                Safe,
+                Doubtful,
+                4_000,
+                NEVER_ASKED,
+                &Dice::seeded(1)
+            ),
+            Some(Duration::from_secs(5))
+        );
+    }
+
+    #[test]
+    fn retry_after_in_all_its_forms() {
+        let wall: Timestamp = "2031-05-06T12:00:00Z".parse().unwrap();
+        let table = [
+            ("3", Some(3)),
+            (" 120 ", Some(120)),
+            ("0", None),
+            ("86400", Some(3_600)),
+            ("99999999999999999999999", Some(3_600)),
+            ("Tue, 06 May 2031 12:00:07 GMT", Some(7)),
+            ("Tuesday, 06-May-31 12:00:07 GMT", Some(7)),
+            ("Tue May  6 12:00:07 2031", Some(7)),
+            ("Tue, 06 May 2031 11:59:59 GMT", None),
+            ("Tue, 06 May 2031 12:00:00 GMT", None),
+            ("-3", None),
+            ("1.5", None),
+            ("soon", None),
+            ("", None),
+        ];
+        for (header, want) in table {
+            assert_eq!(retry_after(header, wall), want.map(Duration::from_secs), "{header:?}");
+        }
+    }
+}

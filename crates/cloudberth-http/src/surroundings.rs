@@ -1,0 +1,115 @@
+//! The one place that asks the system for time, chance and settings.
+//!
+//! Everything else has them handed in, so that a test with paused time and a seed repeats exactly.
+
+use std::{
+    collections::BTreeMap,
+    hash::{BuildHasher, Hasher, RandomState},
+};
+
+use cloudberth_core::{Clock, Dice, Error, Result, Tick};
+use jiff::{SignedDuration, Timestamp};
+use rustls::RootCertStore;
+
+/// Time as the program meets it: monotonic time from the runtime, so that a paused runtime pauses it too, and a time
+/// of day that was read once and moves along with it.
+#[derive(Clone, Debug)]
+pub struct SystemClock {
+    started: tokio::time::Instant,
+    wall: Timestamp,
+}
+
+impl SystemClock {
+    /// A clock that begins now.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "this is where the time of day comes in")]
+    pub fn new() -> Self {
+        let now = std::time::SystemTime::now();
+        Self::starting_at(Timestamp::try_from(now).unwrap_or(Timestamp::UNIX_EPOCH))
+    }
+
+    /// A clock that begins now and takes the time of day to be `wall`: a test's fixed date, or a skewed replica.
+    #[must_use]
+    pub fn starting_at(wall: Timestamp) -> Self {
+        Self { started: tokio::time::Instant::now(), wall }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Tick {
+        Tick(self.started.elapsed())
+    }
+
+    fn wall(&self) -> Timestamp {
+        SignedDuration::try_from(self.started.elapsed())
+            .ok()
+            .and_then(|elapsed| self.wall.checked_add(elapsed).ok())
+            .unwrap_or(Timestamp::MAX)
+    }
+}
+
+/// Dice that nobody can foresee.
+#[must_use]
+pub fn dice_from_os() -> Dice {
+    // The standard library seeds its hash state from the system's randomness.
+    Dice::seeded(RandomState::new().build_hasher().finish())
+}
+
+/// The environment variables that are text.
+#[must_use]
+pub fn environment() -> BTreeMap<String, String> {
+    std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect()
+}
+
+/// The certificate authorities that the system trusts, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
+pub fn system_roots() -> Result<RootCertStore> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    let (added, _) = roots.add_parsable_certificates(found.certs);
+    if added > 0 {
+        return Ok(roots);
+    }
+    let why = found.errors.first().map(|e| format!(": {e}")).unwrap_or_default();
+    Err(Error::permanent(format!(
+        "no certificate authority is trusted here, so no cloud can be reached over https; install the system's CA \
+         certificates or set SSL_CERT_FILE{why}"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn both_times_move_with_the_runtime() {
+        let noon: Timestamp = "2031-05-06T12:00:00Z".parse().unwrap();
+        let clock = SystemClock::starting_at(noon);
+        assert_eq!((clock.now(), clock.wall()), (Tick::ZERO, noon));
+        tokio::time::sleep(Duration::from_secs(90)).await;
+        assert_eq!(clock.now(), Tick::from_secs(90));
+        assert_eq!(clock.wall(), "2031-05-06T12:01:30Z".parse().unwrap());
+    }
+
+    #[tokio::test]
+    async fn the_real_clock_shows_this_century() {
+        assert!(SystemClock::new().wall() > "2024-01-01T00:00:00Z".parse().unwrap());
+    }
+
+    #[test]
+    fn two_throws_from_the_system_differ() {
+        assert_ne!(dice_from_os().bits(), dice_from_os().bits());
+    }
+
+    #[test]
+    fn the_environment_is_a_plain_map() {
+        assert!(environment().contains_key("PATH"));
+    }
+}

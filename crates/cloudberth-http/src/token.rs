@@ -1,0 +1,205 @@
+//! A token that may be replaced while the program runs.
+
+use std::{
+    fs,
+    io::Read,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use cloudberth_core::{Call, Clock, Error, Result, Secret, Tick, provider::Boxed};
+use tracing::{info, warn};
+
+use crate::auth::{Authenticator, Authorization};
+
+/// How long a token from a file is trusted before the file is looked at again: the file is tiny, and a mounted
+/// Kubernetes Secret takes longer than this to change anyway.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// No token is longer; a file that is was named by mistake.
+const MAX_TOKEN: u64 = 64 * 1024;
+
+/// Where the bearer token of a credential comes from. Clones share what was read.
+#[derive(Clone, Debug)]
+pub struct TokenSource(Arc<Inner>);
+
+enum Inner {
+    Fixed(Secret),
+    File(FileToken),
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Fixed(_) => f.write_str("fixed"),
+            Self::File(file) => write!(f, "file {}", file.path.display()),
+        }
+    }
+}
+
+struct FileToken {
+    path: PathBuf,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+struct State {
+    token: Secret,
+    looked: Tick,
+    /// The last look failed; said once, not every few seconds.
+    complained: bool,
+}
+
+impl TokenSource {
+    /// A token that stays: the value of an environment variable.
+    #[must_use]
+    pub fn fixed(token: Secret) -> Self {
+        Self(Arc::new(Inner::Fixed(token)))
+    }
+
+    /// A token in a file, read now and looked at again while in use. There is no background task.
+    ///
+    /// A file that becomes empty, unreadable or wrong leaves the last good token in place.
+    pub fn file(path: impl Into<PathBuf>, clock: Arc<dyn Clock>) -> Result<Self> {
+        let path = path.into();
+        let token = read(&path)?;
+        let state = Mutex::new(State { token, looked: clock.now(), complained: false });
+        Ok(Self(Arc::new(Inner::File(FileToken { path, clock, state }))))
+    }
+
+    /// The token to use now.
+    #[must_use]
+    pub fn current(&self) -> Secret {
+        match self.0.as_ref() {
+            Inner::Fixed(token) => token.clone(),
+            Inner::File(file) => file.look(LOOK_AGAIN),
+        }
+    }
+}
+
+impl FileToken {
+    /// The token, after looking at the file if the last look is at least `age` ago.
+    fn look(&self, age: Duration) -> Secret {
+        let now = self.clock.now();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.since(state.looked) < age {
+            return state.token.clone();
+        }
+        state.looked = now;
+        match read(&self.path) {
+            Ok(token) => {
+                if token != state.token {
+                    info!(path = %self.path.display(), "the token file has changed; using the new token");
+                    state.token = token;
+                }
+                state.complained = false;
+            }
+            Err(error) => {
+                if !state.complained {
+                    warn!(%error, "the token file cannot be used; keeping the last good token");
+                }
+                state.complained = true;
+            }
+        }
+        state.token.clone()
+    }
+}
+
+fn read(path: &Path) -> Result<Secret> {
+    let fault = |why: &dyn std::fmt::Display| {
+        Error::user_input(format!("the token file {} cannot be read: {why}", path.display()))
+    };
+    // A pipe or a device would block the whole program.
+    if !fs::metadata(path).map_err(|e| fault(&e))?.is_file() {
+        return Err(fault(&"it is not a regular file"));
+    }
+    let mut text = String::new();
+    let file = fs::File::open(path).map_err(|e| fault(&e))?;
+    file.take(MAX_TOKEN + 1).read_to_string(&mut text).map_err(|e| fault(&e))?;
+    if text.len() as u64 > MAX_TOKEN {
+        return Err(fault(&"it is too long for a token"));
+    }
+    Secret::new(&text).map_err(|e| fault(&e))
+}
+
+impl Authenticator for TokenSource {
+    fn authorization<'a>(&'a self, _call: &'a Call) -> Boxed<'a, Result<Authorization>> {
+        Box::pin(std::future::ready(Authorization::bearer(&self.current())))
+    }
+
+    fn refused<'a>(&'a self, used: &'a Authorization) -> Boxed<'a, bool> {
+        let changed = match self.0.as_ref() {
+            Inner::Fixed(_) => false,
+            Inner::File(file) => {
+                Authorization::bearer(&file.look(Duration::ZERO)).is_ok_and(|now| now != *used)
+            }
+        };
+        Box::pin(std::future::ready(changed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::surroundings::SystemClock;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_file_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("token");
+        fs::write(&path, "first\n").unwrap();
+        let source = TokenSource::file(&path, Arc::new(SystemClock::default())).unwrap();
+        assert_eq!(source.current().expose(), "first");
+
+        fs::write(&path, "second\n").unwrap();
+        assert_eq!(source.current().expose(), "first", "not looked at yet");
+        tokio::time::sleep(LOOK_AGAIN).await;
+        assert_eq!(source.current().expose(), "second");
+
+        for bad in ["", "  \n", "two\nlines"] {
+            fs::write(&path, bad).unwrap();
+            tokio::time::sleep(LOOK_AGAIN).await;
+            assert_eq!(source.current().expose(), "second", "{bad:?} keeps the old one");
+        }
+        fs::remove_file(&path).unwrap();
+        tokio::time::sleep(LOOK_AGAIN).await;
+        assert_eq!(source.current().expose(), "second", "gone keeps the old one");
+
+        fs::write(&path, "third").unwrap();
+        tokio::time::sleep(LOOK_AGAIN).await;
+        assert_eq!(source.current().expose(), "third");
+        assert!(!format!("{source:?}").contains("third"), "L10-306");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_looks_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("token");
+        fs::write(&path, "first").unwrap();
+        let source = TokenSource::file(&path, Arc::new(SystemClock::default())).unwrap();
+        let used = Authorization::bearer(&source.current()).unwrap();
+        assert!(!source.refused(&used).await, "the same token again would be refused again");
+        fs::write(&path, "second").unwrap();
+        assert!(source.refused(&used).await);
+        assert_eq!(source.current().expose(), "second");
+        assert!(!TokenSource::fixed(Secret::new("x").unwrap()).refused(&used).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_cannot_be_a_token_is_refused_at_the_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let long = dir.path().join("long");
+        fs::write(&long, "x".repeat(70_000)).unwrap();
+        let table = [
+            (dir.path().join("missing"), "cannot be read"),
+            (dir.path().to_owned(), "not a regular file"),
+            (long, "too long"),
+        ];
+        for (path, want) in table {
+            let error = TokenSource::file(&path, Arc::new(SystemClock::default())).unwrap_err();
+            assert!(error.message().contains(want), "{error}");
+            assert!(error.message().contains(path.to_str().unwrap()), "{error}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The real network: hyper over rustls.
+
+use std::{sync::Arc, time::Duration};
+
+use cloudberth_core::{Error, Result};
+use http::{Request, header::PROXY_AUTHORIZATION};
+use hyper_rustls::HttpsConnectorBuilder;
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use tower::ServiceExt;
+
+use crate::{
+    proxy::{Connector, Proxies},
+    surroundings::system_roots,
+    transport::{RequestBody, Transport, TransportError, chain},
+};
+
+/// How long a connection may take to come about, per server address.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long an unused connection is kept. Shorter than the minute after which common gateways close theirs, so that
+/// a request rarely meets a closing one.
+const IDLE: Duration = Duration::from_secs(50);
+
+/// Whose certificates are trusted.
+#[derive(Clone, Debug)]
+pub enum Roots {
+    /// The system's, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
+    System,
+    /// These and no others.
+    These(RootCertStore),
+}
+
+/// A transport over the network: HTTP/1.1 with pooled connections, TLS where the URL says `https`.
+///
+/// It reports a request as not sent only if no connection came about. Redirects are not followed.
+pub fn connect(roots: Roots, proxies: Proxies) -> Result<Transport> {
+    let roots = match roots {
+        Roots::System => system_roots()?,
+        Roots::These(roots) => roots,
+    };
+    let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|e| Error::permanent(format!("TLS cannot be set up: {e}")))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let mut direct = HttpConnector::new();
+    direct.enforce_http(false);
+    direct.set_nodelay(true);
+    direct.set_connect_timeout(Some(CONNECT));
+    direct.set_keepalive(Some(Duration::from_secs(30)));
+    let connector = HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(Connector::new(direct, proxies.clone()));
+    let client = Client::builder(TokioExecutor::new())
+        .pool_idle_timeout(IDLE)
+        .pool_timer(TokioTimer::new())
+        .build(connector);
+    Ok(Transport::new(
+        client
+            .map_err(|error| {
+                let what = chain(&error);
+                if error.is_connect() { TransportError::not_sent(what) } else { TransportError::lost(what) }
+            })
+            .map_request(move |mut request: Request<RequestBody>| {
+                if let Some(header) = proxies.authorization(request.uri()) {
+                    request.headers_mut().insert(PROXY_AUTHORIZATION, header);
+                }
+                request
+            }),
+    ))
+}

@@ -1,0 +1,262 @@
+//! Credentials: followed when they change, renewed when refused, never shown.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of the common stage")]
+
+mod common;
+
+use std::{
+    fs,
+    sync::{Arc, Mutex, atomic::AtomicU32, atomic::Ordering},
+    time::Duration,
+};
+
+use cloudberth_core::{Call, Category, Result, Secret, lb::Outcome, provider::Boxed};
+use cloudberth_http::{
+    Array, Authenticator, Authorization, Client, Operation, Read, TokenSource, testing::Reply,
+};
+use common::{Stage, TOKEN};
+use serde_json::{Value, json};
+
+const LINE: &str = "GET /v1/servers";
+
+fn servers() -> Operation<Read> {
+    Operation::get("list_servers", "servers")
+}
+
+fn fine() -> Reply {
+    Reply::json(200, &json!([]))
+}
+
+fn credentials(stage: &Stage) -> Vec<String> {
+    stage.cloud.received().iter().map(|r| r.header("authorization").to_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_file_replaced_while_running_is_used() {
+    let stage = Stage::new();
+    stage.cloud.always(LINE, fine());
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("token");
+    fs::write(&path, "old\n").unwrap();
+    let source = TokenSource::file(&path, stage.clock.clone()).unwrap();
+    let client = stage.builder(1).authenticator(Arc::new(source)).build();
+    let ask = async || client.read::<Value>(&stage.call(60), servers()).await.unwrap();
+    ask().await;
+    fs::write(&path, "new\n").unwrap();
+    ask().await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    ask().await;
+    fs::write(&path, "").unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    ask().await;
+    assert_eq!(credentials(&stage), ["Bearer old", "Bearer old", "Bearer new", "Bearer new"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_token_is_exchanged_once_if_there_is_another() {
+    let table = [
+        ("another token", "new", vec![Reply::empty(401), fine()], true, vec!["Bearer old", "Bearer new"]),
+        (
+            "still refused",
+            "new",
+            vec![Reply::empty(401), Reply::empty(401)],
+            false,
+            vec!["Bearer old", "Bearer new"],
+        ),
+        ("the same token", "old", vec![Reply::empty(401)], false, vec!["Bearer old"]),
+    ];
+    for (case, now_in_file, replies, good, want) in table {
+        let stage = Stage::new();
+        stage.cloud.on(LINE, replies);
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("token");
+        fs::write(&path, "old").unwrap();
+        let source = TokenSource::file(&path, stage.clock.clone()).unwrap();
+        fs::write(&path, now_in_file).unwrap();
+        let client = stage.builder(1).authenticator(Arc::new(source)).build();
+        let got = client.read::<Value>(&stage.call(60), servers()).await;
+        assert_eq!(got.is_ok(), good, "{case}");
+        assert!(got.err().is_none_or(|e| e.category() == Category::Unauthorised), "{case}");
+        assert_eq!(credentials(&stage), want, "{case}");
+        assert_eq!(stage.millis(), 0, "without a wait: {case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_write_is_sent_again_too() {
+    let stage = Stage::new();
+    stage.cloud.on("POST /v1/x", [Reply::empty(401), Reply::json(201, &json!(1))]);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("token");
+    fs::write(&path, "old").unwrap();
+    let source = TokenSource::file(&path, stage.clock.clone()).unwrap();
+    fs::write(&path, "new").unwrap();
+    let client = stage.builder(1).authenticator(Arc::new(source)).build();
+    let outcome = client.write::<Value>(&stage.call(60), Operation::post("x", "x")).await;
+    assert_eq!(outcome, Outcome::Done(json!(1)), "401 is certain: nothing was done");
+}
+
+/// The smallest possible token exchange on top of the client: what an `OAuth2` provider does.
+struct Exchange {
+    client: Client,
+    secret: Secret,
+    token: Mutex<Option<Secret>>,
+    fetched: AtomicU32,
+}
+
+impl Authenticator for Exchange {
+    fn authorization<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Authorization>> {
+        Box::pin(async move {
+            let known = self.token.lock().unwrap().clone();
+            if let Some(token) = known {
+                return Authorization::bearer(&token);
+            }
+            let ask = Operation::question("token", "token/")
+                .form(&[("grant_type", "password"), ("password", self.secret.expose())])
+                .hide(&self.secret);
+            let answer: Value = self.client.read(call, ask).await?;
+            let token = Secret::new(answer["access_token"].as_str().unwrap_or_default())?;
+            self.fetched.fetch_add(1, Ordering::Relaxed);
+            *self.token.lock().unwrap() = Some(token.clone());
+            Authorization::bearer(&token)
+        })
+    }
+
+    fn refused<'a>(&'a self, used: &'a Authorization) -> Boxed<'a, bool> {
+        Box::pin(async move {
+            let mut token = self.token.lock().unwrap();
+            let same = token.as_ref().is_some_and(|t| Authorization::bearer(t).is_ok_and(|a| a == *used));
+            if same {
+                *token = None;
+            }
+            true
+        })
+    }
+}
+
+fn exchange(stage: &Stage) -> Arc<Exchange> {
+    let secret = Secret::new("pa55 word").unwrap();
+    let basic = Authorization::oauth_client("app-1", &secret).unwrap();
+    let client = stage.builder(1).authenticator(Arc::new(Fixed(basic))).build();
+    Arc::new(Exchange { client, secret, token: Mutex::default(), fetched: AtomicU32::new(0) })
+}
+
+struct Fixed(Authorization);
+
+impl Authenticator for Fixed {
+    fn authorization<'a>(&'a self, _call: &'a Call) -> Boxed<'a, Result<Authorization>> {
+        Box::pin(async { Ok(self.0.clone()) })
+    }
+
+    fn refused<'a>(&'a self, _used: &'a Authorization) -> Boxed<'a, bool> {
+        Box::pin(async { false })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_exchange_fits_on_top() {
+    let stage = Stage::new();
+    let token = |t: &str| Reply::json(200, &json!({"access_token": t, "expires_in": 7200}));
+    stage.cloud.on("POST /v1/token/", [token("one"), token("two")]);
+    stage.cloud.on(LINE, [fine(), Reply::empty(401), fine(), fine()]);
+    let exchange = exchange(&stage);
+    let client = stage.builder(1).authenticator(exchange.clone()).build();
+    for _ in 0..3 {
+        // A standby reads too, so its token requests need no claim.
+        client.read::<Value>(&stage.standby(60), servers()).await.unwrap();
+    }
+    assert_eq!(exchange.fetched.load(Ordering::Relaxed), 2, "BB-15");
+    let basic = "Basic YXBwLTE6cGE1NSUyMHdvcmQ=";
+    let want = [basic, "Bearer one", "Bearer one", basic, "Bearer two", "Bearer two"];
+    assert_eq!(credentials(&stage), want, "BB-15");
+    assert_eq!(stage.cloud.received()[0].body, "grant_type=password&password=pa55%20word");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_request_that_fails_fails_the_call() {
+    let stage = Stage::new();
+    let echo = json!({"error": "invalid_client", "error_description": "pa55 word or pa55%20word for app-1?"});
+    stage.cloud.on("POST /v1/token/", [Reply::json(401, &echo)]);
+    let client = stage.builder(1).authenticator(exchange(&stage)).build();
+    let error = client.read::<Value>(&stage.call(60), servers()).await.unwrap_err();
+    assert_eq!(error.category(), Category::Unauthorised);
+    let want = "GET /v1/servers: POST /v1/token/: answered 401 Unauthorized: \
+                invalid_client: [redacted] or [redacted] for app-1?";
+    assert_eq!(error.message(), want, "L10-312");
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_token_is_in_no_log_line_error_or_debug_output() {
+    let log = Log::default();
+    let sink = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || sink.clone())
+        .with_ansi(false)
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+
+    let stage = Stage::new();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("token");
+    fs::write(&path, TOKEN).unwrap();
+    let source = TokenSource::file(&path, stage.clock.clone()).unwrap();
+    let client = stage.builder(1).authenticator(Arc::new(source.clone())).build();
+
+    // Everything a spiteful server can do with a token that it was sent.
+    let overlong = format!("{}{TOKEN}", "x".repeat(560));
+    let echoes = [
+        Reply::text(400, TOKEN),
+        Reply::text(400, &overlong),
+        Reply::json(401, &json!({"detail": format!("Bearer {TOKEN} is unknown")})),
+        Reply::json(422, &json!({"errors": {TOKEN: [TOKEN]}})),
+        Reply::text(403, &format!("<title>{TOKEN}</title>")),
+        Reply::json(200, &json!(TOKEN)),
+        Reply::json(200, &json!({"id": TOKEN})),
+        Reply::text(301, "").header("location", &format!("https://x/?t={TOKEN}")),
+        Reply::json(200, &json!([{"id": TOKEN}])),
+        Reply::json(200, &json!([])).header("link", &format!("<https://evil/{TOKEN}>; rel=next")),
+    ];
+    let mut shown = vec![format!("{client:?} {source:?} {:?}", client.budget())];
+    for echo in echoes {
+        stage.cloud.on(LINE, vec![echo; 4]);
+        let call = stage.call(60);
+        shown.push(format!("{:?}", client.read::<Vec<u32>>(&call, servers()).await));
+        shown.push(format!("{:?}", client.lookup::<Vec<u32>>(&call, servers()).await));
+        let id = |n: &u32| *n;
+        shown.push(format!("{:?}", client.list(&call, servers(), &Array, id).await));
+        shown.push(format!("{:?}", client.list(&call, servers(), &cloudberth_http::LinkHeader, id).await));
+        let _ = client.write_only(&call, Operation::post("x", "x").json(&json!({"password": TOKEN}))).await;
+    }
+    fs::write(&path, "bad\ntoken").unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let _ = source.current();
+    fs::write(&path, "an0ther-token").unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    shown.push(format!("{:?}", source.current()));
+
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(log.contains("cloud call") && log.contains("list_servers"), "the log was listened to");
+    assert!(log.contains("keeping the last good token") && log.contains("using the new token"), "{log}");
+    assert!(shown.iter().any(|text| text.contains("[redacted]")), "the errors do quote the server");
+    for secret in [TOKEN, &TOKEN[..9], "an0ther-token"] {
+        assert!(!log.contains(secret), "L10-313 in the log");
+        for text in &shown {
+            assert!(!text.contains(secret), "L10-314 {text}");
+        }
+    }
+}

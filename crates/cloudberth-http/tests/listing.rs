@@ -1,0 +1,214 @@
+//! Listing: complete, or short and able to say why.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of the common stage")]
+
+mod common;
+
+use std::time::Duration;
+
+use cloudberth_core::{Category, Listing, Lookup, Result};
+use cloudberth_http::{Array, Client, Envelope, LinkHeader, Numbered, Operation, Policy, testing::Reply};
+use common::{Stage, TOKEN};
+use serde_json::{Value, json};
+
+const ENVELOPE: Envelope =
+    Envelope { key: "servers", next: Some("/links/pages/next"), total: Some("/meta/total") };
+
+#[derive(Clone, Debug, serde::Deserialize)]
+struct Server {
+    id: u64,
+}
+
+fn page(ids: &[u64], next: Option<&str>, total: u64) -> Reply {
+    let servers: Vec<Value> = ids.iter().map(|id| json!({"id": id, "extra": {"x": 1}})).collect();
+    let links = next.map(|next| json!({"pages": {"next": next}}));
+    Reply::json(200, &json!({"servers": servers, "meta": {"total": total}, "links": links}))
+}
+
+async fn list(stage: &Stage, client: &Client) -> Result<Listing<Server>> {
+    let all = Operation::get("list_servers", "servers").query("per_page", 200);
+    client.list(&stage.call(60), all, &ENVELOPE, |server: &Server| server.id).await
+}
+
+fn ids(listing: &Listing<Server>) -> Vec<u64> {
+    listing.items.iter().map(|server| server.id).collect()
+}
+
+const FIRST: &str = "GET /v1/servers?per_page=200";
+
+const TWO: &str = "https://api.example.org/v1/servers?page=2";
+
+/// Lists with these two pages; `why` is a part of the reason for a short listing, and empty for a complete one.
+async fn check(case: &str, first: Reply, second: Option<Reply>, want: &[u64], why: &str) {
+    let stage = Stage::new();
+    stage.cloud.always(FIRST, first);
+    if let Some(second) = second {
+        stage.cloud.always("GET /v1/servers?page=2", second);
+    }
+    let listing = list(&stage, &stage.client()).await.expect(case);
+    assert_eq!(ids(&listing), want, "{case}");
+    assert_eq!(listing.is_complete(), why.is_empty(), "{case}: {:?}", listing.short);
+    assert!(listing.short.clone().unwrap_or_default().contains(why), "{case}: {:?}", listing.short);
+    assert!(stage.cloud.lines().iter().all(|line| line.starts_with("GET /v1/servers?")), "{case}");
+    assert_eq!(listing.find(|server| server.id == 99).is_absent(), why.is_empty(), "{case}");
+    if want.contains(&1) {
+        assert!(matches!(listing.find(|server| server.id == 1), Lookup::Present(_)), "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_whole_listing_is_complete() {
+    let table: [(&str, Reply, Option<Reply>, &[u64]); 6] = [
+        ("one page", page(&[1, 2], None, 2), None, &[1, 2]),
+        ("none at all", page(&[], None, 0), None, &[]),
+        ("two pages", page(&[1, 2], Some(TWO), 3), Some(page(&[3], None, 3)), &[1, 2, 3]),
+        ("a relative link", page(&[1], Some("?page=2"), 2), Some(page(&[2], None, 2)), &[1, 2]),
+        ("listed twice", page(&[1, 2], Some(TWO), 3), Some(page(&[2, 3], None, 3)), &[1, 2, 3]),
+        ("grown meanwhile", page(&[1], Some(TWO), 1), Some(page(&[2], None, 2)), &[1, 2]),
+    ];
+    for (case, first, second, want) in table {
+        check(case, first, second, want, "").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listing_that_lacks_a_page_says_so_and_keeps_the_rest() {
+    let one = || page(&[1], Some(TWO), 2);
+    let table = [
+        ("L1-329 page missing", Reply::empty(500), "page 2 is missing: GET /v1/servers: answered 500"),
+        ("L1-330 page cut", page(&[2], None, 2).cut(), "page 2 is missing"),
+        ("L1-331 page empty", Reply::empty(200), "an empty body"),
+        ("L1-332 page of a proxy", Reply::text(200, "<html>"), "page 2 is missing"),
+        ("L1-333 no envelope", Reply::text(200, "{}"), "without \"servers\""),
+        ("L1-334 unauthorised later", Reply::empty(401), "answered 401"),
+        ("BL-130 the same page for ever", page(&[1], Some(TWO), 9), "page 2 holds nothing new"),
+        ("L1-335 empty page, but a next one", page(&[], Some(TWO), 9), "holds nothing new"),
+    ];
+    for (case, second, why) in table {
+        check(case, one(), Some(second), &[1], why).await;
+    }
+    check("L1-327 fewer than the total", page(&[1], None, 2), None, &[1], "1 of 2 were listed").await;
+    let (first, second) = (page(&[1, 2], Some(TWO), 4), page(&[2, 4], None, 4));
+    check("L1-328 shifted meanwhile", first, Some(second), &[1, 2, 4], "3 of 4").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_link_that_leads_away_is_not_followed() {
+    let table = [
+        ("BL-129 another host", "https://evil.example.net/v1/servers", "another server"),
+        ("BL-129 another path", "https://api.example.org/admin", "leads out of the API"),
+        ("BL-129 no encryption", "http://api.example.org/v1/servers", "another server"),
+    ];
+    for (case, link, why) in table {
+        check(case, page(&[1], Some(link), 1), None, &[1], why).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_first_page_nothing_was_learnt() {
+    let table = [
+        (Reply::empty(401), Category::Unauthorised),
+        (Reply::empty(500), Category::Temporary),
+        (Reply::empty(200), Category::Temporary),
+        (Reply::text(200, "{\"servers\":null}"), Category::Temporary),
+        (Reply::text(200, "[]"), Category::Temporary),
+        (Reply::json(404, &json!({"detail": "Not found."})), Category::NotFound),
+    ];
+    for (reply, category) in table {
+        let stage = Stage::new();
+        stage.cloud.always(FIRST, reply.clone());
+        let error = list(&stage, &stage.client()).await.unwrap_err();
+        assert_eq!(error.category(), category, "L1-336 {reply:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_bad_item_hides_no_other() {
+    let stage = Stage::new();
+    let odd = json!({"servers": [{"id": 1}, {"id": TOKEN}, {"id": 3}], "meta": {"total": 3}});
+    stage.cloud.always(FIRST, Reply::json(200, &odd));
+    let listing = list(&stage, &stage.client()).await.unwrap();
+    assert_eq!(ids(&listing), [1, 3], "L11-301");
+    let why = listing.short.unwrap();
+    assert!(why.contains("page 1: item 2 cannot be read"), "L11-301 {why}");
+    assert!(!why.contains(TOKEN), "L10-311 {why}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_later_page_that_passes_is_asked_again() {
+    let stage = Stage::new();
+    stage.cloud.on(FIRST, [page(&[1], Some("?page=2"), 2)]);
+    stage.cloud.on("GET /v1/servers?page=2", [Reply::empty(503), page(&[2], None, 2)]);
+    let listing = list(&stage, &stage.client()).await.unwrap();
+    assert_eq!((ids(&listing), listing.is_complete()), (vec![1, 2], true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_that_runs_out_makes_it_short() {
+    let stage = Stage::new();
+    stage.cloud.on(FIRST, [page(&[1], Some("?page=2"), 2)]);
+    stage.cloud.always("GET /v1/servers?page=2", page(&[2], None, 2).after(Duration::from_secs(100)));
+    let listing = list(&stage, &stage.client()).await.unwrap();
+    assert_eq!((ids(&listing), listing.is_complete(), stage.millis()), (vec![1], false, 60_000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_without_end_end() {
+    let stage = Stage::new();
+    for n in 1..50 {
+        let next = format!("?page={}", n + 1);
+        let line = if n == 1 { FIRST.to_owned() } else { format!("GET /v1/servers?page={n}") };
+        stage.cloud.always(&line, page(&[n], Some(&next), 1_000));
+    }
+    let client = stage.builder(1).policy(Policy { page_limit: 5, ..Policy::default() }).build();
+    let listing = list(&stage, &client).await.unwrap();
+    assert_eq!(ids(&listing), [1, 2, 3, 4, 5]);
+    assert_eq!(listing.short.unwrap(), "there are more than 5 pages");
+}
+
+#[tokio::test(start_paused = true)]
+async fn numbered_pages_are_counted_to_the_total() {
+    let numbered = Numbered { key: "servers", parameter: "page", total: Some("/meta/total") };
+    let table = [
+        ("total reached", vec![page(&[1, 2], None, 3), page(&[3], None, 3)], vec![1, 2, 3], true),
+        ("one page", vec![page(&[1], None, 1)], vec![1], true),
+        ("nothing", vec![page(&[], None, 0)], vec![], true),
+        ("L1-337 the rest is missing", vec![page(&[1, 2], None, 3), page(&[], None, 3)], vec![1, 2], false),
+        (
+            "L1-338 the number is ignored",
+            vec![page(&[1, 2], None, 3), page(&[1, 2], None, 3)],
+            vec![1, 2],
+            false,
+        ),
+    ];
+    for (case, pages, want, complete) in table {
+        let stage = Stage::new();
+        let asked = pages.len();
+        stage.cloud.on("GET /v1/servers", pages);
+        let all = Operation::get("list_servers", "servers").query("per_page", 2);
+        let id = |server: &Server| server.id;
+        let listing = stage.client().list(&stage.call(60), all, &numbered, id).await.unwrap();
+        assert_eq!((ids(&listing), listing.is_complete()), (want, complete), "{case}");
+        assert_eq!(stage.cloud.lines().len(), asked, "{case}");
+        if asked == 2 {
+            assert_eq!(stage.cloud.lines()[1], "GET /v1/servers?per_page=2&page=2", "{case}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn plain_arrays_and_link_headers() {
+    let stage = Stage::new();
+    stage.cloud.on("GET /v1/servers", [Reply::json(200, &json!([{"id": 1}, {"id": 1}, {"id": 2}]))]);
+    let id = |server: &Server| server.id;
+    let all = || Operation::get("list_servers", "servers");
+    let listing = stage.client().list(&stage.call(60), all(), &Array, id).await.unwrap();
+    assert_eq!((ids(&listing), listing.is_complete()), (vec![1, 2], true));
+
+    let first = Reply::json(200, &json!([{"id": 1}])).header("link", "</v1/servers?after=1>; rel=\"next\"");
+    stage.cloud.on("GET /v1/servers", [first]);
+    stage.cloud.on("GET /v1/servers?after=1", [Reply::json(200, &json!([{"id": 2}]))]);
+    let listing = stage.client().list(&stage.call(60), all(), &LinkHeader, id).await.unwrap();
+    assert_eq!((ids(&listing), listing.is_complete()), (vec![1, 2], true));
+}

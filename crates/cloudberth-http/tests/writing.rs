@@ -1,0 +1,300 @@
+//! Writing: sent once, by the leader, with an outcome that is never guessed.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of the common stage")]
+
+mod common;
+
+use std::{sync::Arc, time::Duration};
+
+use cloudberth_core::{Category, Tick, lb::Outcome};
+use cloudberth_http::{Operation, Policy, Write, testing::Reply};
+use common::{Claim, Stage};
+use serde_json::{Value, json};
+
+fn create() -> Operation<Write> {
+    Operation::post("create_load_balancer", "load-balancers").json(&json!({"name": "a"}))
+}
+
+fn replace() -> Operation<Write> {
+    Operation::put("update_load_balancer", "load-balancers").segment("1").json(&json!({"name": "a"}))
+}
+
+fn made() -> Reply {
+    Reply::json(201, &json!({"id": 1}))
+}
+
+fn brief<T>(outcome: &Outcome<T>) -> (&'static str, Option<Category>) {
+    match outcome {
+        Outcome::Done(_) => ("done", None),
+        Outcome::Failed(error) => ("failed", Some(error.category())),
+        Outcome::Unknown(error) => ("unknown", Some(error.category())),
+    }
+}
+
+fn steady() -> Policy {
+    Policy { jitter: 0.0, ..Policy::default() }
+}
+
+const TEMPORARY: Option<Category> = Some(Category::Temporary);
+
+#[derive(serde::Deserialize)]
+struct Made {
+    id: u32,
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_post_is_sent_once_and_its_outcome_is_not_guessed() {
+    let page = "<html><title>Welcome</title></html>";
+    let seconds = Duration::from_secs;
+    let throttled = |s: Option<u64>| Some(Category::Throttled { retry_after: s.map(seconds) });
+    let table = [
+        ("created", made(), ("done", None)),
+        ("invalid", Reply::json(400, &json!({"name": "taken"})), ("failed", Some(Category::UserInput))),
+        ("unprocessable", Reply::empty(422), ("failed", Some(Category::UserInput))),
+        (
+            "refused, its explanation lost",
+            Reply::text(400, "half").cut(),
+            ("failed", Some(Category::UserInput)),
+        ),
+        (
+            "refused, its explanation slow",
+            Reply::text(400, "half").body_after(seconds(99)),
+            ("failed", Some(Category::UserInput)),
+        ),
+        ("wrong token", Reply::empty(401), ("failed", Some(Category::Unauthorised))),
+        ("read-only token", Reply::empty(403), ("failed", Some(Category::Unauthorised))),
+        ("wrong state", Reply::empty(409), ("failed", Some(Category::Conflict))),
+        ("BB-160 too many", Reply::empty(429).header("retry-after", "2"), ("failed", throttled(Some(2)))),
+        ("too many, no wait", Reply::empty(429), ("failed", throttled(None))),
+        ("moved", Reply::empty(308), ("failed", Some(Category::Permanent))),
+        ("see other", Reply::empty(303), ("unknown", Some(Category::Permanent))),
+        ("gateway lost patience with us", Reply::empty(408), ("unknown", TEMPORARY)),
+        ("crash", Reply::empty(500), ("unknown", TEMPORARY)),
+        ("gateway", Reply::text(502, page), ("unknown", TEMPORARY)),
+        ("maintenance", Reply::empty(503), ("unknown", TEMPORARY)),
+        ("gateway time-out", Reply::empty(504).after(seconds(60)), ("unknown", TEMPORARY)),
+        ("closed before the answer", Reply::dropped(), ("unknown", TEMPORARY)),
+        ("closed after a while", Reply::dropped().after(seconds(1)), ("unknown", TEMPORARY)),
+        ("half a body", made().cut(), ("unknown", TEMPORARY)),
+        ("empty success", Reply::empty(201), ("unknown", TEMPORARY)),
+        ("success of a proxy", Reply::text(200, page), ("unknown", TEMPORARY)),
+        ("success of another shape", Reply::json(200, &json!({"uuid": 1})), ("unknown", TEMPORARY)),
+        ("slow head", made().after(seconds(66)), ("unknown", TEMPORARY)),
+        ("slow body", made().body_after(seconds(66)), ("unknown", TEMPORARY)),
+    ];
+    for (case, reply, want) in table {
+        let stage = Stage::new();
+        stage.cloud.on("POST /v1/load-balancers", [reply]);
+        let outcome = stage.client().write::<Made>(&stage.call(600), create()).await;
+        assert_eq!(brief(&outcome), want, "{case}");
+        assert!(!matches!(outcome, Outcome::Done(made) if made.id != 1), "{case}");
+        assert_eq!(stage.cloud.lines(), ["POST /v1/load-balancers"], "exactly once: {case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_never_left_may_be_sent_again() {
+    let stage = Stage::new();
+    stage.cloud.on("POST /v1/load-balancers", [Reply::refused(), Reply::refused(), made()]);
+    let outcome = stage.client().write::<Value>(&stage.call(60), create()).await;
+    assert_eq!(brief(&outcome), ("done", None));
+    assert_eq!(stage.cloud.lines().len(), 1);
+
+    let stage = Stage::new();
+    stage.cloud.always("POST /v1/load-balancers", Reply::refused());
+    let outcome = stage.client().write::<Value>(&stage.call(60), create()).await;
+    assert_eq!(brief(&outcome), ("failed", TEMPORARY));
+    assert_eq!(stage.cloud.refusals(), 4, "L12-312");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_declared_put_is_repeated_but_doubt_stays() {
+    let done = || Reply::json(200, &json!({"id": 1}));
+    let table = [
+        ("lost, then done", vec![Reply::dropped(), done()], ("done", None), 2),
+        ("throttled, then done", vec![Reply::empty(429), done()], ("done", None), 2),
+        ("503 twice, then done", vec![Reply::empty(503), Reply::empty(503), done()], ("done", None), 3),
+        (
+            "throttled, then refused",
+            vec![Reply::empty(429), Reply::empty(422)],
+            ("failed", Some(Category::UserInput)),
+            2,
+        ),
+        (
+            "lost, then refused",
+            vec![Reply::dropped(), Reply::empty(422)],
+            ("unknown", Some(Category::UserInput)),
+            2,
+        ),
+        (
+            "lost, then forbidden",
+            vec![Reply::dropped(), Reply::empty(403)],
+            ("unknown", Some(Category::Unauthorised)),
+            2,
+        ),
+    ];
+    for (case, replies, want, times) in table {
+        let stage = Stage::new();
+        stage.cloud.on("PUT /v1/load-balancers/1", replies.clone());
+        let outcome = stage.client().write::<Value>(&stage.call(60), replace().repeatable()).await;
+        assert_eq!((brief(&outcome), stage.cloud.lines().len()), (want, times), "{case}");
+
+        let stage = Stage::new();
+        stage.cloud.on("PUT /v1/load-balancers/1", replies);
+        let _ = stage.client().write::<Value>(&stage.call(60), replace()).await;
+        assert_eq!(stage.cloud.lines().len(), 1, "not declared, not repeated: {case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_is_done_when_the_thing_is_gone() {
+    let gone = || Reply::json(404, &json!({"detail": "Not found."}));
+    let table = [
+        ("removed", vec![Reply::empty(204)], ("done", None)),
+        ("forbidden", vec![Reply::empty(403)], ("failed", Some(Category::Unauthorised))),
+        ("gone before", vec![gone()], ("done", None)),
+        ("lost, gone the second time", vec![Reply::dropped(), gone()], ("done", None)),
+        ("a proxy's 404", vec![Reply::text(404, "<html>")], ("failed", Some(Category::NotFound))),
+        ("a proxy's success", vec![Reply::text(200, "<html>")], ("unknown", TEMPORARY)),
+        ("success with a body", vec![Reply::json(200, &json!({"ok": true}))], ("done", None)),
+    ];
+    for (case, replies, want) in table {
+        let stage = Stage::new();
+        stage.cloud.on("DELETE /v1/load-balancers/1", replies);
+        let delete = Operation::delete("delete_load_balancer", "load-balancers").segment("1").repeatable();
+        let outcome = stage.client().remove(&stage.call(60), delete).await;
+        assert_eq!(brief(&outcome), want, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn some_answers_may_be_empty() {
+    let table = [
+        ("202 without a body", Reply::empty(202), Some(None)),
+        ("204", Reply::empty(204), Some(None)),
+        ("200 with a body", Reply::json(200, &json!({"id": 1})), Some(Some(json!({"id": 1})))),
+        ("202 with a body", Reply::json(202, &json!({"id": 1})), Some(Some(json!({"id": 1})))),
+        ("BL-128 200 without a body", Reply::empty(200), None),
+    ];
+    for (case, reply, want) in table {
+        let stage = Stage::new();
+        stage.cloud.on("POST /v1/load-balancers", [reply]);
+        let got = match stage.client().write_maybe::<Value>(&stage.call(60), create()).await {
+            Outcome::Done(value) => Some(value),
+            Outcome::Failed(_) | Outcome::Unknown(_) => None,
+        };
+        assert_eq!(got, want, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mistake_in_the_request_sends_nothing() {
+    let stage = Stage::new();
+    let nameless = Operation::delete("delete_load_balancer", "load-balancers").segment("");
+    let outcome = stage.client().remove(&stage.call(60), nameless).await;
+    assert_eq!(brief(&outcome), ("failed", Some(Category::UserInput)));
+    assert_eq!(stage.cloud.lines().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_claim_nothing_is_sent() {
+    let gates: [(&str, Arc<Claim>); 3] = [
+        ("L9-307 not the leader", Arc::new(Claim::default())),
+        ("L9-308 less than the reserve left", Claim::until(2)),
+        ("L9-309 the claim is over", Claim::until(0)),
+    ];
+    for (case, gate) in gates {
+        let stage = Stage::new();
+        stage.cloud.always("POST /v1/load-balancers", made());
+        let outcome = stage.client().write::<Value>(&stage.guarded(60, gate), create()).await;
+        assert_eq!(brief(&outcome), ("failed", Some(Category::Cancelled)), "{case}");
+        assert_eq!(stage.cloud.lines().len(), 0, "BL-134 {case}");
+        assert_eq!(stage.client().budget().left(), 20, "{case}");
+    }
+    let stage = Stage::new();
+    stage.cloud.always("GET /v1/x", Reply::json(200, &json!(1)));
+    assert!(
+        stage.client().read::<Value>(&stage.standby(9), Operation::get("x", "x")).await.is_ok(),
+        "L9-310"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_claim_is_looked_at_when_the_request_is_sent() {
+    // L9-311: there was a claim when the wait for the budget began, and none when it ended.
+    let stage = Stage::new();
+    stage.cloud.always("POST /v1/load-balancers", made());
+    let budget = cloudberth_http::Budget::new(Duration::from_secs(5), 1, stage.clock.clone());
+    let client = stage.builder(1).budget(budget).build();
+    let claim = Claim::until(100);
+    let call = stage.guarded(60, claim.clone());
+    assert_eq!(brief(&client.write::<Value>(&call, create()).await), ("done", None));
+    let (outcome, ()) = tokio::join!(client.write::<Value>(&call, create()), async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        claim.set(None);
+    });
+    assert_eq!(brief(&outcome), ("failed", Some(Category::Cancelled)), "L9-311");
+    assert_eq!((stage.cloud.lines().len(), stage.millis()), (1, 5_000), "L9-311");
+}
+
+#[tokio::test(start_paused = true)]
+async fn between_attempts_the_claim_may_go() {
+    let stage = Stage::new();
+    stage.cloud.on("PUT /v1/load-balancers/1", [Reply::empty(503), made()]);
+    let claim = Claim::until(100);
+    let client = stage.builder(1).policy(steady()).build();
+    let call = stage.guarded(60, claim.clone());
+    let (outcome, ()) = tokio::join!(client.write::<Value>(&call, replace().repeatable()), async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        claim.set(None);
+    });
+    assert_eq!(
+        brief(&outcome),
+        ("unknown", Some(Category::Cancelled)),
+        "L9-312 the first attempt stays in doubt"
+    );
+    assert_eq!(stage.cloud.lines().len(), 1, "L9-312");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_claim_cuts_a_write_under_way() {
+    let slow = Duration::from_secs(30);
+    for (case, reply) in [("L9-313 head", made().after(slow)), ("L9-314 body", made().body_after(slow))] {
+        let stage = Stage::new();
+        stage.cloud.on("POST /v1/load-balancers", [reply]);
+        let outcome = stage.client().write::<Value>(&stage.guarded(60, Claim::until(8)), create()).await;
+        assert_eq!(brief(&outcome), ("unknown", Some(Category::Cancelled)), "{case}");
+        assert_eq!(stage.millis(), 8_000, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_is_renewed_carries_a_slow_write_on() {
+    let stage = Stage::new();
+    stage.cloud.on("POST /v1/load-balancers", [made().after(Duration::from_secs(20))]);
+    let claim = Claim::until(8);
+    let call = stage.guarded(60, claim.clone());
+    let client = stage.client();
+    let (outcome, ()) = tokio::join!(client.write::<Value>(&call, create()), async {
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        claim.set(Some(Tick::from_secs(14)));
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        claim.set(Some(Tick::from_secs(27)));
+    });
+    assert_eq!(brief(&outcome), ("done", None), "L9-315");
+    assert_eq!(stage.millis(), 20_000, "L9-315");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_sent_is_what_was_described() {
+    let stage = Stage::new();
+    stage.cloud.always("POST /v1/load-balancers", made());
+    let _ = stage.client().write::<Value>(&stage.call(60), create()).await;
+    let sent = &stage.cloud.received()[0];
+    assert_eq!(sent.body, r#"{"name":"a"}"#);
+    assert_eq!(sent.header("content-type"), "application/json");
+    assert_eq!(sent.header("accept"), "application/json");
+    assert_eq!(sent.header("authorization"), format!("Bearer {}", common::TOKEN));
+    assert!(sent.header("user-agent").starts_with("cloudberth/"));
+}

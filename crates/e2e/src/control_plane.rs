@@ -1,0 +1,281 @@
+//! etcd and API servers on loopback.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use kube_assets::Assets;
+use serde_json::json;
+use tokio::time::{sleep, timeout};
+
+use crate::pki::Pki;
+use crate::supervise::{Nest, Process};
+use crate::{Answer, Client, Credentials, Error, Kubectl, Output, Request};
+
+/// Generous: a loaded machine with two cores needs ten seconds, an idle one three.
+const READY_WITHIN: Duration = Duration::from_secs(90);
+const ASK_EVERY: Duration = Duration::from_millis(100);
+/// A port that was free a moment ago can be taken by another test; so often it is tried again.
+const PORT_ATTEMPTS: u32 = 5;
+/// Where etcd listens.
+const SOCKET: &str = "etcd.sock";
+/// Cluster IPs are drawn from here.
+pub(crate) const SERVICE_RANGE: &str = "10.96.0.0/12";
+
+/// What may differ between API servers.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Write an audit log of every request (metadata level); see [`ControlPlane::audit_log`].
+    pub audit: bool,
+    /// Further command line arguments of kube-apiserver.
+    pub args: Vec<String>,
+}
+
+/// etcd, shared by the API servers that were started beside each other.
+#[derive(Debug)]
+struct Store {
+    // Dropped in this order: first the program, then the directory it writes to.
+    _etcd: Process,
+    nest: Nest,
+    assets: Assets,
+    servers: AtomicU32,
+}
+
+/// One kube-apiserver with its own certificates and its own corner of etcd.
+///
+/// RBAC is on; the `ServiceAccount` admission plugin is off, since no controller makes default accounts here.
+/// When the last control plane on an etcd is dropped, all processes are dead and all files are gone. The same
+/// happens shortly after the process that holds it dies, however it dies.
+#[derive(Debug)]
+pub struct ControlPlane {
+    // Dropped in this order: the API server before the etcd it uses.
+    _apiserver: Process,
+    store: Arc<Store>,
+    dir: PathBuf,
+    base: String,
+    pki: Pki,
+    admin: Client,
+}
+
+impl ControlPlane {
+    /// Starts etcd and one API server on it, and waits until that is ready.
+    pub async fn start(assets: &Assets, options: &Options) -> Result<Self, Error> {
+        Self::on(Arc::new(Store::start(assets).await?), options).await
+    }
+
+    /// As [`ControlPlane::start`], but its first version is not the store's first: to ask for version 1 is to
+    /// ask for something that it has forgotten.
+    pub async fn start_with_a_past(assets: &Assets, options: &Options) -> Result<Self, Error> {
+        Self::start(assets, &Options::default()).await?.beside(options).await
+    }
+
+    /// Starts another API server on the same etcd. Neither sees the other's objects.
+    pub async fn beside(&self, options: &Options) -> Result<Self, Error> {
+        Self::on(Arc::clone(&self.store), options).await
+    }
+
+    async fn on(store: Arc<Store>, options: &Options) -> Result<Self, Error> {
+        let name = format!("server-{}", store.servers.fetch_add(1, Ordering::Relaxed));
+        let dir = store.nest.dir().join(&name);
+        let pki = Pki::make(&dir)?;
+        let mut attempt = 1;
+        let (apiserver, base, admin) = loop {
+            let port = free_port(&dir)?;
+            let base = format!("https://127.0.0.1:{port}");
+            let admin = Client::new(&base, &pki.ca_pem, &pki.admin)?;
+            let args = arguments(&store, &pki, &name, port, options)?;
+            let log = dir.join("kube-apiserver.log");
+            let mut process = store.nest.start(&store.assets.apiserver, &args, log)?;
+            match ready(&mut process, &admin).await {
+                Ok(()) => break (process, base, admin),
+                Err(Error::Ended { log, .. })
+                    if attempt < PORT_ATTEMPTS && log.contains("address already in use") =>
+                {
+                    attempt += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        let plane = Self { _apiserver: apiserver, store, dir, base, pki, admin };
+        let admin = json!({ "client-certificate": plane.pki.path("admin.crt"), "client-key": plane.pki.path("admin.key") });
+        plane.write_kubeconfig("admin.kubeconfig", &admin)?;
+        Ok(plane)
+    }
+
+    /// Where it listens: `https://127.0.0.1:PORT`.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// The certificate authority that vouches for the server, in PEM.
+    pub fn ca_pem(&self) -> &str {
+        &self.pki.ca_pem
+    }
+
+    /// A client that may do everything.
+    pub fn admin(&self) -> &Client {
+        &self.admin
+    }
+
+    /// A client with other credentials.
+    pub fn client(&self, credentials: &Credentials) -> Result<Client, Error> {
+        Client::new(&self.base, &self.pki.ca_pem, credentials)
+    }
+
+    /// Sends a request as administrator.
+    pub async fn send(&self, request: &Request) -> Result<Answer, Error> {
+        self.admin.send(request).await
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.dir.join("admin.kubeconfig")
+    }
+
+    /// A directory that lives as long as the control planes on this etcd.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Writes a kubeconfig for a bearer token and says where it is.
+    pub fn token_kubeconfig(&self, name: &str, token: &str) -> Result<PathBuf, Error> {
+        self.write_kubeconfig(name, &json!({ "token": token }))
+    }
+
+    /// `kubectl` as administrator.
+    pub fn kubectl_command(&self) -> Kubectl {
+        Kubectl {
+            program: self.store.assets.kubectl.clone(),
+            kubeconfig: self.kubeconfig(),
+            home: self.dir.clone(),
+        }
+    }
+
+    /// Runs `kubectl` as administrator.
+    pub async fn kubectl(&self, args: &[&str]) -> Result<Output, Error> {
+        self.kubectl_command().run(args).await
+    }
+
+    /// The audit log so far, one JSON event per line; empty unless [`Options::audit`] was set.
+    pub fn audit_log(&self) -> String {
+        fs::read_to_string(self.dir.join("audit.log")).unwrap_or_default()
+    }
+
+    fn write_kubeconfig(&self, name: &str, user: &serde_json::Value) -> Result<PathBuf, Error> {
+        let config = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{ "name": "e2e", "cluster": {
+                "server": self.base, "certificate-authority": self.pki.path("ca.crt"),
+            }}],
+            "users": [{ "name": "e2e", "user": user }],
+            "contexts": [{ "name": "e2e", "context": { "cluster": "e2e", "user": "e2e" } }],
+            "current-context": "e2e",
+        });
+        let path = self.dir.join(name);
+        fs::write(&path, config.to_string()).map_err(Error::io("cannot write", &path))?;
+        Ok(path)
+    }
+}
+
+impl Store {
+    async fn start(assets: &Assets) -> Result<Self, Error> {
+        let nest = Nest::new()?;
+        // Sockets with a path instead of ports: two tests cannot want the same one. What is advertised must
+        // look like an address with a port; to a store of one member it does not matter.
+        let args = [
+            format!("--data-dir={}", nest.dir().join("etcd").display()),
+            format!("--listen-client-urls={}", socket(&nest)),
+            "--advertise-client-urls=http://127.0.0.1:1".into(),
+            format!("--listen-peer-urls={}-peer", socket(&nest)),
+            "--initial-advertise-peer-urls=http://127.0.0.1:1".into(),
+            "--initial-cluster=default=http://127.0.0.1:1".into(),
+            "--unsafe-no-fsync".into(),
+        ];
+        let mut etcd = nest.start(&assets.etcd, &args, nest.dir().join("etcd.log"))?;
+        let listening = nest.dir().join(SOCKET);
+        until(&mut etcd, async || if listening.exists() { Ok(()) } else { Err("no socket yet".to_owned()) })
+            .await?;
+        Ok(Self { _etcd: etcd, nest, assets: assets.clone(), servers: AtomicU32::new(0) })
+    }
+}
+
+fn socket(nest: &Nest) -> String {
+    format!("unix://{}", nest.dir().join(SOCKET).display())
+}
+
+fn arguments(
+    store: &Store,
+    pki: &Pki,
+    name: &str,
+    port: u16,
+    options: &Options,
+) -> Result<Vec<String>, Error> {
+    let mut args = vec![
+        format!("--etcd-servers={}", socket(&store.nest)),
+        format!("--etcd-prefix=/{name}"),
+        "--bind-address=127.0.0.1".into(),
+        "--advertise-address=127.0.0.1".into(),
+        "--endpoint-reconciler-type=none".into(),
+        format!("--secure-port={port}"),
+        format!("--service-cluster-ip-range={SERVICE_RANGE}"),
+        "--authorization-mode=RBAC".into(),
+        "--disable-admission-plugins=ServiceAccount".into(),
+        format!("--client-ca-file={}", pki.path("ca.crt")),
+        format!("--tls-cert-file={}", pki.path("apiserver.crt")),
+        format!("--tls-private-key-file={}", pki.path("apiserver.key")),
+        "--service-account-issuer=https://kubernetes.default.svc".into(),
+        format!("--service-account-key-file={}", pki.path("accounts.pub")),
+        format!("--service-account-signing-key-file={}", pki.path("accounts.key")),
+    ];
+    if options.audit {
+        let policy = pki.dir.join("audit-policy.yaml");
+        let text =
+            json!({ "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{ "level": "Metadata" }] });
+        fs::write(&policy, text.to_string()).map_err(Error::io("cannot write", &policy))?;
+        args.push(format!("--audit-policy-file={}", policy.display()));
+        args.push(format!("--audit-log-path={}", pki.path("audit.log")));
+    }
+    args.extend(options.args.iter().cloned());
+    Ok(args)
+}
+
+/// kube-apiserver cannot be told to pick its port itself, so the kernel is asked for one first.
+fn free_port(dir: &Path) -> Result<u16, Error> {
+    let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    Ok(bound.map_err(Error::io("cannot find a free port for", dir))?.port())
+}
+
+/// Its certificates are of its own making, so an answer on the port can only be its answer.
+async fn ready(process: &mut Process, admin: &Client) -> Result<(), Error> {
+    until(process, async || match admin.send(&Request::get("/readyz")).await {
+        Ok(answer) if answer.status == 200 => Ok(()),
+        Ok(answer) => Err(String::from_utf8_lossy(&answer.body).into_owned()),
+        Err(error) => Err(error.to_string()),
+    })
+    .await
+}
+
+/// Asks until the answer is yes, the program has ended, or it took too long.
+async fn until(process: &mut Process, ask: impl AsyncFn() -> Result<(), String>) -> Result<(), Error> {
+    let mut why = String::new();
+    let asked = async {
+        loop {
+            match ask().await {
+                Ok(()) => return Ok(()),
+                Err(not_yet) => why = not_yet,
+            }
+            if process.ended() {
+                return Err(Error::Ended { program: process.name().to_owned(), log: process.log_tail() });
+            }
+            sleep(ASK_EVERY).await;
+        }
+    };
+    let outcome = timeout(READY_WITHIN, asked).await;
+    outcome.unwrap_or_else(|_| {
+        Err(Error::Late { program: process.name().to_owned(), why, log: process.log_tail() })
+    })
+}

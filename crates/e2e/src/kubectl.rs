@@ -1,0 +1,68 @@
+//! The real `kubectl`, run against one server.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::Error;
+
+/// The longest that one command may take.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// How to call `kubectl`.
+#[derive(Clone, Debug)]
+pub struct Kubectl {
+    /// The program.
+    pub program: PathBuf,
+    /// Where the server is and who asks.
+    pub kubeconfig: PathBuf,
+    /// Where it may keep its caches.
+    pub home: PathBuf,
+}
+
+/// What a command printed.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// It ended with exit code 0.
+    pub ok: bool,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+impl Kubectl {
+    /// Runs `kubectl` with `args`.
+    pub async fn run(&self, args: &[&str]) -> Result<Output, Error> {
+        self.run_with_input(args, "").await
+    }
+
+    /// Runs `kubectl` with `args`, `input` being what `-f -` reads.
+    pub async fn run_with_input(&self, args: &[&str], input: &str) -> Result<Output, Error> {
+        let mut child = Command::new(&self.program)
+            .args(args)
+            .env_clear()
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("HOME", &self.home)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(Error::io("cannot start", &self.program))?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // A command that does not read its input has closed it; that is no failure.
+            let _ = stdin.write_all(input.as_bytes()).await;
+        }
+        let output = timeout(DEADLINE, child.wait_with_output())
+            .await
+            .map_err(|_| Error::Deadline { what: format!("kubectl {}", args.join(" ")) })?
+            .map_err(Error::io("cannot run", &self.program))?;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ok(Output { ok: output.status.success(), stdout: text(output.stdout), stderr: text(output.stderr) })
+    }
+}

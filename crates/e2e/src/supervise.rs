@@ -1,0 +1,185 @@
+//! Processes and files that do not outlive the test.
+//!
+//! `Drop` is not enough: a test may be killed. So every program runs under a small shell that reads a pipe
+//! from us and kills the program when the pipe ends, which the kernel sees to however we die. The directory
+//! is removed by a sweeper of the same kind. Its pipe is also held by the supervisors (as their standard
+//! output), so it ends only when we *and* all of them are gone, and nothing is written any more.
+
+use std::fs;
+use std::io::{PipeWriter, Read, Seek, SeekFrom};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::Error;
+
+const SWEEPER: &str = r#"cat >/dev/null; rm -rf -- "$1""#;
+
+const SUPERVISOR: &str = r#"
+log=$1; shift
+exec 3<&0 </dev/null
+"$@" >"$log" 2>&1 3<&- &
+program=$!
+( read -r nothing <&3; kill -KILL "$program" ) &
+guard=$!
+wait "$program"; status=$?
+kill -KILL "$guard"; wait "$guard"
+exit "$status"
+"#;
+
+/// How much of a log an error message quotes.
+const QUOTED: u64 = 4_000;
+
+/// A private temporary directory, gone when this and every [`Process`] started in it are gone.
+#[derive(Debug)]
+pub(crate) struct Nest {
+    dir: PathBuf,
+    /// `None` only while dropping.
+    pipe: Option<PipeWriter>,
+    sweeper: Child,
+}
+
+impl Nest {
+    pub(crate) fn new() -> Result<Self, Error> {
+        let dir = fresh_dir(&std::env::temp_dir())?;
+        let made = std::io::pipe().and_then(|(reader, writer)| {
+            let sweeper = shell(SWEEPER).arg(&dir).stdin(reader).stdout(Stdio::null()).spawn()?;
+            Ok((writer, sweeper))
+        });
+        let (pipe, sweeper) = made.map_err(Error::io("cannot guard", &dir))?;
+        Ok(Self { dir, pipe: Some(pipe), sweeper })
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Starts `program`, its output going to `log`.
+    pub(crate) fn start(&self, program: &Path, args: &[String], log: PathBuf) -> Result<Process, Error> {
+        let stdout = match &self.pipe {
+            Some(pipe) => pipe.try_clone().map(Stdio::from).map_err(Error::io("cannot guard", &self.dir))?,
+            None => Stdio::null(),
+        };
+        let mut command = shell(SUPERVISOR);
+        command.arg(&log).arg(program).args(args).stdin(Stdio::piped()).stdout(stdout);
+        let supervisor = command.spawn().map_err(Error::io("cannot start", program))?;
+        let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Process { name, log, supervisor })
+    }
+}
+
+impl Drop for Nest {
+    fn drop(&mut self) {
+        drop(self.pipe.take());
+        let _ = self.sweeper.wait();
+    }
+}
+
+/// A running program. Dropping it kills the program and waits for its end.
+#[derive(Debug)]
+pub(crate) struct Process {
+    name: String,
+    log: PathBuf,
+    supervisor: Child,
+}
+
+impl Process {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the program has ended by itself.
+    pub(crate) fn ended(&mut self) -> bool {
+        !matches!(self.supervisor.try_wait(), Ok(None))
+    }
+
+    /// The end of its log.
+    pub(crate) fn log_tail(&self) -> String {
+        let mut text = Vec::new();
+        let read = fs::File::open(&self.log).and_then(|mut file| {
+            let length = file.metadata()?.len();
+            file.seek(SeekFrom::Start(length.saturating_sub(QUOTED)))?;
+            file.read_to_end(&mut text)
+        });
+        match read {
+            Ok(_) => String::from_utf8_lossy(&text).into_owned(),
+            Err(error) => format!("({} cannot be read: {error})", self.log.display()),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.supervisor.stdin.take());
+        let _ = self.supervisor.wait();
+    }
+}
+
+/// In a process group of its own: Ctrl-C in a terminal goes to the test, not past it to its programs.
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script, "cloudberth-e2e"]).stderr(Stdio::null()).process_group(0);
+    command
+}
+
+/// A new directory that only this user can enter. A name left behind by another process is passed over.
+fn fresh_dir(within: &Path) -> Result<PathBuf, Error> {
+    let mut number = 0_u32;
+    loop {
+        let dir = within.join(format!("cloudberth-e2e-{}-{number}", std::process::id()));
+        match fs::DirBuilder::new().mode(0o700).create(&dir) {
+            Ok(()) => return Ok(dir),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
+            Err(error) => return Err(Error::io("cannot create", &dir)(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn sleeper(nest: &Nest) -> Process {
+        let log = nest.dir().join("log");
+        nest.start(Path::new("/bin/sh"), &["-c".into(), "echo $$; exec sleep 1000".into()], log).unwrap()
+    }
+
+    fn pid(process: &Process) -> PathBuf {
+        for _ in 0..2_000 {
+            if let Ok(pid) = process.log_tail().trim().parse::<u32>() {
+                return PathBuf::from(format!("/proc/{pid}"));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("it did not say its pid: {}", process.log_tail());
+    }
+
+    #[test]
+    fn a_dropped_process_is_dead_and_its_directory_gone() {
+        let nest = Nest::new().unwrap();
+        let mut process = sleeper(&nest);
+        let (proc, dir) = (pid(&process), nest.dir().to_path_buf());
+        assert!(!process.ended() && proc.exists() && dir.exists());
+        drop(process);
+        assert!(!proc.exists());
+        drop(nest);
+        assert!(!dir.exists());
+    }
+
+    #[test]
+    fn a_process_that_ends_by_itself_is_noticed() {
+        let nest = Nest::new().unwrap();
+        let args = ["-c".into(), "echo goodbye; exit 3".into()];
+        let mut process = nest.start(Path::new("/bin/sh"), &args, nest.dir().join("log")).unwrap();
+        for _ in 0..2_000 {
+            if process.ended() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(process.ended());
+        assert_eq!(process.log_tail(), "goodbye\n");
+    }
+}

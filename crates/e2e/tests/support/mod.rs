@@ -1,0 +1,8 @@
+//! What the tests of this crate share.
+
+use kube_assets::{Assets, NEWEST};
+
+/// The real programs; a first call on a machine builds them and says so.
+pub(crate) fn assets() -> Assets {
+    kube_assets::ensure(NEWEST, &mut |line| eprintln!("{line}")).unwrap_or_else(|error| panic!("{error}"))
+}

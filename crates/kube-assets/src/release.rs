@@ -1,0 +1,216 @@
+//! What is built for a Kubernetes version: pinned modules, packages and link flags.
+
+/// The Kubernetes version that tests use unless they ask for another.
+pub const NEWEST: &str = "v1.37.1";
+
+/// One Go module of ours and the programs built from it.
+#[derive(Debug)]
+pub(crate) struct Module {
+    pub(crate) name: &'static str,
+    pub(crate) go_mod: &'static str,
+    pub(crate) go_sum: &'static str,
+    /// Sources of our own, by file name; none where only other people's programs are built.
+    pub(crate) sources: &'static [(&'static str, &'static str)],
+    /// Program name and the package that it is built from.
+    pub(crate) programs: &'static [(&'static str, &'static str)],
+    /// Variables set at link time. Without them the programs report a version no client understands.
+    pub(crate) variables: &'static [(&'static str, &'static str)],
+    /// What helps someone without Go, as the end of a sentence.
+    pub(crate) without_go: &'static str,
+}
+
+/// What is built together: a version, and the modules that give it.
+#[derive(Debug)]
+pub(crate) struct Release {
+    /// What a person calls it.
+    pub(crate) title: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) modules: &'static [Module],
+}
+
+/// The versions that can be built.
+pub(crate) const RELEASES: &[Release] =
+    &[Release { title: "Kubernetes", version: NEWEST, modules: &[ETCD, KUBERNETES_1_37] }];
+
+/// Our program on top of client-go.
+pub(crate) const INFORMERS: Release =
+    Release { title: "the client-go checks", version: "client-go-v0.37.1", modules: &[CLIENT_GO] };
+
+const GIVEN_INSTEAD: &str =
+    ", or set KUBEBUILDER_ASSETS to a directory with kube-apiserver, etcd and kubectl";
+
+const CLIENT_GO: Module = Module {
+    name: "client-go",
+    go_mod: include_str!("../../../tools/client-go/go.mod"),
+    go_sum: include_str!("../../../tools/client-go/go.sum"),
+    sources: &[
+        ("main.go", include_str!("../../../tools/client-go/main.go")),
+        ("gate.go", include_str!("../../../tools/client-go/gate.go")),
+        ("history.go", include_str!("../../../tools/client-go/history.go")),
+        ("objects.go", include_str!("../../../tools/client-go/objects.go")),
+        ("events.go", include_str!("../../../tools/client-go/events.go")),
+        ("relist.go", include_str!("../../../tools/client-go/relist.go")),
+    ],
+    programs: &[("informers", ".")],
+    variables: &[],
+    without_go: "",
+};
+
+const ETCD: Module = Module {
+    name: "etcd",
+    go_mod: include_str!("../../../tools/etcd/go.mod"),
+    go_sum: include_str!("../../../tools/etcd/go.sum"),
+    sources: &[],
+    programs: &[("etcd", "go.etcd.io/etcd/server/v3")],
+    variables: &[],
+    without_go: GIVEN_INSTEAD,
+};
+
+const KUBERNETES_1_37: Module = Module {
+    name: "kubernetes",
+    go_mod: include_str!("../../../tools/kubernetes/go.mod"),
+    go_sum: include_str!("../../../tools/kubernetes/go.sum"),
+    sources: &[],
+    programs: &[
+        ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
+        ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
+    ],
+    variables: &[
+        ("k8s.io/component-base/version.gitVersion", "v1.37.1"),
+        ("k8s.io/component-base/version.gitMajor", "1"),
+        ("k8s.io/component-base/version.gitMinor", "37"),
+        ("k8s.io/client-go/pkg/version.gitVersion", "v1.37.1"),
+        ("k8s.io/client-go/pkg/version.gitMajor", "1"),
+        ("k8s.io/client-go/pkg/version.gitMinor", "37"),
+    ],
+    without_go: GIVEN_INSTEAD,
+};
+
+impl Module {
+    /// Everything that `go build` finds in the module's directory.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        [("go.mod", self.go_mod), ("go.sum", self.go_sum)].into_iter().chain(self.sources.iter().copied())
+    }
+
+    /// The flags of `go build`, the same for everyone: they are part of the cache key.
+    pub(crate) fn flags(&self) -> Vec<String> {
+        let mut link = String::from("-s -w");
+        for (name, value) in self.variables {
+            link.push_str(" -X ");
+            link.push_str(name);
+            link.push('=');
+            link.push_str(value);
+        }
+        vec!["-mod=readonly".into(), "-trimpath".into(), "-ldflags".into(), link]
+    }
+
+    /// The Go release that the module asks for, as `(major, minor)`.
+    pub(crate) fn needed_go(&self) -> (u32, u32) {
+        self.go_mod.lines().find_map(|line| line.strip_prefix("go ")).and_then(parse_go).unwrap_or((1, 21))
+    }
+}
+
+impl Release {
+    /// The version and a digest of everything that decides what the programs are.
+    pub(crate) fn key(&self) -> String {
+        let mut digest = Digest::default();
+        for module in self.modules {
+            digest.add(module.name);
+            for (_, text) in module.files() {
+                digest.add(text);
+            }
+            for (program, package) in module.programs {
+                digest.add(program);
+                digest.add(package);
+            }
+            for flag in module.flags() {
+                digest.add(&flag);
+            }
+        }
+        format!("{}-{:016x}", self.version, digest.0)
+    }
+}
+
+/// Reads `1.26.0`, `go1.26.8` or `go1.27rc1` as `(1, 26)` or `(1, 27)`.
+pub(crate) fn parse_go(text: &str) -> Option<(u32, u32)> {
+    let text = text.trim();
+    let mut numbers = text.strip_prefix("go").unwrap_or(text).split('.');
+    let major = numbers.next()?.parse().ok()?;
+    let minor: String = numbers.next()?.chars().take_while(char::is_ascii_digit).collect();
+    Some((major, minor.parse().ok()?))
+}
+
+/// FNV-1a. It tells one set of pins from the next on one machine; nobody is to be kept from forging it.
+struct Digest(u64);
+
+impl Default for Digest {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Digest {
+    fn add(&mut self, text: &str) {
+        for byte in text.bytes().chain([0]) {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn go_versions_are_read_in_every_form_that_go_prints() {
+        let table = [
+            ("1.26.0", Some((1, 26))),
+            ("go1.26.8\n", Some((1, 26))),
+            ("go1.27rc1", Some((1, 27))),
+            ("devel", None),
+            ("", None),
+        ];
+        for (text, want) in table {
+            assert_eq!(parse_go(text), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_pins_agree_with_the_version_they_are_sold_as() {
+        for release in RELEASES {
+            let kubernetes = release.modules.iter().find(|m| m.name == "kubernetes").unwrap();
+            assert!(kubernetes.go_mod.contains(&format!("k8s.io/kubernetes {} ", release.version)));
+            let staging = release.version.replace("v1.", "v0.");
+            let replaced = kubernetes.go_mod.lines().filter(|l| l.contains("=>"));
+            assert_eq!(replaced.clone().count(), 33);
+            assert!(replaced.clone().all(|l| l.ends_with(&staging)), "a replace line is of another version");
+            assert!(kubernetes.flags().concat().contains(&format!("version.gitVersion={}", release.version)));
+            assert!(kubernetes.needed_go() >= (1, 26));
+        }
+    }
+
+    #[test]
+    fn our_own_program_is_complete_and_of_the_same_release() {
+        let [module] = INFORMERS.modules else { panic!("one module") };
+        let staging = NEWEST.replace("v1.", "v0.");
+        assert!(module.go_mod.contains(&format!("k8s.io/client-go {staging}")));
+        let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/client-go");
+        let here: BTreeSet<_> = std::fs::read_dir(dir)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        assert_eq!(module.files().map(|(name, _)| name.to_owned()).collect::<BTreeSet<_>>(), here);
+    }
+
+    #[test]
+    fn the_key_follows_every_pin_and_flag() {
+        const OTHER_SUM: &[Module] = &[Module { go_sum: "other", ..ETCD }];
+        const OTHER_FLAG: &[Module] = &[Module { variables: &[("a", "b")], ..ETCD }];
+        const OTHER_SOURCE: &[Module] = &[Module { sources: &[("main.go", "package main")], ..ETCD }];
+        let key = |modules| Release { title: "t", version: "v1", modules }.key();
+        let keys = BTreeSet::from([key(&[ETCD]), key(OTHER_SUM), key(OTHER_FLAG), key(OTHER_SOURCE)]);
+        assert!(keys.len() == 4 && keys.contains(&key(&[ETCD])), "{keys:?}");
+        assert!(keys.iter().all(|key| key.starts_with("v1-")));
+    }
+}

@@ -1,0 +1,100 @@
+//! The table of generated text: which file, which part of it, and the function that writes it.
+
+use std::fmt::Write;
+
+use crate::Result;
+use crate::stages::STAGES;
+
+/// A document, or a marked part of one, that is written from the code.
+#[derive(Debug)]
+pub(crate) struct Generated {
+    pub(crate) file: &'static str,
+    pub(crate) part: Part,
+    pub(crate) text: fn() -> String,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part {
+    /// Between `<!-- NAME:begin -->` and `<!-- NAME:end -->`; the rest of the file is written by people.
+    Region(&'static str),
+    /// All of it.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the reference pages of the libraries use it"))]
+    Whole,
+}
+
+pub(crate) const GENERATED: &[Generated] =
+    &[Generated { file: "CONTRIBUTING.md", part: Part::Region("stages"), text: stages }];
+
+impl Generated {
+    /// The file as it should be, given what it is now.
+    pub(crate) fn apply(&self, old: &str) -> Result<String> {
+        let text = (self.text)();
+        match self.part {
+            Part::Whole => Ok(format!("{}\n", text.trim_end())),
+            Part::Region(name) => replace_region(old, name, text.trim_end())
+                .ok_or_else(|| format!("{}: lacks <!-- {name}:begin --> and <!-- {name}:end -->", self.file)),
+        }
+    }
+}
+
+fn replace_region(old: &str, name: &str, text: &str) -> Option<String> {
+    let (begin, end) = (format!("<!-- {name}:begin -->"), format!("<!-- {name}:end -->"));
+    let (before, rest) = old.split_once(&begin)?;
+    let (_, after) = rest.split_once(&end)?;
+    Some(format!("{before}{begin}\n{text}\n{end}{after}"))
+}
+
+fn stages() -> String {
+    let mut text = String::from("| stage | checks that | alone |\n|---|---|---|\n");
+    for stage in STAGES {
+        let _ = writeln!(
+            text,
+            "| {name} | {checks} | `cargo xtask test --only {name}` |",
+            name = stage.name,
+            checks = stage.checks
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fixed() -> String {
+        "new\ntext\n\n".to_owned()
+    }
+
+    #[test]
+    fn only_the_region_changes_and_a_second_time_nothing_does() {
+        let document = Generated { file: "a.md", part: Part::Region("x"), text: fixed };
+        let old = "# Title\n<!-- x:begin -->\nold\n<!-- x:end -->\nlast\n";
+        let new = document.apply(old).unwrap();
+        assert_eq!(new, "# Title\n<!-- x:begin -->\nnew\ntext\n<!-- x:end -->\nlast\n");
+        assert_eq!(document.apply(&new).unwrap(), new);
+    }
+
+    #[test]
+    fn a_whole_file_is_replaced() {
+        let document = Generated { file: "a.md", part: Part::Whole, text: fixed };
+        assert_eq!(document.apply("anything").unwrap(), "new\ntext\n");
+    }
+
+    #[test]
+    fn a_file_without_the_marks_is_not_touched_but_named() {
+        let document = Generated { file: "a.md", part: Part::Region("x"), text: fixed };
+        for old in
+            ["", "<!-- x:begin -->", "<!-- x:end --> <!-- x:begin -->", "<!-- y:begin --> <!-- y:end -->"]
+        {
+            let why = document.apply(old).unwrap_err();
+            assert!(why.contains("a.md") && why.contains("x:begin"), "{why}");
+        }
+    }
+
+    #[test]
+    fn every_stage_has_a_row() {
+        let text = stages();
+        assert_eq!(text.lines().count(), 2 + STAGES.len());
+        assert!(text.contains("| format |") && text.contains("`cargo xtask test --only unit`"));
+    }
+}

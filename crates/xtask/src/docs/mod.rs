@@ -1,0 +1,94 @@
+//! `cargo xtask docs`: documents that are written from the code, so that they cannot lie, and the check that
+//! links between files resolve.
+
+mod generated;
+mod links;
+
+use std::fs;
+
+use lexopt::prelude::*;
+
+use crate::workspace::Workspace;
+use crate::{Result, Verdict};
+use generated::GENERATED;
+
+pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result<Verdict> {
+    let mut check = false;
+    while let Some(arg) = args.next().map_err(|why| why.to_string())? {
+        match arg {
+            Long("check") => check = true,
+            other => return Err(other.unexpected().to_string()),
+        }
+    }
+    if check {
+        let problems = problems(workspace)?;
+        for problem in &problems {
+            println!("{problem}");
+        }
+        return Ok(if problems.is_empty() { Verdict::Good } else { Verdict::Bad });
+    }
+    for document in GENERATED {
+        let old = workspace.read(document.file).unwrap_or_default();
+        let new = document.apply(&old)?;
+        if new != old {
+            let path = workspace.path(document.file);
+            fs::write(&path, new).map_err(|why| format!("{}: {why}", path.display()))?;
+            println!("wrote {}", document.file);
+        }
+    }
+    Ok(Verdict::Good)
+}
+
+/// What is wrong with the documents, one line each: generated text that is out of date, links that lead nowhere.
+pub(crate) fn problems(workspace: &Workspace) -> Result<Vec<String>> {
+    let mut problems = Vec::new();
+    for document in GENERATED {
+        let old = workspace.read(document.file).unwrap_or_default();
+        if document.apply(&old)? != old {
+            problems.push(format!("{}: out of date; run `cargo xtask docs`", document.file));
+        }
+    }
+    for file in workspace.files("md")? {
+        let text = workspace.read(&file)?;
+        for link in links::to_files(&text) {
+            let target = links::resolve(&file, &link.target);
+            if target.as_ref().is_none_or(|target| !workspace.path(target).exists()) {
+                problems.push(format!("{file}:{}: {} leads nowhere", link.line, link.target));
+            }
+        }
+    }
+    Ok(problems)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::Sample;
+
+    const REGION: &str = "<!-- stages:begin -->\n<!-- stages:end -->\n";
+
+    #[test]
+    fn stale_text_is_found_then_written_then_gone() {
+        let sample = Sample::new("stale docs", &[("CONTRIBUTING.md", REGION)]);
+        let stale = problems(&sample.workspace).unwrap();
+        assert!(stale.len() == 1 && stale[0].contains("CONTRIBUTING.md: out of date"), "{stale:?}");
+        let check = command(&sample.workspace, lexopt::Parser::from_args(["--check"])).unwrap();
+        assert_eq!(check, Verdict::Bad);
+        assert_eq!(sample.workspace.read("CONTRIBUTING.md").unwrap(), REGION);
+        assert_eq!(command(&sample.workspace, lexopt::Parser::from_args([""; 0])).unwrap(), Verdict::Good);
+        assert_eq!(problems(&sample.workspace).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_are_found_with_their_line() {
+        let pages = [
+            ("CONTRIBUTING.md", REGION),
+            ("docs/a.md", "[there](b.md)\n[up](../CONTRIBUTING.md)\n[gone](c.md)\n[out](../../d.md)\n"),
+            ("docs/b.md", ""),
+        ];
+        let sample = Sample::new("links", &pages);
+        command(&sample.workspace, lexopt::Parser::from_args([""; 0])).unwrap();
+        let want = ["docs/a.md:3: c.md leads nowhere", "docs/a.md:4: ../../d.md leads nowhere"];
+        assert_eq!(problems(&sample.workspace).unwrap(), want);
+    }
+}

@@ -1,0 +1,115 @@
+//! The real Kubernetes programs: providing them, and the stage of the suite that runs against them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+use kube_assets::{Assets, NEWEST};
+
+use crate::stages::{NEEDS_KUBERNETES, Outcome, cargo};
+use crate::workspace::Workspace;
+use crate::{Result, Verdict};
+
+/// What is taken down when a test ends is gone within this time, on a busy machine too.
+const GRACE: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// `cargo xtask kube`.
+pub(crate) fn command(_: &Workspace, mut args: lexopt::Parser) -> Result<Verdict> {
+    if let Some(arg) = args.next().map_err(|why| why.to_string())? {
+        return Err(arg.unexpected().to_string());
+    }
+    let assets = provide()?;
+    println!("{}", assets.dir().display());
+    Ok(Verdict::Good)
+}
+
+/// Everything that the tests need, built before they run so that a person sees how far it is.
+fn provide() -> Result<Assets> {
+    let mut progress = |line: &str| eprintln!("   {line}");
+    let assets = kube_assets::ensure(NEWEST, &mut progress).map_err(|why| why.to_string())?;
+    kube_assets::informers(&mut progress).map_err(|why| why.to_string())?;
+    Ok(assets)
+}
+
+/// The tests get a temporary directory of their own. Whatever is still in it afterwards, or still runs with
+/// its name on the command line, was left behind.
+pub(crate) fn stage(workspace: &Workspace) -> Result<Outcome> {
+    let assets = provide()?;
+    println!("   with the programs in {}", assets.dir().display());
+    let dir = std::env::temp_dir().join(format!("cloudberth-kube-{}", std::process::id()));
+    fs::create_dir_all(&dir).map_err(|why| format!("{}: {why}", dir.display()))?;
+    let mut args = vec!["test", "--no-fail-fast"];
+    args.extend(NEEDS_KUBERNETES.iter().flat_map(|package| ["--package", package]));
+    let outcome = cargo(workspace, &args, &[("TMPDIR", &dir.to_string_lossy())]);
+    let left = left_behind(&dir, GRACE);
+    println!("   left behind: {}", if left.is_empty() { "nothing".to_owned() } else { left.join(", ") });
+    fs::remove_dir_all(&dir).map_err(|why| format!("{}: {why}", dir.display()))?;
+    let mut outcome = outcome?;
+    outcome.problems.extend(left.into_iter().map(|what| format!("left behind: {what}")));
+    Ok(outcome)
+}
+
+/// Processes that have `dir` on their command line and files in it; what goes away in time does not count.
+fn left_behind(dir: &Path, grace: Duration) -> Vec<String> {
+    let mut waited = Duration::ZERO;
+    loop {
+        let left = [processes(dir), files(dir)].concat();
+        if left.is_empty() || waited >= grace {
+            return left;
+        }
+        sleep(LOOK_EVERY);
+        waited += LOOK_EVERY;
+    }
+}
+
+/// Where there is no `/proc`, none are seen.
+fn processes(dir: &Path) -> Vec<String> {
+    let name = dir.to_string_lossy();
+    let entries = fs::read_dir("/proc").into_iter().flatten().map_while(std::result::Result::ok);
+    entries
+        .filter_map(|entry| {
+            let line = fs::read(entry.path().join("cmdline")).ok()?;
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            let pid = entry.file_name();
+            line.contains(&*name).then(|| format!("process {} ({})", pid.display(), line.trim()))
+        })
+        .collect()
+}
+
+fn files(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().map_while(std::result::Result::ok);
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths.iter().map(|path| path.display().to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn what_is_left_behind_is_named_and_what_goes_away_is_not() {
+        let dir = std::env::temp_dir().join(format!("xtask-left-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        assert_eq!(left_behind(&dir, Duration::ZERO), Vec::<String>::new());
+
+        fs::write(dir.join("data"), "").unwrap();
+        let script = "sleep 1; rm \"$1/data\"";
+        let mut child = Command::new("sh").args(["-c", script, "sh"]).arg(&dir).spawn().unwrap();
+        let left = left_behind(&dir, Duration::ZERO);
+        assert!(left.contains(&dir.join("data").display().to_string()), "{left:?}");
+        if cfg!(target_os = "linux") {
+            assert!(
+                left.iter().any(|what| what.contains(&format!("process {} (sh", child.id()))),
+                "{left:?}"
+            );
+        }
+        // The test itself reaps the child, as whoever started a process has to.
+        child.wait().unwrap();
+        assert_eq!(left_behind(&dir, GRACE), Vec::<String>::new());
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}

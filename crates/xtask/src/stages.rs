@@ -1,0 +1,151 @@
+//! The stages of the suite, in the order in which they run. A new stage is one more row of [`STAGES`].
+
+use crate::process::stream;
+use crate::tally::Tally;
+use crate::workspace::Workspace;
+use crate::{Result, Verdict, cases, docs, kube};
+
+/// One stage of `cargo xtask test`.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    pub(crate) name: &'static str,
+    pub(crate) checks: &'static str,
+    pub(crate) run: fn(&Workspace) -> Result<Outcome>,
+}
+
+/// What a stage found out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) tally: Tally,
+    /// What is wrong besides failed tests, one line each.
+    pub(crate) problems: Vec<String>,
+}
+
+pub(crate) const STAGES: &[Stage] = &[
+    Stage { name: "format", checks: "`cargo fmt` would change nothing", run: format },
+    Stage { name: "clippy", checks: "no lint and no compiler warning, in tests too", run: clippy },
+    Stage {
+        name: "docs",
+        checks: "API docs build without warnings, generated text is up to date, links between files resolve",
+        run: docs,
+    },
+    Stage { name: "cases", checks: "no numbered case that is owned lacks a test", run: cases },
+    Stage {
+        name: "unit",
+        checks: "unit, integration and doc tests of every crate that needs no real Kubernetes",
+        run: unit,
+    },
+    Stage {
+        name: "kube",
+        checks: "a real control plane, kubectl and client-go agree with the embedded API; nothing is left behind",
+        run: kube::stage,
+    },
+];
+
+/// The packages whose tests start real Kubernetes programs; the kube stage runs them.
+pub(crate) const NEEDS_KUBERNETES: &[&str] = &["cloudberth-e2e"];
+
+fn format(workspace: &Workspace) -> Result<Outcome> {
+    cargo(workspace, &["fmt", "--all", "--check"], &[])
+}
+
+fn clippy(workspace: &Workspace) -> Result<Outcome> {
+    cargo(workspace, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])
+}
+
+fn docs(workspace: &Workspace) -> Result<Outcome> {
+    let mut outcome =
+        cargo(workspace, &["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
+    outcome.problems.extend(docs::problems(workspace)?);
+    Ok(outcome)
+}
+
+fn cases(workspace: &Workspace) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    if cases::report(workspace, &cases::Options::default())? == Verdict::Bad {
+        outcome.problems.push("a case is missing or misused: see the list above".to_owned());
+    }
+    Ok(outcome)
+}
+
+/// `--all-targets` leaves doc tests out, hence the second run.
+fn unit(workspace: &Workspace) -> Result<Outcome> {
+    let run = |kind| {
+        let mut args = vec!["test", "--workspace", kind, "--no-fail-fast"];
+        args.extend(NEEDS_KUBERNETES.iter().flat_map(|package| ["--exclude", package]));
+        cargo(workspace, &args, &[])
+    };
+    let mut outcome = run("--all-targets")?;
+    let doc_tests = run("--doc")?;
+    outcome.tally += doc_tests.tally;
+    outcome.problems.extend(doc_tests.problems);
+    Ok(outcome)
+}
+
+/// Runs cargo, counts the tests in its output and keeps its warnings.
+pub(crate) fn cargo(workspace: &Workspace, args: &[&str], env: &[(&str, &str)]) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    let mut command = workspace.cargo(args);
+    command.envs(env.iter().copied());
+    let ran = stream(&mut command, |line| {
+        if let Some(more) = Tally::from_line(line) {
+            outcome.tally += more;
+        }
+    })?;
+    if !ran.ok {
+        outcome.problems.push(format!("`cargo {}` failed", args.join(" ")));
+    }
+    outcome.problems.extend(ran.warnings);
+    Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::Sample;
+
+    const MANIFEST: &str =
+        "[package]\nname = \"sample\"\nedition = \"2024\"\n[workspace]\nmembers = [\"e2e\"]\n";
+    const NOT_HERE: &str = "[package]\nname = \"cloudberth-e2e\"\nedition = \"2024\"\n";
+
+    /// A workspace of two: one package, and one whose tests would fail without a real Kubernetes.
+    fn sample(name: &str, lib: &str, test: &str) -> Sample {
+        Sample::new(
+            name,
+            &[
+                ("Cargo.toml", MANIFEST),
+                ("src/lib.rs", lib),
+                ("tests/a.rs", test),
+                ("e2e/Cargo.toml", NOT_HERE),
+                ("e2e/src/lib.rs", "#[test]\nfn a() {\n    panic!()\n}\n"),
+            ],
+        )
+    }
+
+    #[test]
+    fn the_unit_stage_adds_up_every_kind_of_test() {
+        let lib =
+            "/// ```\n/// assert!(true);\n/// ```\npub fn f() {}\n#[test] fn a() {}\n#[test] fn b() {}\n";
+        let tests = "#[test] fn good() {}\n#[test] #[ignore] fn slow() {}\n";
+        let outcome = unit(&sample("unit good", lib, tests).workspace).unwrap();
+        assert_eq!(outcome, Outcome { tally: Tally { passed: 4, failed: 0, skipped: 1 }, problems: vec![] });
+    }
+
+    #[test]
+    fn the_unit_stage_goes_on_after_a_failure_and_fails_on_a_warning() {
+        let lib = "#[test] fn a() { assert!(std::env::args().count() == 0) }\n";
+        let tests = "fn unused() {}\n#[test] fn good() {}\n";
+        let outcome = unit(&sample("unit bad", lib, tests).workspace).unwrap();
+        assert_eq!(outcome.tally, Tally { passed: 1, failed: 1, skipped: 0 });
+        let has = |text| outcome.problems.iter().any(|problem| problem.contains(text));
+        assert!(has("warning: function `unused` is never used") && has("`cargo test"), "{outcome:?}");
+    }
+
+    #[test]
+    fn the_format_stage_sees_what_rustfmt_would_change() {
+        let good = sample("format good", "pub fn f() {}\n", "use sample as _;\n");
+        assert_eq!(format(&good.workspace).unwrap(), Outcome::default());
+        let bad = sample("format bad", "pub fn f( ) { }\n", "use sample as _;\n");
+        assert_eq!(format(&bad.workspace).unwrap().problems, ["`cargo fmt --all --check` failed"]);
+    }
+}
