@@ -48,10 +48,13 @@ fn bare(mut object: Value) -> Value {
 }
 
 impl Mirror {
-    pub(crate) fn of_list(list: &Value) -> Result<Self, Trouble> {
-        let items = list.get("items").and_then(Value::as_array).ok_or_else(|| wrong("this is no list"))?;
-        let objects = items.iter().map(|item| (key(item), bare(item.clone()))).collect();
-        Ok(Self { objects, version: version(list)?, events: 0 })
+    pub(crate) fn of_list(mut list: Value) -> Result<Self, Trouble> {
+        let version = version(&list)?;
+        let Some(Value::Array(items)) = list.get_mut("items").map(Value::take) else {
+            return Err(wrong("this is no list"));
+        };
+        let objects = items.into_iter().map(|item| (key(&item), bare(item))).collect();
+        Ok(Self { objects, version, events: 0 })
     }
 
     /// Takes in one event. Versions only go up; only what is there changes or goes; only what is not there comes.
@@ -125,7 +128,7 @@ mod tests {
 
     fn mirror() -> Mirror {
         let list = json!({"metadata": {"resourceVersion": "7"}, "items": [object("a", 3), object("b", 7)]});
-        Mirror::of_list(&list).unwrap()
+        Mirror::of_list(list).unwrap()
     }
 
     #[test]

@@ -59,7 +59,9 @@ pub(crate) async fn run(load: &Load) -> Result<Report, Trouble> {
     let listings = [list(&client, Kind::Node).await?, list(&client, Kind::Service).await?];
 
     let mut watchers = JoinSet::new();
-    for kind in [Kind::Node, Kind::Service].into_iter().cycle().take(load.watchers) {
+    let watchable = [(Kind::Node, load.nodes), (Kind::Service, load.services)];
+    let watchable = watchable.into_iter().filter(|(_, count)| *count > 0).map(|(kind, _)| kind);
+    for kind in watchable.cycle().take(load.watchers) {
         // Opened before the first patch, so that every one of them has to be seen.
         let watched = Watched::open(client.clone(), kind).await?;
         watchers.spawn(watched.follow());
@@ -70,6 +72,8 @@ pub(crate) async fn run(load: &Load) -> Result<Report, Trouble> {
     let caught_up = watchers.join_all();
     let watched = timeout(CATCH_UP, caught_up).await.map_err(|_| Trouble::Behind)?;
     let watched = watched.into_iter().collect::<Result<Vec<Watched>, Trouble>>()?;
+    // Before the check, which needs room of its own.
+    let loaded_kib = memory::resident_kib();
     check(&client, &watched, counts).await?;
     Ok(Report {
         load: load.clone(),
@@ -79,7 +83,7 @@ pub(crate) async fn run(load: &Load) -> Result<Report, Trouble> {
         counts,
         relists: watched.iter().map(|watched| watched.relists).sum(),
         filled_kib,
-        loaded_kib: memory::resident_kib(),
+        loaded_kib,
     })
 }
 
@@ -113,7 +117,7 @@ async fn list(client: &Client, kind: Kind) -> Result<Listing, Trouble> {
 /// Every watcher ends with what a fresh list says, and has seen every single write on the way.
 async fn check(client: &Client, watched: &[Watched], counts: Counts) -> Result<(), Trouble> {
     for (number, watched) in watched.iter().enumerate() {
-        let fresh = Mirror::of_list(&client.get_json(watched.kind.path()).await?)?;
+        let fresh = Mirror::of_list(client.get_json(watched.kind.path()).await?)?;
         if let Some(key) = watched.mirror.first_difference(&fresh) {
             return Err(Trouble::Watch(format!("watcher {number} has another {key} than a fresh list")));
         }

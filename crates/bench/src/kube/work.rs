@@ -66,10 +66,11 @@ pub(crate) async fn patches(client: Client, load: Arc<Load>, number: usize) -> R
             Until::Elapsed(limit) => started.elapsed() >= limit,
             Until::Patches(limit) => turn >= limit,
         };
-        if over {
+        let objects = load.nodes + load.services;
+        if over || objects == 0 {
             return Ok(counts);
         }
-        let any = dice.usize(0..load.nodes + load.services);
+        let any = dice.usize(0..objects);
         let (kind, which) =
             if any < load.nodes { (Kind::Node, any) } else { (Kind::Service, any - load.nodes) };
         let labels = json!({"metadata": {"labels": {"turn": format!("{number}-{turn}")}}});
@@ -107,7 +108,7 @@ pub(crate) struct Watched {
 impl Watched {
     /// Lists, and watches from there on.
     pub(crate) async fn open(client: Client, kind: Kind) -> Result<Self, Trouble> {
-        let mirror = Mirror::of_list(&client.get_json(kind.path()).await?)?;
+        let mirror = Mirror::of_list(client.get_json(kind.path()).await?)?;
         let body = client.watch(kind.path(), mirror.version()).await?;
         Ok(Self { client, kind, mirror, relists: 0, body })
     }
