@@ -82,9 +82,14 @@ impl Reader<'_> {
         }
         let mut kept = Map::new();
         for field in fields.iter() {
-            let (path, dotted) = (child(path, &field.name), child(dotted, &field.name));
-            let place = Place { holder: name, path: &path, dotted: &dotted };
-            if let Some(value) = self.field(field, given.get(&field.name), &place)? {
+            let value = match given.get(&field.name).filter(|value| !value.is_null()) {
+                Some(given) => {
+                    let (path, dotted) = (child(path, &field.name), child(dotted, &field.name));
+                    self.field(field, given, &Place { holder: name, path: &path, dotted: &dotted })?
+                }
+                None => self.absent(field)?,
+            };
+            if let Some(value) = value {
                 kept.insert(field.name.clone(), value);
             }
         }
@@ -94,13 +99,9 @@ impl Reader<'_> {
     fn field(
         &mut self,
         field: &Field,
-        given: Option<&Value>,
+        given: &Value,
         place: &Place<'_>,
     ) -> Result<Option<Value>, Unreadable> {
-        let given = given.filter(|value| !value.is_null());
-        let Some(given) = given else {
-            return self.absent(field);
-        };
         let value = self.value(&field.shape, given, place)?;
         let drop = match (&field.shape, field.omit) {
             (Shape::Pointer(_) | Shape::Struct(_) | Shape::IntOrString | Shape::Quantity, _)

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Value, json};
 
 use super::canonical;
@@ -73,6 +74,16 @@ impl Serialize for Named<'_> {
         }
         map.end()
     }
+}
+
+/// A list of objects, without copying them.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct List<'a, T: Serialize> {
+    kind: &'a str,
+    api_version: &'a str,
+    metadata: &'a Value,
+    items: &'a [T],
 }
 
 pub(crate) fn bytes<T: Serialize + ?Sized>(value: &T) -> Bytes {
@@ -158,17 +169,21 @@ impl Renderer {
                         None => Cow::Owned(self.full(object)),
                     })
                     .collect();
-                bytes(&json!({
-                    "kind": self.resource.list_kind(), "apiVersion": self.resource.api_version(),
-                    "metadata": meta.value(), "items": items,
-                }))
+                bytes(&List {
+                    kind: &self.resource.list_kind(),
+                    api_version: &self.resource.api_version(),
+                    metadata: &meta.value(),
+                    items: &items,
+                })
             }
             View::Metadata(version) => {
                 let items: Vec<Value> = objects.iter().map(|o| Self::metadata_only(o, version)).collect();
-                bytes(&json!({
-                    "kind": "PartialObjectMetadataList", "apiVersion": format!("meta.k8s.io/{version}"),
-                    "metadata": meta.value(), "items": items,
-                }))
+                bytes(&List {
+                    kind: "PartialObjectMetadataList",
+                    api_version: &format!("meta.k8s.io/{version}"),
+                    metadata: &meta.value(),
+                    items: &items,
+                })
             }
             View::Table(version) => bytes(&self.table(objects, version, true, &meta.value())),
         }
@@ -230,7 +245,7 @@ pub(crate) fn error_line(failure: &super::status::Failure) -> Bytes {
     with_newline(bytes(&Line { kind: "ERROR", object: &failure.body() }))
 }
 
-fn with_newline(line: Bytes) -> Bytes {
+pub(crate) fn with_newline(line: Bytes) -> Bytes {
     let mut line = Vec::from(line);
     line.push(b'\n');
     Bytes::from(line)

@@ -281,12 +281,17 @@ fn refuse_port(port: i64, taken: &BTreeSet<i64>, ranges: &Ranges) -> Option<Stri
 }
 
 fn fill_ports(service: &mut Value, old: Option<&Value>, setting: &mut Setting<'_>) -> Answer<()> {
-    let mine = format!("{}/{}", value::namespace(service), value::name(service));
-    let mut taken = ports_in_use(setting, &mine);
     let before = old.map(node_ports).unwrap_or_default();
-    taken.extend(old.map(|old| int(old, "spec.healthCheckNodePort")).filter(|port| *port != 0));
     let choose = kind(service) == "NodePort"
         || at(service, "spec.allocateLoadBalancerNodePorts").and_then(Value::as_bool) == Some(true);
+    let settled = |asked: i64| before.contains(&asked) || (asked == 0 && !choose);
+    if old.is_some() && list(service, "spec.ports").iter().all(|port| settled(int(port, "nodePort"))) {
+        // Most changes are about something else; looking through all other Services is for those that are not.
+        return Ok(());
+    }
+    let mine = format!("{}/{}", value::namespace(service), value::name(service));
+    let mut taken = ports_in_use(setting, &mine);
+    taken.extend(old.map(|old| int(old, "spec.healthCheckNodePort")).filter(|port| *port != 0));
     let mut ports: Vec<Value> = list(service, "spec.ports").to_vec();
     // Ports of one number (TCP and UDP, say) share a node port on creation.
     let mut shared: Vec<(i64, i64)> = Vec::new();

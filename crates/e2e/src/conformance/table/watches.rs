@@ -150,10 +150,12 @@ fn ends() -> Vec<Row> {
             .post(201, CONFIG_MAPS, boxed(&json!({})))
             .watch("w", format!("{CONFIG_MAPS}?watch=true&timeoutSeconds=1"))
             .drain("w"),
+        // There is something to tell only when the store has moved on, be it elsewhere.
         Row::new("a watch that asked for bookmarks gets one before its end")
             .post(201, CONFIG_MAPS, boxed(&json!({})))
             .keep("rv", "/metadata/resourceVersion")
             .watch("w", format!("{CONFIG_MAPS}?watch=true&allowWatchBookmarks=true&resourceVersion=${{rv}}&timeoutSeconds=5"))
+            .post(201, "/api/v1/namespaces/default/configmaps", config_map("${id}", &json!({})))
             .drain_with_bookmarks("w"),
         Row::new("a version too old is gone")
             .watch("w", format!("{CONFIG_MAPS}?watch=true&resourceVersion=1"))
