@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::canonical;
 use super::field::FieldErrors;
-use super::json::{self, go_map};
+use super::json;
 use super::kinds;
 use super::patch::Patch;
 use super::query::Query;
@@ -192,7 +192,7 @@ pub(crate) fn patched(
 ) -> Answer<Decoded> {
     let refuse = |why: String| {
         let mut errors = FieldErrors::default();
-        let shown = if patch.is_strategic() { go_map(patch.body()) } else { value.to_string() };
+        let shown = patch.shown(value, shapes, resource.shape.as_deref());
         errors.invalid("patch", shown, &why);
         Failure::invalid("", "", "", &errors)
     };

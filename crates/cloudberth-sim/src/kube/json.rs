@@ -40,8 +40,9 @@ pub(crate) fn kind_of(value: &Value) -> &'static str {
 pub(crate) fn go_map(value: &Value) -> String {
     match value {
         Value::Object(map) => {
-            let inner: Vec<String> =
+            let mut inner: Vec<String> =
                 map.iter().map(|(key, value)| format!("{key}:{}", go_map(value))).collect();
+            inner.sort();
             format!("map[{}]", inner.join(" "))
         }
         Value::Array(list) => {

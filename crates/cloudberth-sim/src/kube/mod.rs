@@ -13,6 +13,7 @@ mod discovery;
 mod faults;
 mod field;
 mod fields;
+mod gotext;
 mod history;
 mod job;
 mod json;

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::gotext;
 use super::json;
 use super::shape::Shapes;
 use super::status::{Answer, Failure};
@@ -111,13 +112,29 @@ impl Patch {
         Ok(patched)
     }
 
-    /// The patch as Go prints a map, for messages about a strategic patch that does not fit.
-    pub(crate) fn is_strategic(&self) -> bool {
-        self.kind == PatchKind::Strategic
+    /// What the patch was applied to, for messages: the patch itself, or the object that came of it.
+    pub(crate) fn shown(&self, patched: &Value, shapes: &Shapes, shape: Option<&str>) -> String {
+        match (self.kind, shape) {
+            (PatchKind::Strategic, _) => json::go_map(&self.body),
+            (PatchKind::Merge, Some(shape)) => gotext::json(shapes, shape, patched, &self.body),
+            (PatchKind::Json, Some(shape)) => gotext::json(shapes, shape, patched, &self.paths()),
+            (_, None) => patched.to_string(),
+        }
     }
 
-    pub(crate) fn body(&self) -> &Value {
-        &self.body
+    /// The members that a JSON patch goes through.
+    fn paths(&self) -> Value {
+        let mut through = Value::Object(Map::new());
+        let operations = self.body.as_array().into_iter().flatten();
+        for pointer in operations.filter_map(|operation| operation.get("path")?.as_str()) {
+            let mut place = &mut through;
+            for part in pointer.split('/').skip(1) {
+                let name = part.replace("~1", "/").replace("~0", "~");
+                let Value::Object(map) = place else { break };
+                place = map.entry(name).or_insert_with(|| Value::Object(Map::new()));
+            }
+        }
+        through
     }
 }
 

@@ -126,9 +126,11 @@ impl State {
         self.log(incoming, Outcome::Dropped);
     }
 
-    /// Carries out a request. Nothing in here waits.
-    pub(crate) fn handle(&mut self, incoming: &Incoming, harm: Option<Harm>) -> Reply {
-        self.route(incoming, harm).unwrap_or_else(|failure| Reply::failure(&failure))
+    /// Carries out a request and writes it down. Nothing in here waits.
+    pub(crate) fn handle_and_record(&mut self, incoming: &Incoming, harm: Option<Harm>, lost: bool) -> Reply {
+        let reply = self.route(incoming, harm).unwrap_or_else(|failure| Reply::failure(&failure));
+        self.record(incoming, reply.status, lost);
+        reply
     }
 
     fn route(&mut self, incoming: &Incoming, harm: Option<Harm>) -> Answer<Reply> {

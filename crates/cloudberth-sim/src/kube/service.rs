@@ -155,8 +155,8 @@ async fn answer(api: KubeApi, parts: Parts, body: Bytes) -> Result<Response<Body
         _ => {}
     }
     let lost = harm == Some(Harm::LostAnswer);
-    let reply = api.lock().handle(&incoming, harm);
-    api.lock().record(&incoming, reply.status, lost);
+    // One step: the log tells of calls in the order in which they took effect.
+    let reply = api.lock().handle_and_record(&incoming, harm, lost);
     if lost {
         return Err(Broken::new("the connection broke before the answer arrived"));
     }

@@ -32,38 +32,28 @@ pub(crate) fn entries<'a>(value: &'a Value, path: &str) -> impl Iterator<Item = 
     at(value, path).and_then(Value::as_object).into_iter().flatten()
 }
 
-/// The map at a path, made when it is missing.
-fn map_mut<'a>(value: &'a mut Value, path: &str) -> &'a mut Map<String, Value> {
-    let mut value = value;
-    for name in path.split('.').filter(|name| !name.is_empty()) {
-        value = as_map(value).entry(name).or_insert(Value::Null);
-    }
-    as_map(value)
+/// Sets the value at a path, making what lies between.
+pub(crate) fn set(value: &mut Value, path: &str, new: impl Into<Value>) {
+    set_value(value, path, new.into());
 }
 
-fn as_map(value: &mut Value) -> &mut Map<String, Value> {
+fn set_value(value: &mut Value, path: &str, new: Value) {
     if !value.is_object() {
         *value = Value::Object(Map::new());
     }
-    match value {
-        Value::Object(map) => map,
-        _ => unreachable!("made an object just above"),
+    if let Value::Object(map) = value {
+        match path.split_once('.') {
+            None => {
+                map.insert(path.to_owned(), new);
+            }
+            Some((name, rest)) => set_value(map.entry(name).or_insert(Value::Null), rest, new),
+        }
     }
-}
-
-fn split(path: &str) -> (&str, &str) {
-    path.rsplit_once('.').unwrap_or(("", path))
-}
-
-/// Sets the value at a path, making what lies between.
-pub(crate) fn set(value: &mut Value, path: &str, new: impl Into<Value>) {
-    let (parent, name) = split(path);
-    map_mut(value, parent).insert(name.to_owned(), new.into());
 }
 
 /// Removes what is at a path.
 pub(crate) fn unset(value: &mut Value, path: &str) {
-    let (parent, name) = split(path);
+    let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
     let holder = if parent.is_empty() { Some(value) } else { at_mut(value, parent) };
     if let Some(map) = holder.and_then(Value::as_object_mut) {
         map.remove(name);

@@ -1,5 +1,6 @@
 //! What each kind does beyond being stored: defaults, what the server sets, what it refuses.
 
+mod custom;
 mod data;
 mod event;
 mod namespace;
@@ -58,6 +59,7 @@ pub(crate) fn before_create(
         Behaviour::Namespace => namespace::prepare_create(object),
         Behaviour::Pod => pod::prepare_create(object),
         Behaviour::EndpointSlice => slices::prepare_create(object),
+        Behaviour::Plain => custom::prepare_create(resource, object),
         _ => {}
     }
     let mut errors = own_errors(resource, object, None);
@@ -93,10 +95,8 @@ pub(crate) fn before_update(
         (Behaviour::Pod, part) => pod::prepare_update(part, new, old),
         (Behaviour::Secret, None) => data::prepare_secret_update(new, old),
         (Behaviour::EndpointSlice, None) => slices::prepare_update(new, old),
+        (Behaviour::Plain, part) => custom::prepare_update(resource, part, new, old),
         (_, Some("status")) => put(new, "spec", at(old, "spec").cloned()),
-        (_, None) if resource.subresources.iter().any(|part| part.name == "status") => {
-            put(new, "status", at(old, "status").cloned());
-        }
         _ => {}
     }
     meta::carry_over(new, old);

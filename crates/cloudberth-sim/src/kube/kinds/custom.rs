@@ -1,0 +1,82 @@
+//! Resources that nothing is known of but their name: what every custom resource does.
+
+use serde_json::Value;
+
+use super::super::meta;
+use super::super::resource::Resource;
+use super::super::value::{at, put, set, unset};
+
+fn has_status(resource: &Resource) -> bool {
+    resource.subresources.iter().any(|part| part.name == "status")
+}
+
+pub(super) fn prepare_create(resource: &Resource, object: &mut Value) {
+    set(object, "metadata.generation", 1);
+    if has_status(resource) {
+        unset(object, "status");
+    }
+}
+
+/// A change of anything but metadata and status is a new generation; the status path changes the status alone.
+pub(super) fn prepare_update(resource: &Resource, subresource: Option<&str>, new: &mut Value, old: &Value) {
+    if subresource == Some("status") {
+        let status = at(new, "status").cloned();
+        let version = at(new, "metadata.resourceVersion").cloned();
+        *new = old.clone();
+        put(new, "status", status);
+        put(new, "metadata.resourceVersion", version);
+        return;
+    }
+    if has_status(resource) {
+        put(new, "status", at(old, "status").cloned());
+    }
+    let content = |object: &Value| {
+        let mut object = object.clone();
+        unset(&mut object, "metadata");
+        if has_status(resource) {
+            unset(&mut object, "status");
+        }
+        object
+    };
+    if content(new) != content(old) {
+        meta::bump_generation(new);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn spec_and_status_are_kept_apart() {
+        let resource = Resource::new("a.b", "v1", "W", "ws", true).with_subresource("status", &["update"]);
+        let mut old = json!({"metadata": {"name": "w"}, "spec": {"a": 1}, "status": {"x": 1}});
+        prepare_create(&resource, &mut old);
+        assert_eq!(old, json!({"metadata": {"name": "w", "generation": 1}, "spec": {"a": 1}}));
+        let table = [
+            (
+                "the spec",
+                None,
+                json!({"metadata": {"generation": 1}, "spec": {"a": 2}, "status": {"x": 2}}),
+                json!({"metadata": {"generation": 2}, "spec": {"a": 2}}),
+            ),
+            (
+                "a label",
+                None,
+                json!({"metadata": {"generation": 1, "labels": {}}, "spec": {"a": 1}}),
+                json!({"metadata": {"generation": 1, "labels": {}}, "spec": {"a": 1}}),
+            ),
+            (
+                "the status",
+                Some("status"),
+                json!({"metadata": {"labels": {}}, "spec": {"a": 9}, "status": {"x": 2}}),
+                json!({"metadata": {"name": "w", "generation": 1}, "spec": {"a": 1}, "status": {"x": 2}}),
+            ),
+        ];
+        for (case, part, mut new, want) in table {
+            prepare_update(&resource, part, &mut new, &old);
+            assert_eq!(new, want, "{case}");
+        }
+    }
+}
