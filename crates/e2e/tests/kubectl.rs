@@ -10,7 +10,7 @@ mod terminal;
 
 use cloudberth_e2e::{ControlPlane, Embedded, Kubectl, Options};
 use support::assets;
-use terminal::{Terminal, plain};
+use terminal::Terminal;
 
 const NODE: &str = r#"
 apiVersion: v1
@@ -33,7 +33,7 @@ const EVENT: &str = r#"
 apiVersion: v1
 kind: Event
 metadata: {name: web.1, namespace: default}
-involvedObject: {kind: Service, namespace: default, name: web}
+involvedObject: {kind: Service, namespace: default, name: web, uid: UID}
 reason: EnsuringLoadBalancer
 message: Ensuring load balancer
 type: Normal
@@ -66,13 +66,13 @@ async fn on_the_embedded_api() {
 /// Every stop asserts the words that are printed; what differs from run to run (ages, addresses, ports) is
 /// replaced by its name.
 async fn tour(kubectl: &Kubectl) {
-    let at = &Terminal::new(kubectl);
-    nodes(at).await;
-    services(at).await;
-    deletion(at).await;
-    watching(at).await;
-    around(at).await;
-    println!("{} commands", at.commands());
+    let at = Terminal::new(kubectl);
+    nodes(&at).await;
+    services(&at).await;
+    deletion(&at).await;
+    watching(&at).await;
+    around(&at).await;
+    println!("{} commands", at.finish());
 }
 
 async fn nodes(at: &Terminal<'_>) {
@@ -92,7 +92,7 @@ async fn nodes(at: &Terminal<'_>) {
         "get nodes -o wide",
         &[
             "NAME STATUS ROLES AGE VERSION INTERNAL-IP EXTERNAL-IP OS-IMAGE KERNEL-VERSION CONTAINER-RUNTIME",
-            "n1 Ready control-plane (age) v1.37.1 10.0.0.1 192.0.2.1 Debian 6.12 containerd://2.2",
+            "n1 Ready control-plane (age) v1.37.1 10.0.0.1 192.0.2.1 Debian 6.12 (amd64) containerd://2.2",
         ],
     )
     .await;
@@ -167,7 +167,7 @@ async fn nodes(at: &Terminal<'_>) {
     let moved = r#"{"spec":{"providerID":"fake://n2"}}"#;
     at.words_refused(
         &["patch", "node", "n1", "-p", moved],
-        &["The Node \"n1\" is invalid: spec.providerID: Forbidden: node updates may not change providerID except from \"\" to valid"],
+        &["The Node \"n1\" is invalid: spec.providerID: Invalid value: null: field cannot be modified once set"],
     )
     .await;
 }
@@ -183,7 +183,8 @@ async fn services(at: &Terminal<'_>) {
     )
     .await;
     at.feed("apply -f -", &SERVICE.replace("port: 80,", "port: 81,"), &["service/web configured"]).await;
-    at.feed("create -f -", EVENT, &["event/web.1 created"]).await;
+    let uid = at.text("get svc web -o jsonpath={.metadata.uid}").await;
+    at.feed("create -f -", &EVENT.replace("UID", &uid), &["event/web.1 created"]).await;
     at.run("annotate svc web example.com/speed=fast", &["service/web annotated"]).await;
     at.run("annotate svc web example.com/speed-", &["service/web annotated"]).await;
     at.run("annotate svc web example.com/speed=slow", &["service/web annotated"]).await;
@@ -237,6 +238,7 @@ async fn services(at: &Terminal<'_>) {
     .await;
 
     let ingress = r#"{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.9"}]}}}"#;
+    let publish = ["patch", "svc", "web", "--subresource=status", "-p", ingress];
     tokio::join!(
         at.words(
             &[
@@ -247,7 +249,7 @@ async fn services(at: &Terminal<'_>) {
             ],
             &["service/web condition met"],
         ),
-        at.words(&["patch", "svc", "web", "--subresource=status", "-p", ingress], &["service/web patched"]),
+        at.words(&publish, &["service/web patched"]),
     );
     at.run(
         "get svc web",
@@ -259,9 +261,9 @@ async fn services(at: &Terminal<'_>) {
     .await;
 
     at.feed_refused(
-        "apply -f -",
+        "create -f -",
         &SERVICE.replace("selector:", "slector:"),
-        &["Error from server (BadRequest): error when applying patch:"],
+        &["Error from server (BadRequest): error when creating \"STDIN\": Service in version \"v1\" cannot be handled as a Service: strict decoding error: unknown field \"spec.slector\""],
     )
     .await;
     at.feed_refused(
@@ -296,10 +298,10 @@ async fn deletion(at: &Terminal<'_>) {
         &["The Service \"web\" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"example.com/more\"}"],
     )
     .await;
-    let free = r#"{"metadata":{"finalizers":null}}"#;
+    let release = ["patch", "svc", "web", "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#];
     tokio::join!(
         at.run("wait svc/web --for=delete --timeout=50s", &["service/web condition met"]),
-        at.words(&["patch", "svc", "web", "--type=merge", "-p", free], &["service/web patched"]),
+        at.words(&release, &["service/web patched"]),
     );
     at.refused("get svc web", &["Error from server (NotFound): services \"web\" not found"]).await;
     at.run("delete svc web --ignore-not-found", &[]).await;
@@ -308,17 +310,17 @@ async fn deletion(at: &Terminal<'_>) {
 
 async fn watching(at: &Terminal<'_>) {
     let mut watch = at.kubectl().follow(&["get", "nodes", "-w", "--output-watch-events"]).unwrap();
-    let mut next = async || plain(&watch.line().await.unwrap().expect("the watch ended"));
-    assert_eq!(next().await, "EVENT NAME STATUS ROLES AGE VERSION");
-    assert_eq!(next().await, "ADDED n1 Ready control-plane (age) v1.37.1");
+    let mut next = async |expected| at.next(&watch.line().await.unwrap().expect("the watch ended"), expected);
+    next("EVENT NAME STATUS ROLES AGE VERSION").await;
+    next("ADDED n1 Ready control-plane (age) v1.37.1").await;
     at.feed("create -f -", &NODE.replace("n1", "n2"), &["node/n2 created"]).await;
-    assert_eq!(next().await, "ADDED n2 Unknown control-plane (age)");
+    next("ADDED n2 Unknown control-plane (age)").await;
     at.run("cordon n2", &["node/n2 cordoned"]).await;
-    assert_eq!(next().await, "MODIFIED n2 Unknown,SchedulingDisabled control-plane (age)");
+    next("MODIFIED n2 Unknown,SchedulingDisabled control-plane (age)").await;
     at.run("delete node n2", &["node \"n2\" deleted"]).await;
-    assert_eq!(next().await, "DELETED n2 Unknown,SchedulingDisabled control-plane (age)");
+    next("DELETED n2 Unknown,SchedulingDisabled control-plane (age)").await;
     at.words(&["patch", "node", "n1", "--subresource=status", "-p", NOT_READY], &["node/n1 patched"]).await;
-    assert_eq!(next().await, "MODIFIED n1 NotReady control-plane (age) v1.37.1");
+    next("MODIFIED n1 NotReady control-plane (age) v1.37.1").await;
     at.run("wait node/n1 --for=condition=Ready=False --timeout=20s", &["node/n1 condition met"]).await;
     at.refused(
         "wait node/n1 --for=condition=Ready --timeout=1s",
@@ -348,7 +350,7 @@ async fn around(at: &Terminal<'_>) {
         "events ev events.k8s.io/v1 true Event",
     ];
     // A real server has more.
-    let mut listed = at.output("api-resources").await;
+    let mut listed = at.screen("api-resources").await;
     listed.retain(|line| known.contains(&line.as_str()));
     assert_eq!(listed, known);
     at.run("auth can-i create services", &["yes"]).await;

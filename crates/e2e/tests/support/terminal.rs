@@ -1,27 +1,30 @@
 //! A terminal in which `kubectl` is typed, and the screen is compared with what a person expects.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::cell::{Cell, RefCell};
 
 use cloudberth_e2e::{Kubectl, Output};
 
 /// Runs commands on one server and compares what they print.
 pub(crate) struct Terminal<'k> {
     kubectl: &'k Kubectl,
-    commands: AtomicU32,
+    commands: Cell<u32>,
+    surprises: RefCell<Vec<String>>,
 }
 
 impl<'k> Terminal<'k> {
     pub(crate) fn new(kubectl: &'k Kubectl) -> Self {
-        Self { kubectl, commands: AtomicU32::new(0) }
+        Self { kubectl, commands: Cell::new(0), surprises: RefCell::new(Vec::new()) }
     }
 
     pub(crate) fn kubectl(&self) -> &Kubectl {
         self.kubectl
     }
 
-    /// How many commands were typed so far.
-    pub(crate) fn commands(&self) -> u32 {
-        self.commands.load(Ordering::Relaxed)
+    /// How many commands were typed. Fails if any printed something else than expected, and shows all that did.
+    pub(crate) fn finish(self) -> u32 {
+        let surprises = self.surprises.into_inner();
+        assert!(surprises.is_empty(), "{} surprises:\n{}", surprises.len(), surprises.join("\n"));
+        self.commands.get()
     }
 
     /// A command that goes well, its words separated by blanks.
@@ -54,23 +57,42 @@ impl<'k> Terminal<'k> {
         self.compare(&split(command), input, false, screen).await;
     }
 
-    /// What a command prints, without asking what it should.
-    pub(crate) async fn output(&self, command: &str) -> Vec<String> {
+    /// What a command shows, without asking what it should.
+    pub(crate) async fn screen(&self, command: &str) -> Vec<String> {
+        self.text(command).await.lines().map(plain).collect()
+    }
+
+    /// Exactly what a command prints.
+    pub(crate) async fn text(&self, command: &str) -> String {
         let output = self.type_in(&split(command), "").await;
         assert!(output.ok, "kubectl {command}: {}", output.stderr);
-        screen_of(&output)
+        output.stdout
     }
 
     async fn compare(&self, words: &[&str], input: &str, ok: bool, screen: &[&str]) {
         let output = self.type_in(words, input).await;
         let shown = screen_of(&output);
-        let command = words.join(" ");
-        assert_eq!(shown, screen, "kubectl {command}\n{}{}", output.stdout, output.stderr);
-        assert_eq!(output.ok, ok, "the exit code of kubectl {command}");
+        if shown != screen || output.ok != ok {
+            let command = words.join(" ");
+            let ended = if output.ok { "well" } else { "badly" };
+            self.surprises.borrow_mut().push(format!(
+                "$ kubectl {command} (ended {ended})\n{}\nexpected:\n{}",
+                shown.join("\n"),
+                screen.join("\n")
+            ));
+        }
+    }
+
+    /// The next line of a command that goes on is to be this.
+    pub(crate) fn next(&self, line: &str, expected: &str) {
+        let line = plain(line);
+        if line != expected {
+            self.surprises.borrow_mut().push(format!("watched {line:?} instead of {expected:?}"));
+        }
     }
 
     async fn type_in(&self, words: &[&str], input: &str) -> Output {
-        self.commands.fetch_add(1, Ordering::Relaxed);
+        self.commands.set(self.commands.get() + 1);
         self.kubectl.run_with_input(words, input).await.unwrap()
     }
 }
@@ -85,7 +107,7 @@ fn screen_of(output: &Output) -> Vec<String> {
 }
 
 /// A line without what differs from run to run: column widths, ages, times, allocated addresses and ports.
-pub(crate) fn plain(line: &str) -> String {
+fn plain(line: &str) -> String {
     if line.starts_with("CreationTimestamp:") {
         return "CreationTimestamp: (time)".to_owned();
     }
