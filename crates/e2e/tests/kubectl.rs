@@ -299,10 +299,13 @@ async fn deletion(at: &Terminal<'_>) {
     )
     .await;
     let release = ["patch", "svc", "web", "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#];
-    tokio::join!(
-        at.run("wait svc/web --for=delete --timeout=50s", &["service/web condition met"]),
-        at.words(&release, &["service/web patched"]),
-    );
+    // A deletion that waits says so first, and ends when the object is gone.
+    let mut waiting = at.kubectl().follow(&["delete", "svc", "web"]).unwrap();
+    let said = waiting.line().await.unwrap();
+    assert_eq!(said.as_deref(), Some("service \"web\" deleted from default namespace"));
+    at.words(&release, &["service/web patched"]).await;
+    assert_eq!(waiting.line().await.unwrap(), None);
+    at.run("wait svc/web --for=delete --timeout=20s", &[]).await;
     at.refused("get svc web", &["Error from server (NotFound): services \"web\" not found"]).await;
     at.run("delete svc web --ignore-not-found", &[]).await;
     at.run("delete event web.1", &["event \"web.1\" deleted from default namespace"]).await;

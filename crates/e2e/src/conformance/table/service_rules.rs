@@ -190,7 +190,14 @@ fn changes() -> Vec<Row> {
                 }),
             )
             .merge_patch(422, WEB, json!({ "spec": { "clusterIP": "None", "clusterIPs": ["None"] } }))
-            .merge_patch(200, WEB, json!({ "spec": { "clusterIP": null, "clusterIPs": null } }))
+            // With a change beside it: without one, only who manages which field would change.
+            .merge_patch(
+                200,
+                WEB,
+                json!({
+                    "metadata": { "labels": { "a": "b" } }, "spec": { "clusterIP": null, "clusterIPs": null },
+                }),
+            )
             .delete(200, WEB),
         Row::new("a change is held to the rules of creation")
             .post(201, SERVICES, service(&json!({ "ports": port })))
@@ -223,6 +230,9 @@ fn changes() -> Vec<Row> {
         Row::new("a node port can be chosen later")
             .post(201, SERVICES, service(&json!({ "type": "NodePort", "ports": port })))
             .strategic_patch(200, WEB, json!({ "spec": { "ports": [{ "port": 80, "nodePort": 30022 }] } }))
+            // A list waits until the server's cache is up to date. A server whose cache is behind takes the
+            // port twice for one patch, and then refuses the second time.
+            .get(200, SERVICES)
             .strategic_patch(200, WEB, json!({ "spec": { "ports": [{ "port": 80, "nodePort": 30023 }] } })),
     ]
 }

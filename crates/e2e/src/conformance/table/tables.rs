@@ -27,7 +27,7 @@ fn nodes() -> Vec<Row> {
                 "addresses": [{ "type": "ExternalIP", "address": "192.0.2.1" }, { "type": "InternalIP", "address": "10.1.0.1" },
                     { "type": "InternalIP", "address": "fd00::1" }, { "type": "Hostname", "address": "h" }],
                 "nodeInfo": { "kubeletVersion": "v1.37.1", "osImage": "Debian GNU/Linux", "kernelVersion": "6.1.0",
-                    "containerRuntimeVersion": "containerd://2.0.1" },
+                    "containerRuntimeVersion": "containerd://2.0.1", "architecture": "arm64" },
             },
         }))
         .table(200, "/api/v1/nodes?labelSelector=row%3D${id}")
