@@ -19,7 +19,7 @@ metadata: {name: n1, labels: {node-role.kubernetes.io/control-plane: ""}}
 spec: {providerID: "fake://n1"}
 "#;
 
-const SERVICE: &str = r#"
+const SERVICE: &str = r"
 apiVersion: v1
 kind: Service
 metadata: {name: web, labels: {team: a}}
@@ -27,7 +27,7 @@ spec:
   type: LoadBalancer
   selector: {app: web}
   ports: [{name: http, port: 80, targetPort: 8080}]
-"#;
+";
 
 const EVENT: &str = r#"
 apiVersion: v1
@@ -69,6 +69,7 @@ async fn tour(kubectl: &Kubectl) {
     let at = Terminal::new(kubectl);
     nodes(&at).await;
     services(&at).await;
+    patches(&at).await;
     deletion(&at).await;
     watching(&at).await;
     around(&at).await;
@@ -223,7 +224,9 @@ async fn services(at: &Terminal<'_>) {
         ],
     )
     .await;
+}
 
+async fn patches(at: &Terminal<'_>) {
     let strategic = r#"{"spec":{"ports":[{"port":443,"name":"https"}]}}"#;
     at.words(&["patch", "svc", "web", "-p", strategic], &["service/web patched"]).await;
     at.words(&["patch", "svc", "web", "-p", strategic], &["service/web patched (no change)"]).await;
