@@ -183,3 +183,35 @@ async fn one_seed_gives_one_history() {
     };
     assert_eq!(history().await, history().await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn yaml_is_read_and_written() {
+    let api = cluster();
+    let ask = async |method: Method, path: &str, accept: &str, body: &'static str| {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", "application/yaml")
+            .header("accept", accept)
+            .body(Full::new(Bytes::from_static(body.as_bytes())))
+            .unwrap();
+        let response = api.service().call(request).await.unwrap();
+        let (status, kind) = (response.status().as_u16(), response.headers()["content-type"].clone());
+        let text = response.into_body().collect().await.unwrap().to_bytes();
+        (status, kind, String::from_utf8(text.to_vec()).unwrap())
+    };
+    let yaml = "application/yaml";
+    let (status, kind, text) =
+        ask(Method::POST, MAPS, yaml, "metadata: {name: box}\ndata:\n  a: \"1\"\n").await;
+    assert_eq!((status, kind.to_str().unwrap()), (201, yaml), "{text}");
+    assert!(text.contains("kind: ConfigMap\n") && text.contains("\n  name: box\n"), "{text}");
+    let (status, kind, text) = ask(Method::GET, &format!("{MAPS}/box"), "application/json", "").await;
+    assert_eq!((status, kind.to_str().unwrap()), (200, "application/json"));
+    assert!(text.ends_with("}\n"), "a whole line");
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["data"], json!({"a": "1"}));
+    let (status, kind, text) = ask(Method::GET, &format!("{MAPS}/none"), yaml, "").await;
+    assert_eq!((status, kind.to_str().unwrap()), (404, yaml), "{text}");
+    let (status, _, text) = ask(Method::POST, MAPS, yaml, "a: [1").await;
+    assert_eq!(status, 400, "{text}");
+    assert_eq!(ask(Method::GET, &format!("{MAPS}?watch=true"), yaml, "").await.0, 406);
+}

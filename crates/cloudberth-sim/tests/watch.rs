@@ -229,3 +229,27 @@ fn a_watch_ends_when_its_time_is_up() {
         assert_eq!(api.watches(), 0, "nothing is left behind");
     });
 }
+
+#[test]
+fn a_bookmark_comes_before_the_end_when_there_is_something_to_tell() {
+    on_paused_time(async {
+        let api = cluster();
+        let query = format!(
+            "watch=true&allowWatchBookmarks=true&timeoutSeconds=7&resourceVersion={}",
+            api.revision()
+        );
+        let elsewhere = "/api/v1/namespaces/kube-system/configmaps";
+        for moved in [false, true] {
+            let started = tokio::time::Instant::now();
+            let mut body = watch(&api, &format!("{PATH}?{query}")).await;
+            if moved {
+                call(&api, Method::POST, elsewhere, &json!({"metadata": {"name": "x"}})).await;
+                let bookmark = next(&mut body).await.unwrap();
+                assert_eq!((&bookmark["type"], started.elapsed().as_secs()), (&json!("BOOKMARK"), 5));
+                assert_eq!(version(&bookmark["object"]), api.revision());
+            }
+            assert!(next(&mut body).await.is_none());
+            assert_eq!(started.elapsed().as_secs(), 7);
+        }
+    });
+}

@@ -14,6 +14,15 @@ use super::value::set;
 /// The Kubernetes version that is spoken.
 pub(crate) const VERSION: &str = "v1.37.1";
 
+/// Groups in the order of their weight; all others come after them, by name.
+const WEIGHTY: [&str; 5] = [
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+];
+
 /// Answers paths that say what is there; `None` for any other path.
 pub(crate) fn answer(state: &State, incoming: &Incoming) -> Option<Reply> {
     if !matches!(incoming.method, Method::GET | Method::HEAD) {
@@ -62,7 +71,7 @@ fn core_versions(incoming: &Incoming) -> Value {
 }
 
 /// The groups beside the core one, each with its versions.
-fn groups(state: &State) -> BTreeMap<&str, Vec<&str>> {
+fn groups(state: &State) -> Vec<(&str, Vec<&str>)> {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for resource in state.resources.iter().filter(|resource| !resource.group.is_empty()) {
         let versions = groups.entry(&resource.group).or_default();
@@ -70,6 +79,8 @@ fn groups(state: &State) -> BTreeMap<&str, Vec<&str>> {
             versions.push(&resource.version);
         }
     }
+    let mut groups: Vec<(&str, Vec<&str>)> = groups.into_iter().collect();
+    groups.sort_by_key(|(name, _)| WEIGHTY.iter().position(|known| known == name).unwrap_or(WEIGHTY.len()));
     groups
 }
 
@@ -86,7 +97,8 @@ fn group_list(state: &State) -> Value {
 
 fn one_group(state: &State, name: &str) -> Option<Reply> {
     let groups = groups(state);
-    let mut value = group(name, groups.get(name)?);
+    let (_, versions) = groups.iter().find(|(known, _)| *known == name)?;
+    let mut value = group(name, versions);
     set(&mut value, "kind", "APIGroup");
     set(&mut value, "apiVersion", "v1");
     Some(json_reply(&value))
@@ -224,5 +236,6 @@ fn paths(state: &State) -> Vec<String> {
     paths.extend(
         ["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned),
     );
+    paths.sort();
     paths
 }

@@ -15,6 +15,7 @@ use super::router::{Incoming, Reply};
 use super::state::State;
 use super::status::{Answer, Failure};
 use super::store;
+use super::yaml;
 
 /// A request under way.
 pub(crate) struct Job<'a> {
@@ -66,11 +67,11 @@ impl<'a> Job<'a> {
     /// The body as JSON, whatever language it came in.
     pub(crate) fn body(&self, shape: Option<&str>) -> Answer<Bytes> {
         let body = &self.incoming.body;
-        match (negotiate::language(&self.incoming.headers)?, shape) {
-            (Language::Json, _) => Ok(body.clone()),
-            (Language::Protobuf, None) => Err(Failure::unsupported_media_type(&["application/json"])),
-            (Language::Protobuf, Some(shape)) => {
-                let value = protobuf::read(&self.state.shapes, shape, body);
+        match negotiate::language(&self.incoming.headers, shape.is_none())? {
+            Language::Json => Ok(body.clone()),
+            Language::Yaml => yaml::to_json(body),
+            Language::Protobuf => {
+                let value = protobuf::read(&self.state.shapes, shape.unwrap_or_default(), body);
                 value.map(|value| bytes(&value)).map_err(|error| Failure::bad_request(error.to_string()))
             }
         }

@@ -48,6 +48,7 @@ mod users;
 mod value;
 mod watch;
 mod write;
+mod yaml;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -230,7 +230,7 @@ pub(crate) fn error_line(failure: &super::status::Failure) -> Bytes {
     with_newline(bytes(&Line { kind: "ERROR", object: &failure.body() }))
 }
 
-fn with_newline(line: Bytes) -> Bytes {
+pub(crate) fn with_newline(line: Bytes) -> Bytes {
     let mut line = Vec::from(line);
     line.push(b'\n');
     Bytes::from(line)

@@ -128,7 +128,10 @@ impl State {
 
     /// Carries out a request and writes it down. Nothing in here waits.
     pub(crate) fn handle_and_record(&mut self, incoming: &Incoming, harm: Option<Harm>, lost: bool) -> Reply {
-        let reply = self.route(incoming, harm).unwrap_or_else(|failure| Reply::failure(&failure));
+        let mut reply = self.route(incoming, harm).unwrap_or_else(|failure| Reply::failure(&failure));
+        if negotiate::prefers_yaml(&incoming.headers) {
+            reply.turn_into_yaml();
+        }
         self.record(incoming, reply.status, lost);
         reply
     }
@@ -192,7 +195,7 @@ impl State {
             return Err(Failure::method_not_allowed());
         }
         let tables = resource.behaviour != Behaviour::Review;
-        let view = negotiate::view(&incoming.headers, tables)?;
+        let view = negotiate::view(&incoming.headers, tables, verb == "watch")?;
         let mut job = Job::new(self, incoming, target, resource, view)?;
         if resource.behaviour == Behaviour::Endpoints {
             let warning = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";

@@ -10,10 +10,11 @@ use http_body_util::BodyExt;
 
 use super::KubeApi;
 use super::faults::{Fate, Harm};
-use super::render::bytes;
+use super::render::{bytes, with_newline};
 use super::router::{Incoming, Reply};
 use super::status::Failure;
 use super::watch::WatchBody;
+use super::yaml;
 
 /// Any error, as bodies of requests bring them.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -31,6 +32,7 @@ impl Broken {
 
 /// Larger bodies are refused.
 const BODY_LIMIT: usize = 3 << 20;
+const JSON: &str = "application/json";
 
 /// The body of an answer: whole, or a watch that goes on.
 #[derive(Debug)]
@@ -219,16 +221,28 @@ impl Reply {
     pub(crate) fn json(status: StatusCode, content: Bytes) -> Self {
         Self {
             status,
-            content,
-            content_type: "application/json",
+            // Whoever reads line by line finds whole lines.
+            content: with_newline(content),
+            content_type: JSON,
             warnings: Vec::new(),
             retry_after: None,
             watch: None,
         }
     }
 
+    /// The same in YAML, unless it is not JSON to begin with, or a watch.
+    pub(crate) fn turn_into_yaml(&mut self) {
+        if self.watch.is_none()
+            && self.content_type == JSON
+            && let Some(content) = yaml::from_json(&self.content)
+        {
+            self.content = content;
+            self.content_type = "application/yaml";
+        }
+    }
+
     pub(crate) fn text(status: StatusCode, text: &'static str) -> Self {
         let content = Bytes::from_static(text.as_bytes());
-        Self { content_type: "text/plain; charset=utf-8", ..Self::json(status, content) }
+        Self { content, content_type: "text/plain; charset=utf-8", ..Self::json(status, Bytes::new()) }
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::Frame;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
 use super::KubeApi;
 use super::faults::Harm;
@@ -24,6 +24,8 @@ use super::status::Failure;
 const BATCH: usize = 256;
 /// How often a quiet watch is told how far it has come.
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
+/// How long before its end it is told once more, so that the client resumes from there.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 struct Entry {
@@ -92,6 +94,8 @@ pub(crate) struct WatchBody {
     id: u64,
     renderer: Renderer,
     selection: Selection,
+    /// Where it began; a bookmark of that place would tell nothing.
+    start: u64,
     cursor: u64,
     lines: VecDeque<Bytes>,
     shown: u64,
@@ -118,13 +122,14 @@ impl WatchBody {
             id,
             renderer: plan.renderer,
             selection: plan.selection,
+            start: plan.from,
             cursor: plan.from,
             shown: 0,
             lines: plan.opening,
             closed: plan.closed,
             harm: plan.harm,
+            bookmark: plan.bookmarks.then(|| Box::pin(tokio::time::sleep(next_bookmark(plan.timeout)))),
             deadline: Box::pin(tokio::time::sleep(plan.timeout)),
-            bookmark: plan.bookmarks.then(|| Box::pin(tokio::time::sleep(BOOKMARK_EVERY))),
         }
     }
 
@@ -207,21 +212,28 @@ impl WatchBody {
             }
             if self.deadline.as_mut().poll(context).is_ready() {
                 self.closed = true;
-                // A last word, so that the client can resume from here rather than from its last event.
-                if self.bookmark.is_some() {
-                    self.lines.push_back(self.renderer.bookmark(self.cursor, false, false));
-                }
                 continue;
             }
             let due =
                 self.bookmark.as_mut().is_some_and(|bookmark| bookmark.as_mut().poll(context).is_ready());
             if due {
-                self.bookmark = Some(Box::pin(tokio::time::sleep(BOOKMARK_EVERY)));
-                self.lines.push_back(self.renderer.bookmark(self.cursor, false, self.shown == 0));
+                let left = self.deadline.deadline().saturating_duration_since(Instant::now());
+                self.bookmark = Some(Box::pin(tokio::time::sleep(next_bookmark(left))));
+                if self.cursor > self.start {
+                    self.lines.push_back(self.renderer.bookmark(self.cursor, false, self.shown == 0));
+                }
                 continue;
             }
             return Poll::Pending;
         }
+    }
+}
+
+/// The wait for the next bookmark of a watch that has so much time left.
+fn next_bookmark(left: Duration) -> Duration {
+    match left.checked_sub(LAST_BOOKMARK) {
+        Some(wait) if !wait.is_zero() => wait.min(BOOKMARK_EVERY),
+        _ => BOOKMARK_EVERY,
     }
 }
 

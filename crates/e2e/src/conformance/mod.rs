@@ -7,6 +7,7 @@
 //! are the same object" are still compared.
 
 mod compare;
+mod exceptions;
 mod lens;
 mod normalise;
 mod row;
@@ -15,6 +16,7 @@ pub mod table;
 mod target;
 
 pub use compare::{Difference, differences};
+pub use exceptions::{EXCEPTIONS, Exception, sift};
 pub use row::{Action, Row, Step};
 pub use run::{Seen, Transcript, dump, replay};
 pub use target::Target;

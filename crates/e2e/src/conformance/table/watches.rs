@@ -150,6 +150,7 @@ fn ends() -> Vec<Row> {
             .post(201, CONFIG_MAPS, boxed(&json!({})))
             .watch("w", format!("{CONFIG_MAPS}?watch=true&timeoutSeconds=1"))
             .drain("w"),
+        // There is something to tell only when the store has moved on, be it elsewhere.
         Row::new("a watch that asked for bookmarks gets one before its end")
             .post(201, CONFIG_MAPS, boxed(&json!({})))
             .keep("rv", "/metadata/resourceVersion")
