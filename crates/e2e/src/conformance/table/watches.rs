@@ -155,7 +155,6 @@ fn ends() -> Vec<Row> {
             .post(201, CONFIG_MAPS, boxed(&json!({})))
             .keep("rv", "/metadata/resourceVersion")
             .watch("w", format!("{CONFIG_MAPS}?watch=true&allowWatchBookmarks=true&resourceVersion=${{rv}}&timeoutSeconds=5&fieldSelector=metadata.name%3Dbox"))
-            // There is a bookmark only if the store has moved on, past what the watch is about.
             .post(201, CONFIG_MAPS, config_map("other", &json!({})))
             .drain_with_bookmarks("w"),
         Row::new("a version too old is gone")
