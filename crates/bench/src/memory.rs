@@ -1,0 +1,25 @@
+//! How much memory this process holds.
+
+/// Resident memory in KiB, from `/proc/self/status`; nothing where there is no such file.
+pub(crate) fn resident_kib() -> Option<u64> {
+    field(&std::fs::read_to_string("/proc/self/status").ok()?, "VmRSS")
+}
+
+fn field(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_found_by_its_whole_name() {
+        let status = "Name:\tbench\nVmRSSPeak:\t  9 kB\nVmRSS:\t   1234 kB\nThreads:\t3\n";
+        let table = [("VmRSS", Some(1234)), ("VmHWM", None), ("Threads", None)];
+        for (name, want) in table {
+            assert_eq!(field(status, name), want, "{name}");
+        }
+    }
+}
