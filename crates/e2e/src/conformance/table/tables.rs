@@ -42,6 +42,9 @@ fn nodes() -> Vec<Row> {
                 "conditions": conditions("Unknown"),
             },
         })),
+        with("a node of which only the architecture is known", &json!({
+            "status": { "nodeInfo": { "architecture": "amd64" } },
+        })),
         Row::new("a missing node is no table").table(404, NODE),
         Row::new("one row of a change or a deletion")
             .post(201, NODES, node(&json!({})))
