@@ -119,5 +119,6 @@ mod tests {
         assert_eq!(call.read_until(Tick::from_secs(9)), Ok(Tick::from_secs(10)));
         assert!(call.read_until(Tick::from_secs(10)).is_err());
         assert_eq!(call.deadline(), Tick::from_secs(10));
+        assert!(format!("{call:?}").contains("10s"));
     }
 }

@@ -140,3 +140,55 @@ pub trait Zones: Send + Sync {
     /// Every zone that the credential may use.
     fn list<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Listing<Place>>>;
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        pin::pin,
+        sync::Arc,
+        task::{Context, Poll, Waker},
+    };
+
+    use super::*;
+    use crate::{call::ReadOnly, time::Tick};
+
+    /// A cloud that can do as little as a cloud can.
+    struct Least;
+
+    impl Provider for Least {
+        fn name(&self) -> &'static str {
+            "least"
+        }
+
+        fn scheme(&self) -> &'static str {
+            "least"
+        }
+    }
+
+    impl Instances for Least {
+        fn list<'a>(&'a self, _: &'a Call) -> Boxed<'a, Result<Listing<Instance>>> {
+            Box::pin(std::future::ready(Ok(Listing::complete(vec![]))))
+        }
+
+        fn get<'a>(&'a self, _: &'a Call, _: &'a ProviderId) -> Boxed<'a, Lookup<Instance>> {
+            Box::pin(std::future::ready(Lookup::Absent))
+        }
+    }
+
+    #[test]
+    fn a_provider_owns_the_ids_of_its_scheme_and_offers_nothing_by_default() {
+        let owns = |id: &str| Least.owns(&id.parse().unwrap());
+        assert_eq!((owns("least://1"), owns("other://1")), (true, false), "L3-10");
+        assert!(Least.instances().is_none() && Least.load_balancers().is_none());
+        assert!(Least.routes().is_none() && Least.zones().is_none());
+    }
+
+    #[test]
+    fn a_cloud_without_look_up_by_name_does_not_deny() {
+        let call = Call::new(Tick::from_secs(1), Arc::new(ReadOnly));
+        let mut find = pin!(Least.find(&call, "web-1"));
+        let answer = find.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let Poll::Ready(Lookup::Unknown(why)) = answer else { panic!("L1-10 {answer:?}") };
+        assert!(why.message().contains("web-1"), "{why}");
+    }
+}

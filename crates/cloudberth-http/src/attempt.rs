@@ -23,6 +23,9 @@ use crate::{
 /// Errors are cut to this: an event has room for 1,024 bytes, and more is said around the error.
 const MESSAGE_LIMIT: usize = 600;
 
+/// The runtime's timers wake up to this much late; a wait that ends so close to the deadline is not worth beginning.
+const TIMER_GRAIN: Duration = Duration::from_millis(2);
+
 const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("cloudberth/", env!("CARGO_PKG_VERSION")));
 
 /// A success, and how to speak of it if it turns out to be unreadable.
@@ -124,7 +127,7 @@ impl Client {
             let policy = &self.0.policy;
             let wait = policy.again(plan.repeat, trouble.effect, sent, trouble.asked, &self.0.dice);
             match wait {
-                Some(wait) if self.0.clock.now() + wait < call.deadline() => sleep(wait).await,
+                Some(wait) if self.0.clock.now() + wait + TIMER_GRAIN < call.deadline() => sleep(wait).await,
                 _ => {
                     let absent = trouble.answer.is_some_and(|answer| dialect.is_absence(&answer));
                     let times = if sent > 1 { format!(" (attempt {sent})") } else { String::new() };

@@ -56,17 +56,17 @@ impl Budget {
         self.0.burst.saturating_sub(requests_in(state.full_at.since(now), self.gap(&state)))
     }
 
-    /// Waits for permission to send one request. Refuses at once if that would take until after `until`.
+    /// Waits for permission to send one request. Refuses at once if that would take until `until` or longer.
     pub(crate) async fn take(&self, until: Tick) -> Result<()> {
         let now = self.0.clock.now();
         {
             let mut state = self.state(now);
             let queue = self.gap(&state).saturating_mul(state.waiting);
             let turn = self.turn(&state).max(now) + queue;
-            if turn > until {
+            if turn >= until {
                 return Err(busy(turn.since(now)));
             }
-            if queue.is_zero() && turn == now && state.waiting == 0 {
+            if state.waiting == 0 && turn == now {
                 self.spend(&mut state, now);
                 return Ok(());
             }
@@ -93,7 +93,7 @@ impl Budget {
                 }
                 turn
             };
-            if turn > until {
+            if turn >= until {
                 return Err(busy(turn.since(now)));
             }
             tokio::time::sleep(turn.since(now)).await;
@@ -223,8 +223,8 @@ mod tests {
     async fn no_time_to_wait_is_said_at_once() {
         let (budget, clock) = budget(1);
         let soon = |ms| clock.now() + Duration::from_millis(ms);
-        budget.take(soon(0)).await.unwrap();
-        let category = budget.take(soon(99)).await.unwrap_err().category();
+        budget.take(soon(1)).await.unwrap();
+        let category = budget.take(soon(100)).await.unwrap_err().category();
         assert_eq!(category, Category::Throttled { retry_after: Some(GAP) });
         assert_eq!(clock.now(), Tick::ZERO, "without waiting");
         let (a, b) = tokio::join!(budget.take(soon(150)), budget.take(soon(150)));

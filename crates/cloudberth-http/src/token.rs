@@ -190,7 +190,9 @@ mod tests {
     async fn a_file_that_cannot_be_a_token_is_refused_at_the_start() {
         let dir = tempfile::tempdir().unwrap();
         let long = dir.path().join("long");
-        fs::write(&long, "x".repeat(70_000)).unwrap();
+        fs::write(&long, "x".repeat(65_536)).unwrap();
+        assert!(TokenSource::file(&long, Arc::new(SystemClock::default())).is_ok(), "as long as it may be");
+        fs::write(&long, "x".repeat(65_537)).unwrap();
         let table = [
             (dir.path().join("missing"), "cannot be read"),
             (dir.path().to_owned(), "not a regular file"),

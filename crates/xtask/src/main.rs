@@ -6,6 +6,7 @@ mod docs;
 mod kube;
 mod mutants;
 mod process;
+mod sim;
 mod stages;
 mod suite;
 mod tally;
@@ -52,6 +53,12 @@ const CHORES: &[Chore] = &[
         usage: "cases [--list PREFIX] [--verbose]",
         about: "compare the numbered cases with the tests that carry their numbers",
         run: cases::command,
+    },
+    Chore {
+        name: "sim",
+        usage: "sim [--seeds N] [--seed S] [--break LAW] [--log]",
+        about: "run seeds of the deterministic simulation; a failing one says how to replay it",
+        run: sim::command,
     },
     Chore {
         name: "mutants",

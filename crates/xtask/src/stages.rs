@@ -3,7 +3,7 @@
 use crate::process::stream;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{Result, Verdict, cases, docs, kube};
+use crate::{Result, Verdict, cases, docs, kube, sim};
 
 /// One stage of `cargo xtask test`.
 #[derive(Debug)]
@@ -34,6 +34,11 @@ pub(crate) const STAGES: &[Stage] = &[
         name: "unit",
         checks: "unit, integration and doc tests of every crate that needs no real Kubernetes",
         run: unit,
+    },
+    Stage {
+        name: "simulation",
+        checks: "200 seeds keep every law, and a program that breaks one is caught",
+        run: sim::stage,
     },
     Stage {
         name: "kube",

@@ -143,6 +143,12 @@ impl Turn {
         }
     }
 
+    /// A turn that could not begin, because it could not be found out what there is.
+    #[must_use]
+    pub fn unknown(why: Error) -> Self {
+        Self::new().end(Rest::Unknown(why))
+    }
+
     pub(super) fn end(mut self, rest: Rest) -> Self {
         self.rest = rest;
         self

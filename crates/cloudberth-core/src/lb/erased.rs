@@ -7,8 +7,8 @@ use crate::{
     call::Call,
     error::{Error, Result},
     lb::{
-        Balancers, Claim, Executor, Impact, IntentMark, Outcome, Permit, Plan, Publish, Rest, Step, Turn,
-        Want, drive, rehearse,
+        Balancers, Claim, Executor, Impact, IntentMark, Outcome, Permit, Plan, Publish, Step, Turn, Want,
+        drive, rehearse,
     },
     lookup::Lookup,
     provider::{Boxed, LoadBalancers},
@@ -82,7 +82,7 @@ impl<B: Balancers> LoadBalancers for Erased<B> {
                     let live = Live { balancers: &self.0, call, scribe };
                     drive(&self.0, &live, want, seen, permit).await
                 }
-                Err(why) => Turn::new().end(Rest::Unknown(why)),
+                Err(why) => Turn::unknown(why),
             }
         })
     }

@@ -120,6 +120,11 @@ impl Cloud {
         lock(&self.shared.world).true_balancers(now)
     }
 
+    /// The name of a load balancer that exists or once did.
+    pub fn name_of_balancer(&self, id: &str) -> Option<String> {
+        lock(&self.shared.world).name_of_balancer(id)
+    }
+
     /// The routes that exist.
     pub fn routes(&self) -> Vec<RouteRecord> {
         lock(&self.shared.world).list_routes()

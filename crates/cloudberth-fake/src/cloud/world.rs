@@ -218,6 +218,10 @@ impl World {
         Some(Balancer { ready: self.is_ready(id, now), ..kept.thing.clone() })
     }
 
+    pub(crate) fn name_of_balancer(&self, id: &str) -> Option<String> {
+        self.balancers.get(id).map(|kept| kept.thing.name.clone())
+    }
+
     fn is_ready(&self, id: &str, now: Tick) -> bool {
         self.balancers.get(id).is_some_and(|kept| kept.ready_from <= now)
     }

@@ -18,109 +18,13 @@ use jiff::Timestamp;
 use super::{
     config::Config,
     lease::{Lease, Record},
+    protocol::{Action, Input, Loss, Moment, Move, News, Ticket},
 };
 use crate::{
     error::{Category, Error, Result},
     lookup::Lookup,
     time::Tick,
 };
-
-/// Time and chance, as they are when the candidate is asked.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Moment {
-    /// Monotonic time.
-    pub now: Tick,
-    /// The time of day, for the record.
-    pub wall: Timestamp,
-    /// A number drawn from `[0, 1)`.
-    pub fraction: f64,
-}
-
-/// Ties an answer to its request. An answer to a request that was given up is not listened to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket(u64);
-
-/// What was heard.
-#[derive(Clone, Debug)]
-pub enum Input {
-    /// Nothing; the time of the last [`Action::Wait`] or of a request's `until` has come.
-    Wake,
-    /// The answer to [`Action::Get`]. A Lease that cannot be read is `Unknown`.
-    Read(Ticket, Lookup<Lease>),
-    /// The answer to [`Action::Create`] or [`Action::Update`]: the Lease as it was stored.
-    Wrote(Ticket, Result<Lease>),
-    /// A watch showed the Lease, or that it was deleted. It may show what was true a while ago.
-    Noticed(Option<Lease>),
-    /// Stop leading and standing. To be said only when no write of ours is under way any more, because another
-    /// replica may lead a moment later.
-    Stop,
-}
-
-/// What to do next. A request is sent at once, and given up at `until`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Read the Lease from the source, past every cache.
-    Get {
-        /// To be handed back with the answer.
-        ticket: Ticket,
-        /// When to give up.
-        until: Tick,
-    },
-    /// Create the Lease.
-    Create {
-        /// To be handed back with the answer.
-        ticket: Ticket,
-        /// When to give up.
-        until: Tick,
-        /// What to send.
-        lease: Lease,
-    },
-    /// Replace the Lease, insisting on its resource version, which is never empty.
-    Update {
-        /// To be handed back with the answer.
-        ticket: Ticket,
-        /// When to give up.
-        until: Tick,
-        /// What to send.
-        lease: Lease,
-    },
-    /// Say [`Input::Wake`] at this time, unless something is heard before.
-    Wait(Tick),
-    /// It is over.
-    Stopped {
-        /// Whether others may lead at once. If not, they wait until the lease expires.
-        released: bool,
-    },
-}
-
-/// Why a leader does not lead any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
-    /// It could not renew in time.
-    Expired,
-    /// The API server shows that the lease is not ours.
-    Taken,
-    /// It was told to stop.
-    Stopped,
-}
-
-/// What changed for the rest of the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
-    /// This replica leads.
-    Leads,
-    /// This replica led, and must not write any more.
-    Lost(Loss),
-}
-
-/// An answer of the candidate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Move {
-    /// What to do next.
-    pub action: Action,
-    /// What changed, if anything.
-    pub news: Option<News>,
-}
 
 /// What the candidate is about.
 #[derive(Clone, Debug)]
@@ -286,7 +190,7 @@ impl Candidate {
         let held = self.observed.as_ref().is_some_and(|seen| at.now < self.expiry(seen));
         let mine = self.is_mine(&lease);
         if self.stop_by.is_some() {
-            return if mine { self.release(lease, at) } else { self.end(false) };
+            return if mine { self.release(&lease, at) } else { self.end(false) };
         }
         if !mine && !lease.record.holder.is_empty() && held {
             return self.failed(at);
@@ -314,7 +218,7 @@ impl Candidate {
     /// Our record is stored. The claim counts from the sending.
     fn wrote(&mut self, stored: Lease, sent: Tick, at: Moment) -> Action {
         if self.stop_by.is_some() {
-            return self.release(stored, at);
+            return self.release(&stored, at);
         }
         self.observed = Some(Observed { lease: stored, since: at.now });
         let until = sent + Duration::from_secs(self.config.whole_seconds().into());
@@ -348,7 +252,7 @@ impl Candidate {
         if self.claim.is_some() {
             self.lose(Loss::Stopped);
             return match self.observed.take() {
-                Some(seen) => self.release(seen.lease, at),
+                Some(seen) => self.release(&seen.lease, at),
                 None => self.end(false),
             };
         }
@@ -360,7 +264,7 @@ impl Candidate {
         }
     }
 
-    fn release(&mut self, lease: Lease, at: Moment) -> Action {
+    fn release(&mut self, lease: &Lease, at: Moment) -> Action {
         if lease.resource_version.is_empty() {
             return self.get(at);
         }
@@ -479,9 +383,12 @@ impl Candidate {
         }
     }
 
-    /// A record of ours that goes on.
+    /// A record of ours that goes on. It differs from the old one even if the wall clock stands still or was set
+    /// back: others count from the last change that they saw, and a renewal that changes nothing would not count.
     fn renewed(&self, old: &Record, at: Moment) -> Record {
-        Record { acquired: old.acquired, ..self.taken(old.transitions, at) }
+        let fresh = self.taken(old.transitions, at);
+        let just_after = old.renewed.and_then(|then| then.checked_add(Duration::from_micros(1)).ok());
+        Record { acquired: old.acquired, renewed: fresh.renewed.max(just_after), ..fresh }
     }
 }
 

@@ -10,10 +10,12 @@
 mod candidate;
 mod config;
 mod lease;
+mod protocol;
 
-pub use candidate::{Action, Candidate, Input, Loss, Moment, Move, News, Ticket};
+pub use candidate::Candidate;
 pub use config::{Config, JITTER, identity};
 pub use lease::{Lease, Record};
+pub use protocol::{Action, Input, Loss, Moment, Move, News, Ticket};
 
 #[cfg(test)]
 mod model;

@@ -28,11 +28,28 @@ struct Replica {
     /// How far its clocks are ahead of real time. They run at the same speed.
     tick_ahead: Duration,
     wall_ahead: Duration,
+    /// Its time of day does not move at all.
+    wall_stands: bool,
     life: usize,
     leads: bool,
+    /// Until when nothing reaches it and nothing of it gets through.
+    cut_off_until: Millis,
+    /// Until when it does not run at all.
+    frozen_until: Millis,
+}
+
+/// Short times, so that much happens in a short run. The request time-out is 2 s.
+fn hasty(identity: &str) -> Config {
+    Config {
+        lease_duration: Duration::from_secs(5),
+        renew_deadline: Duration::from_secs(4),
+        retry_period: Duration::from_secs(1),
+        ..Config::with_defaults(identity)
+    }
 }
 
 struct World {
+    seed: u64,
     dice: Dice,
     now: Millis,
     agenda: BTreeMap<(Millis, u64), (usize, What)>,
@@ -48,6 +65,7 @@ struct World {
 impl World {
     fn new(seed: u64, replicas: usize) -> Self {
         let mut world = Self {
+            seed,
             dice: Dice::seeded(seed),
             now: 0,
             agenda: BTreeMap::new(),
@@ -77,11 +95,14 @@ impl World {
 
     fn newborn(&self, index: usize, life: usize) -> Replica {
         Replica {
-            candidate: Candidate::new(Config::with_defaults(&format!("replica{index}-{life}"))),
+            candidate: Candidate::new(hasty(&format!("replica{index}-{life}"))),
             tick_ahead: Duration::from_millis(self.below(10_000_000)),
             wall_ahead: Duration::from_millis(self.below(10_000_000)),
+            wall_stands: self.below(4) == 0,
             life,
             leads: false,
+            cut_off_until: 0,
+            frozen_until: 0,
         }
     }
 
@@ -93,23 +114,29 @@ impl World {
 
     /// Mostly quick, sometimes longer than any deadline.
     fn delay(&self) -> Millis {
-        match self.faults.then(|| self.below(10)) {
-            Some(0) => self.below(20_000),
-            Some(1..=3) => self.below(4_000),
+        match self.faults.then(|| self.below(20)) {
+            Some(0) => self.below(8_000),
+            Some(1..=8) => self.below(2_000),
             _ => 1 + self.below(50),
         }
+    }
+
+    fn is_cut_off(&self, index: usize) -> bool {
+        self.faults && self.now < self.replicas[index].cut_off_until
     }
 
     fn tick(&self, index: usize) -> Tick {
         Tick(Duration::from_millis(self.now) + self.replicas[index].tick_ahead)
     }
 
+    fn wall(&self, index: usize) -> Timestamp {
+        let replica = &self.replicas[index];
+        let passed = if replica.wall_stands { 0 } else { self.now };
+        Timestamp::UNIX_EPOCH + replica.wall_ahead + Duration::from_millis(passed)
+    }
+
     fn step(&mut self, index: usize, input: Input) {
-        let moment = Moment {
-            now: self.tick(index),
-            wall: Timestamp::UNIX_EPOCH + Duration::from_millis(self.now) + self.replicas[index].wall_ahead,
-            fraction: self.dice.fraction(),
-        };
+        let moment = Moment { now: self.tick(index), wall: self.wall(index), fraction: self.dice.fraction() };
         let Move { action, news } = self.replicas[index].candidate.step(input, moment);
         match news {
             Some(News::Leads) => {
@@ -127,7 +154,7 @@ impl World {
         assert_eq!(claims, self.replicas[index].leads, "the news and the claim disagree");
         let until = match &action {
             Action::Get { until, .. } | Action::Create { until, .. } | Action::Update { until, .. } => {
-                if !self.chance(5) {
+                if !self.chance(5) && !self.is_cut_off(index) {
                     let after = self.delay();
                     self.plan(after, index, What::Arrives(index, action.clone()));
                 }
@@ -136,9 +163,13 @@ impl World {
             Action::Wait(until) => *until,
             Action::Stopped { .. } => return self.restart(index),
         };
-        // A shell that is late now and then.
-        let late = if self.chance(5) { self.below(6_000) } else { 0 };
-        let after = u64::try_from(until.since(moment.now).as_millis()).unwrap() + 1 + late;
+        if self.chance(3) {
+            self.replicas[index].cut_off_until = self.now + self.below(12_000);
+        }
+        if self.chance(3) {
+            self.replicas[index].frozen_until = self.now + self.below(12_000);
+        }
+        let after = u64::try_from(until.since(moment.now).as_millis()).unwrap() + 1;
         self.plan(after, index, What::Wake(index));
     }
 
@@ -171,7 +202,7 @@ impl World {
             }
             Action::Wait(_) | Action::Stopped { .. } => return,
         };
-        if !self.chance(10) {
+        if !self.chance(5) {
             let after = self.delay();
             self.plan(after, index, What::Heard(index, answer));
         }
@@ -221,13 +252,18 @@ impl World {
                 // The server does not care who is alive.
                 What::Arrives(index, action) => self.serve(index, &action),
                 What::Heard(index, _) | What::Wake(index) if self.replicas[index].life != life => {}
+                What::Heard(index, _) if self.is_cut_off(index) => {}
+                What::Heard(index, _) | What::Wake(index) if self.now < self.replicas[index].frozen_until => {
+                    let after = self.replicas[index].frozen_until - self.now;
+                    self.plan(after, index, what);
+                }
                 What::Wake(index) if self.chance(1) => self.restart(index),
                 What::Wake(index) if self.chance(1) => self.step(index, Input::Stop),
                 What::Wake(index) => self.step(index, Input::Wake),
                 What::Heard(index, input) => self.step(index, input),
             }
             let claims = self.claims();
-            assert!(claims.len() <= 1, "L9-117 at {now} ms two replicas may write: {claims:?}");
+            assert!(claims.len() <= 1, "L9-117 seed {} at {now} ms: two may write: {claims:?}", self.seed);
         }
         self.now = until;
     }
@@ -236,18 +272,18 @@ impl World {
 #[test]
 fn never_do_two_replicas_hold_a_valid_claim() {
     let (mut leaders, mut takeovers) = (0, 0);
-    for seed in 0..400 {
+    for seed in 0..100 {
         let mut world = World::new(seed, if seed % 2 == 0 { 2 } else { 3 });
-        world.run(300_000);
+        world.run(200_000);
         leaders += world.leaders;
         takeovers += world.takeovers;
         // Once all is well again, somebody leads before the longest lease and pause are over, and stays.
         world.faults = false;
-        world.run(340_000);
+        world.run(220_000);
         let leader = world.claims();
         assert_eq!(leader.len(), 1, "seed {seed}: nobody leads");
-        world.run(400_000);
+        world.run(240_000);
         assert_eq!(world.claims(), leader, "seed {seed}: the leader changed for no reason");
     }
-    assert!(leaders > 2_000 && takeovers > 2_000, "too quiet to prove anything: {leaders} {takeovers}");
+    assert!(leaders > 500 && takeovers > 500, "too quiet to prove anything: {leaders} {takeovers}");
 }

@@ -147,7 +147,7 @@ mod tests {
             Lookup::Unknown(_) => "unknown".to_owned(),
         };
         let table = [
-            ("FW-41 exactly", node("web-1"), "fake://1"),
+            ("FW-41 FW-129 exactly", node("web-1"), "fake://1"),
             ("with a domain it is another name", node("web-1.example.com"), "fake://4"),
             ("no part of a name", node("web"), "absent"),
             ("two of one name", node("twin"), "unknown"),
@@ -180,6 +180,7 @@ mod tests {
         let table = [
             ("web-1", "web-01 db-1 WEB-1 web-2", "WEB-1 web-01 web-2"),
             ("web-1", "web-1.example.com web-1x.example.com", "web-1.example.com"),
+            ("web-1", "web-0 web-1.example.com", "web-1.example.com web-0"),
             ("web-1.example.com", "web-1 web", "web-1"),
             ("web-1", "web-2 web-3 web-4 web-5", "web-2 web-3 web-4"),
             ("web-1", "mail database", ""),

@@ -9,7 +9,7 @@
 //! | [`lifecycle`] | what to do at the start of a pass, and what after the load-balancer loop had its turn |
 //! | [`patch`] | the bodies of all writes |
 //! | [`events`], [`telling`] | what people are told, and that they are not told twice |
-//! | [`source_ranges`], [`health`], [`name`] | helpers that providers share |
+//! | [`source_ranges`], [`health`], [`name`] | what providers have in common |
 
 pub mod change;
 pub mod events;

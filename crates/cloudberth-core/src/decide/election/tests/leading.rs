@@ -280,3 +280,32 @@ fn times_reach_the_record_in_whole_microseconds() {
         "it reads back the same"
     );
 }
+
+#[test]
+fn a_renewal_is_seen_even_if_the_wall_clock_stands_still_or_goes_back() {
+    let (mut candidate, _) = leader();
+    let just_after = |micros| Some(wall(0) + Duration::from_micros(micros));
+    for (turn, back) in [(1, 0), (2, 0), (3, 3_600)] {
+        let moment = Moment { wall: wall(0) - Duration::from_secs(back), ..at(turn * 2) };
+        let put = candidate.step(Input::Wake, moment).action;
+        // The first renewal, at second 0, was one already.
+        assert_eq!(sent(&put).record.renewed, just_after(turn + 1), "L9-118");
+        assert_eq!(sent(&put).record.acquired, Some(wall(0)));
+        store(&mut candidate, &put, &turn.to_string(), turn * 2);
+    }
+}
+
+#[test]
+fn the_answer_to_an_earlier_request_is_not_taken_for_a_later_ones() {
+    let (mut candidate, _) = leader();
+    let first = wake(&mut candidate, 2).action;
+    let early = wake(&mut candidate, 7).action;
+    let second = hear(&mut candidate, &early, Lookup::Present(stored(record("me", 15, 0), "2")), 7).action;
+    let late = store(&mut candidate, &first, "3", 8);
+    assert_eq!((late.action, candidate.claim_until()), (Action::Wait(tick(12)), Some(tick(15))), "L9-119");
+    assert_eq!(fail(&mut candidate, &second, conflict(), 8).action, Action::Wait(tick(8)));
+    let put = wake(&mut candidate, 9).action;
+    let get = fail(&mut candidate, &put, conflict(), 9).action;
+    let stale = hear(&mut candidate, &early, Lookup::Present(held_by("other", 15)), 10);
+    assert_eq!(stale, Move { action: Action::Wait(tick(12)), news: None }, "L9-119 {get:?}");
+}

@@ -128,3 +128,12 @@ fn a_candidate_about_to_lead_waits_for_the_answer() {
     let (mut candidate, _) = taking();
     assert_eq!(wake(&mut candidate, 5).action, LEFT);
 }
+
+#[test]
+fn the_answer_to_an_earlier_release_is_not_taken_for_a_later_ones() {
+    let (mut candidate, _) = leader();
+    let first = stop(&mut candidate, 1).action;
+    let get = fail(&mut candidate, &first, conflict(), 2).action;
+    hear(&mut candidate, &get, Lookup::Present(stored(record("me", 15, 2), "3")), 3);
+    assert_eq!(fail(&mut candidate, &first, unavailable(), 4).action, Action::Wait(tick(8)));
+}

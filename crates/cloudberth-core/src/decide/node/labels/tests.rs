@@ -267,6 +267,7 @@ fn with_a_record_our_labels_follow_and_the_users_stay() {
             &bare.clone().with_labels("a=2"),
             "z=x, Z=x, a=2",
         ),
+        ("half a record claims half a pair", "t=flex-4", "t=flex-4, a=1", &resized, "t=flex-8"),
         ("unrecorded and missing is filled", "a=2", "a=2", &resized, "t=flex-8, T=flex-8, a=2"),
     ];
     for (case, labels, record, machine, want) in table {

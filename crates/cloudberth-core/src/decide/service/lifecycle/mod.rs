@@ -140,7 +140,7 @@ pub enum Closing {
 /// Ends a pass after its turn. `intent` is the judgement on the newest version of the Service.
 #[must_use]
 pub fn close(goal: Goal, permit: Permit, turn: &Turn, intent: &Result<Intent>) -> Closing {
-    let clear_intent = goal == Goal::Present && intent_is_over(permit, turn);
+    let clear_intent = goal == Goal::Present && intent_is_over(permit, turn, intent);
     match (&turn.rest, goal) {
         (Rest::Unknown(error) | Rest::Failed(error), _) => {
             Closing::Retry { error: error.clone(), clear_intent }
@@ -170,14 +170,17 @@ fn unless_pending(intent: &Result<Intent>, then: Closing) -> Closing {
 /// Whether a turn towards presence proved that no creation is under way any more.
 ///
 /// With [`Permit::Create`] the intent is the turn's own, so "nothing was created" ends it. Without, it is an older
-/// one, and only the sight of what it was for ends it. A failure after a creation may be that of recording the id.
-fn intent_is_over(permit: Permit, turn: &Turn) -> bool {
+/// one, and only the sight of what it was for ends it, or a look that found nothing after its time was over. A failure
+/// after a creation may be that of recording the id.
+fn intent_is_over(permit: Permit, turn: &Turn, intent: &Result<Intent>) -> bool {
     let nothing_sent = permit == Permit::Create && turn.creation == Creation::Nothing;
     match turn.rest {
         _ if turn.creation == Creation::Unsure => false,
         Rest::Converged => true,
         Rest::Wait { .. } => nothing_sent || turn.creation == Creation::Known,
-        Rest::Refused | Rest::Failed(_) => nothing_sent,
+        // Something would have to be created, so nothing was found.
+        Rest::Refused => nothing_sent || matches!(intent, Ok(Intent::Free)),
+        Rest::Failed(_) => nothing_sent,
         Rest::NeedsIntent | Rest::Unknown(_) => false,
     }
 }

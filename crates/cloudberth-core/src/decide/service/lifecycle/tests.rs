@@ -156,6 +156,7 @@ fn how_a_pass_towards_presence_ends() {
         ("L6-110 it showed up after all", NoCreate, ended(Rest::Converged, Nothing), PENDING, rest(true)),
         ("refused, nothing was sent", Create, ended(Rest::Refused, Nothing), PENDING, rest(true)),
         ("L6-111 refused, an older one pends", NoCreate, ended(Rest::Refused, Nothing), PENDING, rest(false)),
+        ("L6-130 refused, an older one is over", NoCreate, ended(Rest::Refused, Nothing), FREE, rest(true)),
         ("building, its id known", Create, ended(busy(), Known), PENDING, waiting(true)),
         ("waiting before anything was sent", Create, ended(busy(), Nothing), PENDING, waiting(true)),
         ("L6-112 waiting, an older one pends", NoCreate, ended(busy(), Nothing), PENDING, waiting(false)),

@@ -1,0 +1,103 @@
+//! What a candidate hears and what it answers.
+
+use jiff::Timestamp;
+
+use super::lease::Lease;
+use crate::{error::Result, lookup::Lookup, time::Tick};
+
+/// Time and chance, as they are when the candidate is asked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moment {
+    /// Monotonic time.
+    pub now: Tick,
+    /// The time of day, for the record.
+    pub wall: Timestamp,
+    /// A number drawn from `[0, 1)`.
+    pub fraction: f64,
+}
+
+/// Ties an answer to its request. An answer to a request that was given up is not listened to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket(pub(super) u64);
+
+/// What was heard.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Nothing; the time of the last [`Action::Wait`] or of a request's `until` has come.
+    Wake,
+    /// The answer to [`Action::Get`]. A Lease that cannot be read is `Unknown`.
+    Read(Ticket, Lookup<Lease>),
+    /// The answer to [`Action::Create`] or [`Action::Update`]: the Lease as it was stored.
+    Wrote(Ticket, Result<Lease>),
+    /// A watch showed the Lease, or that it was deleted. It may show what was true a while ago.
+    Noticed(Option<Lease>),
+    /// Stop leading and standing. To be said only when no write of ours is under way any more, because another
+    /// replica may lead a moment later.
+    Stop,
+}
+
+/// What to do next. A request is sent at once, and given up at `until`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Read the Lease from the source, past every cache.
+    Get {
+        /// To be handed back with the answer.
+        ticket: Ticket,
+        /// When to give up.
+        until: Tick,
+    },
+    /// Create the Lease.
+    Create {
+        /// To be handed back with the answer.
+        ticket: Ticket,
+        /// When to give up.
+        until: Tick,
+        /// What to send.
+        lease: Lease,
+    },
+    /// Replace the Lease, insisting on its resource version, which is never empty.
+    Update {
+        /// To be handed back with the answer.
+        ticket: Ticket,
+        /// When to give up.
+        until: Tick,
+        /// What to send.
+        lease: Lease,
+    },
+    /// Say [`Input::Wake`] at this time, unless something is heard before.
+    Wait(Tick),
+    /// It is over.
+    Stopped {
+        /// Whether others may lead at once. If not, they wait until the lease expires.
+        released: bool,
+    },
+}
+
+/// Why a leader does not lead any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// It could not renew in time.
+    Expired,
+    /// The API server shows that the lease is not ours.
+    Taken,
+    /// It was told to stop.
+    Stopped,
+}
+
+/// What changed for the rest of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// This replica leads.
+    Leads,
+    /// This replica led, and must not write any more.
+    Lost(Loss),
+}
+
+/// An answer of the candidate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// What to do next.
+    pub action: Action,
+    /// What changed, if anything.
+    pub news: Option<News>,
+}

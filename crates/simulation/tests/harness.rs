@@ -1,0 +1,38 @@
+//! The harness itself: it repeats, it notices, and it makes small.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use simulation::{Broken, Schedule, run, shrink};
+
+#[test]
+fn a_seed_gives_the_same_log_to_the_byte() {
+    let (first, again) = (run(&Schedule::draw(17), None), run(&Schedule::draw(17), None));
+    assert!(first.log.lines().count() > 50, "something happens: {}", first.log);
+    assert_eq!(first.log, again.log);
+    assert_ne!(first.log, run(&Schedule::draw(18), None).log);
+}
+
+#[test]
+fn a_program_that_keeps_the_laws_passes() {
+    for seed in 0..20 {
+        let account = run(&Schedule::draw(seed), None);
+        assert_eq!(account.wrong, Vec::<String>::new(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_program_that_writes_at_rest_is_caught_and_the_schedule_made_small() {
+    let broken = Some(Broken::SecondPassWrites);
+    let seed =
+        (0..200).find(|seed| !run(&Schedule::draw(*seed), broken).wrong.is_empty()).expect("L4-300 caught");
+    let small = shrink(&Schedule::draw(seed), broken);
+    assert!(small.size() < Schedule::draw(seed).size());
+    assert!(run(&small, broken).wrong.join(" ").contains("law 4"), "the small one fails in the same way");
+}
+
+#[test]
+fn a_program_that_records_no_intent_is_caught() {
+    let broken = Some(Broken::NoIntent);
+    let wrong = (0..200).map(|seed| run(&Schedule::draw(seed), broken).wrong).find(|wrong| !wrong.is_empty());
+    let wrong = wrong.expect("L6-300 caught").join(" ");
+    assert!(wrong.contains("load balancers") || wrong.contains("belongs to nobody"), "{wrong}");
+}
