@@ -233,7 +233,9 @@ impl Watch {
                 return Ok(Some(line));
             }
             match self.body.frame().await {
-                None => return Ok(None),
+                None if self.pending.is_empty() => return Ok(None),
+                // What was cut off in the middle of a line shows as a line that is not JSON.
+                None => return Ok(Some(self.pending.split().freeze())),
                 Some(frame) => {
                     if let Some(data) = frame?.data_ref() {
                         self.pending.extend_from_slice(data);

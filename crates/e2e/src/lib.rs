@@ -18,4 +18,4 @@ pub use client::{Answer, Client, Credentials, Request, Watch};
 pub use control_plane::{ControlPlane, Options};
 pub use embedded::Embedded;
 pub use error::Error;
-pub use kubectl::{Kubectl, Output};
+pub use kubectl::{Following, Kubectl, Output};

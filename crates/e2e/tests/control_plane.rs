@@ -123,19 +123,17 @@ fn a_panic_takes_everything_down() {
     assert!(!dir.exists());
 }
 
-/// Not a test of its own: the process that [`killing_the_test_leaves_nothing_behind`] kills.
-#[tokio::test]
-#[ignore = "waits to be killed"]
-async fn hold_until_killed() {
-    let plane = ControlPlane::start(&assets(), &Options::default()).await.unwrap();
-    println!("\nholding {}", plane.dir().parent().unwrap().display());
-    std::future::pending::<()>().await;
-}
+/// Set for the process that holds a control plane until it is killed.
+const HOLD: &str = "CLOUDBERTH_E2E_HOLD";
 
 #[test]
 fn killing_the_test_leaves_nothing_behind() {
+    if std::env::var_os(HOLD).is_some() {
+        hold();
+    }
     let mut held = Command::new(std::env::current_exe().unwrap())
-        .args(["hold_until_killed", "--exact", "--ignored", "--nocapture"])
+        .args(["killing_the_test_leaves_nothing_behind", "--exact", "--nocapture"])
+        .env(HOLD, "yes")
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -152,4 +150,14 @@ fn killing_the_test_leaves_nothing_behind() {
         std::thread::sleep(Duration::from_millis(100));
     }
     panic!("still there: {dir:?} {:?}", processes_of(&dir));
+}
+
+/// What [`killing_the_test_leaves_nothing_behind`] kills: itself, in another process.
+fn hold() -> ! {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let plane = runtime.block_on(ControlPlane::start(&assets(), &Options::default())).unwrap();
+    println!("\nholding {}", plane.dir().parent().unwrap().display());
+    loop {
+        std::thread::park();
+    }
 }

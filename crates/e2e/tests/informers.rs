@@ -11,32 +11,39 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use cloudberth_e2e::{ControlPlane, Embedded, Options};
+use cloudberth_sim::kube::{Fault, Harm};
 use support::assets;
 use tokio::process::Command;
 
 /// Longer than the program's own deadlines.
 const DEADLINE: Duration = Duration::from_mins(11);
 
-/// Runs the program, with and without streaming lists; what it printed each time.
-async fn informers(kubeconfig: &Path) -> [Vec<String>; 2] {
+/// Runs the program. What it printed, and what it complained about if it did.
+async fn run(kubeconfig: &Path, streaming: bool) -> (Vec<String>, Option<String>) {
     let program =
         kube_assets::informers(&mut |line| eprintln!("{line}")).unwrap_or_else(|error| panic!("{error}"));
-    let run = async |streaming: &str| {
-        let output = Command::new(&program)
-            .arg("--kubeconfig")
-            .arg(kubeconfig)
-            .env_clear()
-            .env("KUBE_FEATURE_WatchListClient", streaming)
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output();
-        let output = tokio::time::timeout(DEADLINE, output).await.expect("it did not end").unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        let complained = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "streaming lists: {streaming}\n{said}{complained}");
-        said.lines().map(str::to_owned).collect()
+    let output = Command::new(&program)
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .env_clear()
+        .env("KUBE_FEATURE_WatchListClient", streaming.to_string())
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(DEADLINE, output).await.expect("it did not end").unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
+    let complained = String::from_utf8_lossy(&output.stderr).into_owned();
+    (said, Some(complained).filter(|_| !output.status.success()))
+}
+
+/// With and without streaming lists; what it printed each time.
+async fn informers(kubeconfig: &Path) -> [Vec<String>; 2] {
+    let run = async |streaming| {
+        let (said, complained) = run(kubeconfig, streaming).await;
+        assert_eq!(complained, None, "streaming lists: {streaming}\n{}", said.join("\n"));
+        said
     };
-    [run("false").await, run("true").await]
+    [run(false).await, run(true).await]
 }
 
 #[tokio::test]
@@ -53,4 +60,23 @@ async fn client_go_finds_the_same_on_both() {
         assert_eq!(lines.last(), Some(&format!("{passed} checks passed")));
     }
     println!("{}", streamed.join("\n"));
+}
+
+#[tokio::test]
+async fn a_server_that_goes_wrong_is_caught() {
+    let table = [
+        (
+            Fault::new(Harm::Status { code: 500, retry_after: None }).on("patch", "nodes"),
+            "FAILED nodes: JSON patch",
+        ),
+        (Fault::new(Harm::Conflict).on("create", "services"), "FAILED services: create"),
+    ];
+    for (fault, complaint) in table {
+        let embedded = Embedded::start().await.unwrap();
+        embedded.api().add_fault(fault);
+        let (said, complained) = run(&embedded.kubeconfig(), true).await;
+        let complained = complained.unwrap_or_default();
+        assert!(complained.contains(complaint), "{complaint}: {complained}\n{said:?}");
+        assert!(!said.iter().any(|line| line.contains("checks passed")), "{said:?}");
+    }
 }

@@ -42,6 +42,8 @@ pub(crate) fn stage(workspace: &Workspace) -> Result<Outcome> {
     fs::create_dir_all(&dir).map_err(|why| format!("{}: {why}", dir.display()))?;
     let mut args = vec!["test", "--no-fail-fast"];
     args.extend(NEEDS_KUBERNETES.iter().flat_map(|package| ["--package", package]));
+    // What the tests counted is for people to see, also when all is well.
+    args.extend(["--", "--show-output"]);
     let outcome = cargo(workspace, &args, &[("TMPDIR", &dir.to_string_lossy())]);
     let left = left_behind(&dir, GRACE);
     println!("   left behind: {}", if left.is_empty() { "nothing".to_owned() } else { left.join(", ") });

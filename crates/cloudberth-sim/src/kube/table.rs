@@ -172,6 +172,10 @@ fn node(node: &Value, age: &str) -> Value {
         found.map_or(NONE, |address| text(address, "address"))
     };
     let info = |field: &str| text(node, &format!("status.nodeInfo.{field}"));
+    let kernel = match (or(info("kernelVersion"), UNKNOWN), info("architecture")) {
+        (kernel, "") => kernel.to_owned(),
+        (kernel, architecture) => format!("{kernel} ({architecture})"),
+    };
     json!([
         name(node),
         status,
@@ -181,7 +185,7 @@ fn node(node: &Value, age: &str) -> Value {
         address("InternalIP"),
         address("ExternalIP"),
         or(info("osImage"), UNKNOWN),
-        or(info("kernelVersion"), UNKNOWN),
+        kernel,
         or(info("containerRuntimeVersion"), UNKNOWN),
     ])
 }

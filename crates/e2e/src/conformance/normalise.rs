@@ -13,12 +13,19 @@ pub(crate) struct Normaliser {
     known: BTreeMap<(&'static str, String), String>,
     /// Made-up values that are also looked for inside longer strings, such as messages and table cells.
     words: BTreeMap<String, String>,
+    /// The columns of the newest table that named them.
+    columns: Vec<String>,
 }
 
 impl Normaliser {
     /// For a row whose requests say this.
     pub(crate) fn new<'t>(requests: impl Iterator<Item = &'t str>) -> Self {
-        Self { requests: requests.collect(), known: BTreeMap::new(), words: BTreeMap::new() }
+        Self {
+            requests: requests.collect(),
+            known: BTreeMap::new(),
+            words: BTreeMap::new(),
+            columns: Vec::new(),
+        }
     }
 
     /// The answer without its accidents. Answers are to be given in order.
@@ -83,7 +90,7 @@ impl Normaliser {
             *version = "moving".into();
         }
         if is_table(fields) {
-            hide_ages(fields);
+            self.hide_ages(fields);
             hide_prose(fields);
         }
         // Addresses and ports come first, for the parts of an object that quote them.
@@ -94,6 +101,26 @@ impl Normaliser {
         }
         for (key, field) in fields.iter_mut() {
             self.rewrite(field, key);
+        }
+    }
+
+    /// Ages in the cells of a table; how they are written is not hidden, only how much. A watched table names
+    /// its columns in its first event only.
+    fn hide_ages(&mut self, table: &mut Map<String, Value>) {
+        if let Some(columns) = table.get("columnDefinitions").and_then(Value::as_array) {
+            let name =
+                |column: &Value| column.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+            self.columns = columns.iter().map(name).collect();
+        }
+        let rows = table.get_mut("rows").and_then(Value::as_array_mut);
+        for row in rows.into_iter().flatten() {
+            let cells = row.get_mut("cells").and_then(Value::as_array_mut);
+            for (cell, name) in cells.into_iter().flatten().zip(&self.columns) {
+                let is_age = matches!(name.as_str(), "Age" | "Last Seen" | "First Seen");
+                if let Some(text) = cell.as_str().filter(|text| is_age && text.ends_with('s')) {
+                    *cell = hide_numbers(text).into();
+                }
+            }
         }
     }
 
@@ -212,30 +239,6 @@ fn hide_numbers(text: &str) -> String {
     hidden
 }
 
-/// Ages in the cells of a table; how they are written is not hidden, only how much.
-fn hide_ages(table: &mut Map<String, Value>) {
-    let names: Vec<String> = table
-        .get("columnDefinitions")
-        .and_then(Value::as_array)
-        .map(|columns| {
-            columns
-                .iter()
-                .map(|c| c.get("name").and_then(Value::as_str).unwrap_or_default().to_owned())
-                .collect()
-        })
-        .unwrap_or_default();
-    let rows = table.get_mut("rows").and_then(Value::as_array_mut);
-    for row in rows.into_iter().flatten() {
-        let cells = row.get_mut("cells").and_then(Value::as_array_mut);
-        for (cell, name) in cells.into_iter().flatten().zip(&names) {
-            let is_age = matches!(name.as_str(), "Age" | "Last Seen" | "First Seen");
-            if let Some(text) = cell.as_str().filter(|text| is_age && text.ends_with('s')) {
-                *cell = hide_numbers(text).into();
-            }
-        }
-    }
-}
-
 /// What is explained about a column: every server may do so in its own words, and no client shows them.
 fn hide_prose(table: &mut Map<String, Value>) {
     let columns = table.get_mut("columnDefinitions").and_then(Value::as_array_mut);
@@ -322,9 +325,10 @@ mod tests {
             json!({ "kind": "Table", "columnDefinitions": [{ "name": "Name" }, { "name": "Age" }],
                 "rows": [{ "cells": ["5s", age] }] })
         };
+        let next = |age: &str| json!({ "kind": "Table", "columnDefinitions": null, "rows": [{ "cells": ["5s", age] }] });
         assert_eq!(
-            normalised(&json!({}), &[table("12s"), table("<unknown>")]),
-            [table("Ns"), table("<unknown>")]
+            normalised(&json!({}), &[table("12s"), table("<unknown>"), next("1s")]),
+            [table("Ns"), table("<unknown>"), next("Ns")]
         );
     }
 }

@@ -80,6 +80,13 @@ impl Row {
         self.send(status, Request::get(path))
     }
 
+    /// Lists, which waits until the server's cache holds everything written so far. Without it, an answer from
+    /// "any version" depends on how far that cache has come.
+    #[must_use]
+    pub fn settled(self, list: &str) -> Self {
+        self.get(200, list).through(super::lens::nothing)
+    }
+
     /// Creates.
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "a table is read more easily without ampersands")]

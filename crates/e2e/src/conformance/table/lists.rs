@@ -148,6 +148,7 @@ fn versions() -> Vec<Row> {
             .get(504, format!("{CONFIG_MAPS}?resourceVersion=99999999&resourceVersionMatch=NotOlderThan&timeoutSeconds=1"))
             .through(crate::conformance::lens::refusal),
         four("one object at a version")
+            .settled(CONFIG_MAPS)
             .get(200, format!("{CONFIG_MAPS}/a?resourceVersion=0"))
             .get(404, format!("{CONFIG_MAPS}/none")),
         four("objects of all namespaces")

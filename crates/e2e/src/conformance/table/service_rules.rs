@@ -223,6 +223,8 @@ fn changes() -> Vec<Row> {
         Row::new("a node port can be chosen later")
             .post(201, SERVICES, service(&json!({ "type": "NodePort", "ports": port })))
             .strategic_patch(200, WEB, json!({ "spec": { "ports": [{ "port": 80, "nodePort": 30022 }] } }))
+            // A server whose cache is behind takes the port twice for one patch, and refuses the second time.
+            .settled(SERVICES)
             .strategic_patch(200, WEB, json!({ "spec": { "ports": [{ "port": 80, "nodePort": 30023 }] } })),
     ]
 }

@@ -27,7 +27,7 @@ fn nodes() -> Vec<Row> {
                 "addresses": [{ "type": "ExternalIP", "address": "192.0.2.1" }, { "type": "InternalIP", "address": "10.1.0.1" },
                     { "type": "InternalIP", "address": "fd00::1" }, { "type": "Hostname", "address": "h" }],
                 "nodeInfo": { "kubeletVersion": "v1.37.1", "osImage": "Debian GNU/Linux", "kernelVersion": "6.1.0",
-                    "containerRuntimeVersion": "containerd://2.0.1" },
+                    "containerRuntimeVersion": "containerd://2.0.1", "architecture": "arm64" },
             },
         }))
         .table(200, "/api/v1/nodes?labelSelector=row%3D${id}")
@@ -41,6 +41,9 @@ fn nodes() -> Vec<Row> {
             "metadata": { "labels": { "kubernetes.io/role": "worker" } }, "status": {
                 "conditions": conditions("Unknown"),
             },
+        })),
+        with("a node of which only the architecture is known", &json!({
+            "status": { "nodeInfo": { "architecture": "amd64" } },
         })),
         Row::new("a missing node is no table").table(404, NODE),
         Row::new("one row of a change or a deletion")

@@ -45,6 +45,7 @@ fn changes() -> Vec<Row> {
         Row::new("without a version: first what there is")
             .post(201, CONFIG_MAPS, config_map("b", &json!({})))
             .post(201, CONFIG_MAPS, config_map("a", &json!({})))
+            .settled(CONFIG_MAPS)
             .watch("w", format!("{CONFIG_MAPS}?watch=true"))
             .take("w", 2)
             .post(201, CONFIG_MAPS, config_map("c", &json!({})))
@@ -138,6 +139,7 @@ fn streaming_lists() -> Vec<Row> {
             .get(422, format!("{CONFIG_MAPS}?sendInitialEvents=true")),
         Row::new("explicitly without what there is")
             .post(201, CONFIG_MAPS, config_map("a", &json!({})))
+            .settled(CONFIG_MAPS)
             .watch("w", format!("{CONFIG_MAPS}?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=0"))
             .post(201, CONFIG_MAPS, config_map("b", &json!({})))
             .take("w", 1),
@@ -148,14 +150,15 @@ fn ends() -> Vec<Row> {
     vec![
         Row::new("a watch ends after the time that was asked for")
             .post(201, CONFIG_MAPS, boxed(&json!({})))
+            .settled(CONFIG_MAPS)
             .watch("w", format!("{CONFIG_MAPS}?watch=true&timeoutSeconds=1"))
             .drain("w"),
         // There is something to tell only when the store has moved on, be it elsewhere.
         Row::new("a watch that asked for bookmarks gets one before its end")
             .post(201, CONFIG_MAPS, boxed(&json!({})))
             .keep("rv", "/metadata/resourceVersion")
-            .watch("w", format!("{CONFIG_MAPS}?watch=true&allowWatchBookmarks=true&resourceVersion=${{rv}}&timeoutSeconds=5"))
-            .post(201, "/api/v1/namespaces/default/configmaps", config_map("${id}", &json!({})))
+            .watch("w", format!("{CONFIG_MAPS}?watch=true&allowWatchBookmarks=true&resourceVersion=${{rv}}&timeoutSeconds=5&fieldSelector=metadata.name%3Dbox"))
+            .post(201, CONFIG_MAPS, config_map("other", &json!({})))
             .drain_with_bookmarks("w"),
         Row::new("a version too old is gone")
             .watch("w", format!("{CONFIG_MAPS}?watch=true&resourceVersion=1"))
@@ -163,6 +166,7 @@ fn ends() -> Vec<Row> {
         Row::new("a malformed version").get(500, format!("{CONFIG_MAPS}?watch=true&resourceVersion=x")),
         Row::new("a table, watched")
             .post(201, CONFIG_MAPS, boxed(&json!({})))
+            .settled(CONFIG_MAPS)
             .watch_table("w", format!("{CONFIG_MAPS}?watch=true"))
             .take("w", 1)
             .merge_patch(200, BOX, json!({ "data": { "a": "1" } }))
