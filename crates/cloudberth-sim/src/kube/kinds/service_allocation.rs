@@ -259,12 +259,20 @@ fn ports_in_use(setting: &Setting<'_>, mine: &str) -> BTreeSet<i64> {
         .collect()
 }
 
+/// How many ports at the low end are given away last, so that those who ask for one by number find it free.
+fn kept_for_wishes(size: i64) -> i64 {
+    if size <= 16 { 0 } else { (size / 32).clamp(16, 128) }
+}
+
 fn next_port(taken: &BTreeSet<i64>, setting: &mut Setting<'_>) -> Answer<i64> {
     let range = setting.ranges.ports.clone();
     let size = range.end() - range.start() + 1;
-    let start = setting.world.rng().i64(0..size);
-    (0..size)
-        .map(|step| range.start() + (start + step) % size)
+    let kept = kept_for_wishes(size);
+    let upper = (size - kept).max(1);
+    let start = setting.world.rng().i64(0..upper);
+    (0..upper)
+        .map(|step| range.start() + kept + (start + step) % upper)
+        .chain((0..kept).map(|step| range.start() + step))
         .find(|port| !taken.contains(port))
         .ok_or_else(|| Failure::internal("failed to allocate a nodePort: range is full"))
 }
