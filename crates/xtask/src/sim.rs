@@ -1,5 +1,7 @@
 //! `cargo xtask sim`: the deterministic simulation, by hand or as a stage of the suite.
 
+use lexopt::prelude::*;
+
 use crate::stages::{Outcome, cargo};
 use crate::workspace::Workspace;
 use crate::{Result, Verdict};
@@ -9,11 +11,26 @@ const SUITE: &[&[&str]] =
     &[&["--seeds", "200"], &["--seeds", "200", "--break", "4"], &["--seeds", "200", "--break", "6"]];
 
 pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result<Verdict> {
-    let args = args.raw_args().map_err(|why| why.to_string())?;
-    let args: Vec<_> = args.map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let args = accepted(&mut args).map_err(|why| why.to_string())?;
     let args: Vec<_> = args.iter().map(String::as_str).collect();
     let outcome = run(workspace, &args)?;
     Ok(if outcome.problems.is_empty() { Verdict::Good } else { Verdict::Bad })
+}
+
+/// The arguments as they were given. What the simulation would refuse is refused before it is built.
+fn accepted(args: &mut lexopt::Parser) -> std::result::Result<Vec<String>, lexopt::Error> {
+    let mut all = Vec::new();
+    while let Some(arg) = args.next()? {
+        match arg {
+            Long(name @ ("seeds" | "seed" | "break")) => {
+                all.push(format!("--{name}"));
+                all.push(args.value()?.string()?);
+            }
+            Long("log") => all.push("--log".to_owned()),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(all)
 }
 
 pub(crate) fn stage(workspace: &Workspace) -> Result<Outcome> {
