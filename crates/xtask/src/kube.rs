@@ -90,7 +90,7 @@ fn files(dir: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
+    use std::process::{Command, Stdio};
 
     #[test]
     fn what_is_left_behind_is_named_and_what_goes_away_is_not() {
@@ -99,8 +99,9 @@ mod tests {
         assert_eq!(left_behind(&dir, Duration::ZERO), Vec::<String>::new());
 
         fs::write(dir.join("data"), "").unwrap();
-        let script = "sleep 1; rm \"$1/data\"";
-        let mut child = Command::new("sh").args(["-c", script, "sh"]).arg(&dir).spawn().unwrap();
+        let script = "read go; rm \"$1/data\"";
+        let mut child =
+            Command::new("sh").args(["-c", script, "sh"]).arg(&dir).stdin(Stdio::piped()).spawn().unwrap();
         let left = left_behind(&dir, Duration::ZERO);
         assert!(left.contains(&dir.join("data").display().to_string()), "{left:?}");
         if cfg!(target_os = "linux") {
@@ -109,7 +110,7 @@ mod tests {
                 "{left:?}"
             );
         }
-        // The test itself reaps the child, as whoever started a process has to.
+        // Closes its input, at which it goes on, and waits for its end.
         child.wait().unwrap();
         assert_eq!(left_behind(&dir, GRACE), Vec::<String>::new());
         fs::remove_dir_all(&dir).unwrap();
