@@ -90,6 +90,7 @@ fn files(dir: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead, BufReader};
     use std::process::{Command, Stdio};
 
     #[test]
@@ -99,9 +100,13 @@ mod tests {
         assert_eq!(left_behind(&dir, Duration::ZERO), Vec::<String>::new());
 
         fs::write(dir.join("data"), "").unwrap();
-        let script = "read go; rm \"$1/data\"";
-        let mut child =
-            Command::new("sh").args(["-c", script, "sh"]).arg(&dir).stdin(Stdio::piped()).spawn().unwrap();
+        let script = "echo here; read go; rm \"$1/data\"";
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh"]).arg(&dir).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A process that was only just started has no command line yet; one that speaks has.
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let left = left_behind(&dir, Duration::ZERO);
         assert!(left.contains(&dir.join("data").display().to_string()), "{left:?}");
         if cfg!(target_os = "linux") {
