@@ -3,8 +3,10 @@
 //! | module | keeps |
 //! |---|---|
 //! | [`clouds`] | the providers that are at work in the cluster, each with its [`inventory`] of machines |
+//! | [`desk`] | what every controller works with |
 
 pub mod clouds;
+pub mod desk;
 pub mod inventory;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,0 +1,192 @@
+//! A cluster and its clouds, in memory and on virtual time.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use cloudberth_controllers::{clouds::Clouds, desk::Desk};
+use cloudberth_core::{Clock, Dice, NodeView, Provider, ServiceView, Tick, call::Unguarded};
+use cloudberth_fake::{Cloud, FakeProvider, Manners};
+use cloudberth_runtime::{cluster::Cluster, herald::Herald};
+use cloudberth_sim::{
+    Surroundings,
+    kube::{Call, KubeApi},
+};
+use jiff::Timestamp;
+use kube::{
+    Api, Client,
+    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+use tokio::{task::JoinHandle, time::Instant};
+
+/// The name that the program goes by in the clouds' logs.
+pub const PROGRAM: &str = "program";
+
+struct Paused(Instant);
+
+impl Clock for Paused {
+    fn now(&self) -> Tick {
+        Tick(self.0.elapsed())
+    }
+
+    fn wall(&self) -> Timestamp {
+        Timestamp::from_second(1_700_000_000).unwrap() + self.0.elapsed()
+    }
+}
+
+/// Everything that a test is made of.
+pub struct Stage {
+    pub api: KubeApi,
+    /// The clouds, `alpha` first, then `beta`.
+    pub clouds: Vec<Cloud>,
+    pub clock: Arc<dyn Clock>,
+    pub desk: Desk,
+    people: Client,
+    running: Vec<JoinHandle<()>>,
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.running.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Stage {
+    /// A cluster with one cloud, `alpha`, that is quick and never hides anything.
+    pub fn new() -> Self {
+        Self::with(&["alpha"], |_| {})
+    }
+
+    /// A cluster with these clouds, whose manners are set by `adjust`. The first serves Services without a class.
+    pub fn with(names: &[&str], adjust: impl Fn(&mut Manners)) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(Paused(Instant::now()));
+        let wall = Arc::clone(&clock);
+        let api = KubeApi::new(Surroundings::new(7, move || wall.wall()));
+        let mut manners = Manners {
+            latency: Duration::from_millis(20),
+            lag: Duration::ZERO,
+            build: Duration::ZERO,
+            quota: 1_000,
+        };
+        adjust(&mut manners);
+        let cloud = |seed| Cloud::new(Arc::clone(&clock), Dice::seeded(seed), manners);
+        let clouds: Vec<_> = (0..).take(names.len()).map(cloud).collect();
+        let members = names.iter().zip(&clouds).map(|(name, cloud)| {
+            let provider = FakeProvider::new(name, cloud, PROGRAM, Arc::clone(&clock));
+            (Arc::new(provider) as Arc<dyn Provider>, BTreeSet::from([format!("{name}.example/lb")]))
+        });
+        let first = names.first().map(|name| (*name).to_owned());
+        let clouds_at_work = Clouds::new(members.collect(), first, &clock).unwrap();
+        let client = Client::new(api.service(), "default");
+        let cluster = Cluster::new(client.clone(), Arc::clone(&clock), Arc::new(Unguarded));
+        let dice = Arc::new(Dice::seeded(1));
+        let herald = Herald::new(cluster.clone(), Arc::clone(&dice));
+        let desk = Desk { cluster, clouds: clouds_at_work, herald, dice, cluster_name: "test".into() };
+        Self { api, clouds, clock, desk, people: client, running: Vec::new() }
+    }
+
+    /// Runs until the stage is gone.
+    pub fn run(&mut self, part: impl Future<Output = ()> + Send + 'static) {
+        self.running.push(tokio::spawn(part));
+    }
+
+    /// Watches, and writes events.
+    pub fn run_ground(&mut self) {
+        let Desk { cluster, herald, dice, .. } = self.desk.clone();
+        let (other, dice_too) = (cluster.clone(), Arc::clone(&dice));
+        self.run(async move { cluster.nodes.run(cluster.client().clone(), dice).await });
+        self.run(async move { other.services.run(other.client().clone(), dice_too).await });
+        self.run(async move { herald.run().await });
+    }
+
+    /// Objects of a kind in `namespace`; empty for those that have none.
+    pub fn objects(&self, kind: &str, plural: &str, namespace: &str) -> Api<DynamicObject> {
+        let resource = ApiResource {
+            group: String::new(),
+            version: "v1".into(),
+            api_version: "v1".into(),
+            kind: kind.into(),
+            plural: plural.into(),
+        };
+        match namespace {
+            "" => Api::all_with(self.people.clone(), &resource),
+            namespace => Api::namespaced_with(self.people.clone(), namespace, &resource),
+        }
+    }
+
+    pub fn nodes(&self) -> Api<DynamicObject> {
+        self.objects("Node", "nodes", "")
+    }
+
+    pub fn services(&self) -> Api<DynamicObject> {
+        self.objects("Service", "services", "default")
+    }
+
+    /// A person or a kubelet creates something; `body` is the rest of it.
+    pub async fn create(&self, api: &Api<DynamicObject>, kind: &str, name: &str, mut body: Value) -> Value {
+        body["apiVersion"] = json!("v1");
+        body["kind"] = json!(kind);
+        body["metadata"]["name"] = json!(name);
+        let object = serde_json::from_value(body).unwrap();
+        serde_json::to_value(api.create(&PostParams::default(), &object).await.unwrap()).unwrap()
+    }
+
+    /// Somebody edits something.
+    pub async fn merge(&self, api: &Api<DynamicObject>, name: &str, body: Value) {
+        api.patch(name, &PatchParams::default(), &Patch::Merge(body)).await.unwrap();
+    }
+
+    /// Somebody edits the status of something.
+    pub async fn merge_status(&self, api: &Api<DynamicObject>, name: &str, body: Value) {
+        api.patch_status(name, &PatchParams::default(), &Patch::Merge(body)).await.unwrap();
+    }
+
+    pub async fn delete(&self, api: &Api<DynamicObject>, name: &str) {
+        api.delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
+    /// The kubelet of a fresh machine says what its node's Ready condition is.
+    pub async fn set_ready(&self, node: &str, ready: bool) {
+        let status = if ready { "True" } else { "Unknown" };
+        let condition = json!({"type": "Ready", "status": status, "reason": "Test"});
+        self.merge_status(&self.nodes(), node, json!({"status": {"conditions": [condition]}})).await;
+    }
+
+    /// A machine in the first cloud, and its kubelet that registers a node which waits for its cloud.
+    pub async fn join(&self, name: &str) {
+        self.clouds[0].add_machine(name, "north-1");
+        let taint = json!({"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"});
+        self.create(&self.nodes(), "Node", name, json!({"spec": {"taints": [taint]}})).await;
+    }
+
+    pub async fn node(&self, name: &str) -> Option<NodeView> {
+        let object = self.nodes().get_opt(name).await.unwrap()?;
+        Some(NodeView::from_json(&serde_json::to_value(&object).unwrap()).unwrap())
+    }
+
+    pub async fn service(&self, name: &str) -> Option<ServiceView> {
+        let object = self.services().get_opt(name).await.unwrap()?;
+        Some(ServiceView::from_json(&serde_json::to_value(&object).unwrap()).unwrap())
+    }
+
+    /// The events about an object of this name, as `Type Reason: message`, in the order in which they were made.
+    pub fn events(&self, about: &str) -> Vec<String> {
+        let text = |event: &Value, path: &str| {
+            event.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let mut events: Vec<_> = self.api.objects("events").iter().map(|event| Value::clone(event)).collect();
+        events.retain(|event| text(event, "/involvedObject/name") == about);
+        events.sort_by_key(|event| text(event, "/metadata/resourceVersion").parse::<u64>().unwrap_or(0));
+        let line =
+            |e: &Value| format!("{} {}: {}", text(e, "/type"), text(e, "/reason"), text(e, "/message"));
+        events.iter().map(line).collect()
+    }
+
+    /// The writes since a revision of the call log.
+    pub fn writes(&self, since: u64) -> Vec<Call> {
+        self.api.calls(since).into_iter().filter(Call::is_write).collect()
+    }
+
+    pub async fn pass(&self, seconds: u64) {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+    }
+}
