@@ -16,12 +16,13 @@ use std::{pin::Pin, time::Duration};
 use crate::{
     annotation,
     call::Call,
+    decide::nodeset::Selector,
     error::{Error, Result},
     instance::Instance,
     label::{Region, Zone},
     lb::{Claim, Permit, Plan, Scribe, Survey, Turn, Want},
     lookup::{Listing, Lookup},
-    provider_id::ProviderId,
+    provider_id::{ProviderId, Reading},
     route::{Route, RouteChange},
     view::ServiceView,
 };
@@ -40,6 +41,11 @@ pub trait Provider: Send + Sync {
     /// Whether an id, perhaps written by a program that this one replaces, is one of this cloud's.
     fn owns(&self, id: &ProviderId) -> bool {
         id.scheme() == self.scheme()
+    }
+
+    /// Reads the text of a node's provider id, in every spelling that was ever written for this cloud.
+    fn read_id(&self, text: &str) -> Reading {
+        Reading::plain(text, |id| self.owns(id))
     }
 
     /// Machines.
@@ -90,8 +96,19 @@ pub trait LoadBalancers: Send + Sync {
     /// The annotations that it reads and writes.
     fn annotations(&self) -> &annotation::Table;
 
+    /// The annotations whose value is the id of one of its load balancers, those of a replaced program included.
+    fn marks(&self) -> &[&'static str] {
+        &[]
+    }
+
     /// How long a creation whose answer was lost may still take to show up in a lookup (law 6).
     fn settle_time(&self) -> Duration;
+
+    /// Which nodes a Service wants behind its load balancer; `None` where it does not say. A selector that cannot be
+    /// read is an error here and a refusal of the plan.
+    fn selector(&self, _service: &ServiceView) -> Result<Option<Selector>> {
+        Ok(None)
+    }
 
     /// Names, ids and addresses that a Service lays claim to. Two Services with a claim in common are never worked
     /// on at once, and each sees the other as a rival.
@@ -178,6 +195,12 @@ mod tests {
     #[test]
     fn a_provider_owns_the_ids_of_its_scheme_and_offers_nothing_by_default() {
         let owns = |id: &str| Least.owns(&id.parse().unwrap());
+        let mine = Reading::Mine("least://1".parse().unwrap());
+        assert_eq!(
+            [Least.read_id("least://1"), Least.read_id("other://1")],
+            [mine, Reading::Foreign],
+            "L3-11"
+        );
         assert_eq!((owns("least://1"), owns("other://1")), (true, false), "L3-10");
         assert!(Least.instances().is_none() && Least.load_balancers().is_none());
         assert!(Least.routes().is_none() && Least.zones().is_none());

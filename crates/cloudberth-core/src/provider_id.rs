@@ -58,6 +58,24 @@ impl fmt::Display for ProviderId {
     }
 }
 
+/// What a cloud makes of the text of a provider id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// One of its ids, in the form in which its listings show it.
+    Mine(ProviderId),
+    /// Meant for this cloud and written wrong.
+    Malformed,
+    /// Not of this cloud.
+    Foreign,
+}
+
+impl Reading {
+    /// Reads `text` for a cloud with one spelling, whose ids are those that `owns` accepts.
+    pub fn plain(text: &str, owns: impl FnOnce(&ProviderId) -> bool) -> Self {
+        text.parse().ok().filter(owns).map_or(Self::Foreign, Self::Mine)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

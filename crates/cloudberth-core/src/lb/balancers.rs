@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::{
     annotation,
     call::Call,
+    decide::nodeset::Selector,
     error::{Error, Result},
     lb::{Claim, Decision, Want},
     lookup::Lookup,
@@ -42,8 +43,18 @@ pub trait Balancers: Send + Sync {
     /// The annotations that it reads and writes.
     fn annotations(&self) -> &annotation::Table;
 
+    /// The annotations whose value is the id of one of its load balancers.
+    fn marks(&self) -> &[&'static str] {
+        &[]
+    }
+
     /// How long a creation whose answer was lost may take to show up.
     fn settle_time(&self) -> Duration;
+
+    /// Which nodes a Service wants behind its load balancer. Pure.
+    fn selector(&self, _service: &ServiceView) -> Result<Option<Selector>> {
+        Ok(None)
+    }
 
     /// How many independent steps for one load balancer may be under way at once. One, where the cloud serialises
     /// them anyway.

@@ -5,6 +5,7 @@ use std::{any::Any, sync::Arc, time::Duration};
 use crate::{
     annotation,
     call::Call,
+    decide::nodeset::Selector,
     error::{Error, Result},
     lb::{
         Balancers, Claim, Executor, Impact, IntentMark, Outcome, Permit, Plan, Publish, Step, Turn, Want,
@@ -56,8 +57,16 @@ impl<B: Balancers> LoadBalancers for Erased<B> {
         self.0.annotations()
     }
 
+    fn marks(&self) -> &[&'static str] {
+        self.0.marks()
+    }
+
     fn settle_time(&self) -> Duration {
         self.0.settle_time()
+    }
+
+    fn selector(&self, service: &ServiceView) -> Result<Option<Selector>> {
+        self.0.selector(service)
     }
 
     fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim> {

@@ -12,30 +12,12 @@ use crate::{
     error::{Category, Error, Result, cut},
     instance::Instance,
     lookup::{Listing, Lookup},
-    provider_id::ProviderId,
+    provider_id::Reading,
     view::NodeView,
 };
 
 /// The label by which a person says to which cloud a node without an id belongs.
 pub const PROVIDER_LABEL: &str = "cloudberth.dev/provider";
-
-/// What a cloud makes of the text of a provider id.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reading {
-    /// One of its ids, in the form in which its listings show it.
-    Mine(ProviderId),
-    /// Meant for this cloud and written wrong.
-    Malformed,
-    /// Not of this cloud.
-    Foreign,
-}
-
-impl Reading {
-    /// Reads `text` for a cloud with one spelling, whose ids are those that `owns` accepts.
-    pub fn plain(text: &str, owns: impl FnOnce(&ProviderId) -> bool) -> Self {
-        text.parse().ok().filter(owns).map_or(Self::Foreign, Self::Mine)
-    }
-}
 
 /// One cloud at work in the cluster, and what it said about its machines.
 #[derive(Clone, Copy)]
@@ -187,6 +169,7 @@ fn join(items: impl Iterator<Item = String>) -> String {
 mod tests {
     use super::*;
     use crate::decide::node::testkit::{machine, node};
+    use crate::provider_id::ProviderId;
 
     fn alpha(text: &str) -> Reading {
         match text.strip_prefix("alpha:///").map(|id| ProviderId::new("alpha", id)) {

@@ -1,0 +1,100 @@
+//! The clouds that are at work in one cluster.
+
+use std::{collections::BTreeSet, fmt, sync::Arc};
+
+use cloudberth_core::{
+    Clock, NodeView, Result,
+    decide::{
+        node::ownership::PROVIDER_LABEL,
+        service::roster::{Candidate, Roster},
+    },
+    provider::{LoadBalancers, Provider},
+    provider_id::Reading,
+};
+
+use crate::inventory::Inventory;
+
+/// One cloud.
+#[derive(Clone)]
+pub struct Cloud {
+    /// Its capabilities.
+    pub provider: Arc<dyn Provider>,
+    /// Its machines.
+    pub inventory: Arc<Inventory>,
+}
+
+/// All clouds, and who serves which Service.
+#[derive(Clone, Debug)]
+pub struct Clouds {
+    clouds: Vec<Cloud>,
+    /// Who serves which Service.
+    pub roster: Arc<Roster>,
+}
+
+/// A provider to work with, and the load-balancer classes that it claims.
+pub type Member = (Arc<dyn Provider>, BTreeSet<String>);
+
+impl Clouds {
+    /// These clouds. Services without a class go to `default`; with one cloud only, to that one.
+    pub fn new(members: Vec<Member>, default: Option<String>, clock: &Arc<dyn Clock>) -> Result<Self> {
+        let sole = match members.as_slice() {
+            [(only, _)] if only.load_balancers().is_some() => Some(only.name().to_owned()),
+            _ => None,
+        };
+        let candidates = members.iter().filter_map(|(provider, classes)| {
+            let marks = provider.load_balancers()?.marks().iter().map(|mark| (*mark).to_owned()).collect();
+            Some(Candidate { name: provider.name().to_owned(), classes: classes.clone(), marks })
+        });
+        let roster = Arc::new(Roster::new(candidates.collect(), default.or(sole))?);
+        let cloud = |(provider, _): Member| Cloud {
+            inventory: Arc::new(Inventory::new(Arc::clone(&provider), Arc::clone(clock))),
+            provider,
+        };
+        Ok(Self { clouds: members.into_iter().map(cloud).collect(), roster })
+    }
+
+    /// All of them, in the order in which they were configured.
+    pub fn iter(&self) -> impl Iterator<Item = &Cloud> + Clone {
+        self.clouds.iter()
+    }
+
+    /// The one of this name.
+    pub fn named(&self, name: &str) -> Option<&Cloud> {
+        self.iter().find(|cloud| cloud.provider.name() == name)
+    }
+
+    /// The cloud to which a node certainly belongs: whose id it carries, or, while it carries none, which its label
+    /// names, or the only one at work. To whom any other node belongs takes a look at the machines.
+    pub fn owner(&self, node: &NodeView) -> Option<&Cloud> {
+        let Some(id) = &node.provider_id else {
+            return match (node.labels.get(PROVIDER_LABEL), self.clouds.as_slice()) {
+                (Some(name), _) => self.named(name),
+                (None, [only]) => Some(only),
+                (None, _) => None,
+            };
+        };
+        let reads = |cloud: &&Cloud| matches!(cloud.provider.read_id(id), Reading::Mine(_));
+        self.iter().find(reads)
+    }
+}
+
+impl Cloud {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.provider.name()
+    }
+
+    /// Its load balancers.
+    pub fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
+        self.provider.load_balancers()
+    }
+}
+
+impl fmt::Debug for Cloud {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cloud")
+            .field("name", &self.name())
+            .field("inventory", &self.inventory)
+            .finish_non_exhaustive()
+    }
+}

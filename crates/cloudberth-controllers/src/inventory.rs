@@ -1,0 +1,161 @@
+//! The machines of one cloud, listed once for everybody (law 7).
+//!
+//! Whoever needs to know asks for a listing that was begun no earlier than some moment. One that is known already or
+//! under way serves if it is young enough; otherwise one is begun, and everybody who asks meanwhile waits for that one.
+//! So the number of listings follows from time, never from the number of nodes.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use cloudberth_core::{
+    Clock, Instance, ProviderId, Result,
+    call::{Call, ReadOnly},
+    error::Error,
+    lookup::{Listing, Lookup},
+    provider::Provider,
+    time::Tick,
+};
+use futures_util::future::{BoxFuture, FutureExt, Shared};
+
+use crate::lock;
+
+/// How long a listing may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A listing that failed is not tried again before this time, whoever asks: what fails for one fails for all.
+const REST_AFTER_FAILURE: Duration = Duration::from_secs(2);
+
+/// What a listing brought back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The machines, or why nothing was learnt.
+    pub machines: Result<Listing<Instance>>,
+    /// When the question was asked: nothing that happened later need show.
+    pub begun: Tick,
+    /// When the answer was there.
+    pub ended: Tick,
+}
+
+type Flight = Shared<BoxFuture<'static, Arc<Snapshot>>>;
+
+#[derive(Default)]
+struct State {
+    newest: Option<Arc<Snapshot>>,
+    flight: Option<(Tick, Flight)>,
+    listings: u64,
+}
+
+/// The machines of one cloud.
+pub struct Inventory {
+    provider: Arc<dyn Provider>,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+enum Next {
+    Have(Arc<Snapshot>),
+    /// The listing to wait for, and whether it is young enough.
+    Await(Flight, bool),
+}
+
+impl Inventory {
+    /// An inventory about which nothing is known yet.
+    pub fn new(provider: Arc<dyn Provider>, clock: Arc<dyn Clock>) -> Self {
+        Self { provider, clock, state: Mutex::default() }
+    }
+
+    /// A listing that was begun at `not_before` or later.
+    ///
+    /// It ends although whoever asked for it stops waiting, as long as anybody else waits. Reading needs no claim, so a
+    /// standby may ask too.
+    pub async fn listing(&self, not_before: Tick) -> Arc<Snapshot> {
+        loop {
+            match self.next(not_before) {
+                Next::Have(snapshot) => return snapshot,
+                Next::Await(flight, serves) => {
+                    let snapshot = flight.await;
+                    self.land(&snapshot);
+                    if serves {
+                        return snapshot;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The newest listing that is known, however old.
+    pub fn newest(&self) -> Option<Arc<Snapshot>> {
+        lock(&self.state).newest.clone()
+    }
+
+    /// Asks the source itself about one machine.
+    pub async fn ask(&self, call: &Call, id: &ProviderId) -> Lookup<Instance> {
+        match self.provider.instances() {
+            Some(instances) => instances.get(call, id).await,
+            None => Lookup::Unknown(no_machines(self.provider.name())),
+        }
+    }
+
+    /// How many listings were begun.
+    pub fn listings(&self) -> u64 {
+        lock(&self.state).listings
+    }
+
+    fn next(&self, not_before: Tick) -> Next {
+        let mut state = lock(&self.state);
+        let now = self.clock.now();
+        if let Some(newest) = &state.newest {
+            let rests = newest.machines.is_err() && now.since(newest.ended) < REST_AFTER_FAILURE;
+            if newest.begun >= not_before || rests {
+                return Next::Have(Arc::clone(newest));
+            }
+        }
+        if let Some((begun, flight)) = &state.flight {
+            return Next::Await(flight.clone(), *begun >= not_before);
+        }
+        state.listings += 1;
+        let flight = self.begin(now);
+        state.flight = Some((now, flight.clone()));
+        // One that is begun now is as young as can be.
+        Next::Await(flight, true)
+    }
+
+    fn begin(&self, begun: Tick) -> Flight {
+        let (provider, clock) = (Arc::clone(&self.provider), Arc::clone(&self.clock));
+        let listing = async move {
+            let call = Call::new(begun + PATIENCE, Arc::new(ReadOnly));
+            let machines = match provider.instances() {
+                Some(instances) => instances.list(&call).await,
+                None => Err(no_machines(provider.name())),
+            };
+            Arc::new(Snapshot { machines, begun, ended: clock.now() })
+        };
+        listing.boxed().shared()
+    }
+
+    fn land(&self, snapshot: &Arc<Snapshot>) {
+        let mut state = lock(&self.state);
+        if state.newest.as_ref().is_none_or(|newest| newest.begun < snapshot.begun) {
+            state.newest = Some(Arc::clone(snapshot));
+        }
+        if state.flight.as_ref().is_some_and(|(begun, _)| *begun == snapshot.begun) {
+            state.flight = None;
+        }
+    }
+}
+
+fn no_machines(provider: &str) -> Error {
+    Error::permanent(format!("{provider} has no machines"))
+}
+
+impl fmt::Debug for Inventory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let listings = self.listings();
+        f.debug_struct("Inventory")
+            .field("cloud", &self.provider.name())
+            .field("listings", &listings)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,15 @@
+//! The controllers: thin shells of watches, queues and patches around the decisions in core.
+//!
+//! | module | keeps |
+//! |---|---|
+//! | [`clouds`] | the providers that are at work in the cluster, each with its [`inventory`] of machines |
+
+pub mod clouds;
+pub mod inventory;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A panic while a lock was held is caught at the worker that met it; what it left behind is still usable.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

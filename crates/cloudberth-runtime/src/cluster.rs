@@ -1,0 +1,163 @@
+//! The one way to write to Kubernetes: every write asks the leader's claim when it is sent (law 9), ends by its
+//! deadline (law 12), and its answer is known to everybody before the watch tells of it.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use cloudberth_core::{
+    Call, Clock, Error, NodeView, ObjectKey, Result, ServiceView,
+    call::Gate,
+    decide::node::patch::{NodePatch, Subresource},
+    lookup::Lookup,
+    time::Tick,
+};
+use kube::{
+    Client,
+    api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions, Request},
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{
+    informer::Informer,
+    object::{Object, Watched},
+    trouble::translate,
+};
+
+const NODES: &str = "/api/v1/nodes";
+
+/// A cluster, as the controllers see it.
+#[derive(Clone)]
+pub struct Cluster {
+    client: Client,
+    clock: Arc<dyn Clock>,
+    gate: Arc<dyn Gate>,
+    /// The nodes.
+    pub nodes: Arc<Informer<NodeView>>,
+    /// The Services.
+    pub services: Arc<Informer<ServiceView>>,
+}
+
+impl Cluster {
+    /// A cluster that is written to as far as `gate` allows.
+    pub fn new(client: Client, clock: Arc<dyn Clock>, gate: Arc<dyn Gate>) -> Self {
+        let (nodes, services) = (Informer::new(Arc::clone(&clock)), Informer::new(Arc::clone(&clock)));
+        Self { client, clock, gate, nodes, services }
+    }
+
+    /// The client, for those who read only.
+    pub const fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The clock by which claims and deadlines are counted.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// The circumstances of a piece of work that may take as long as `patience`.
+    pub fn call(&self, patience: Duration) -> Call {
+        Call::new(self.clock.now() + patience, Arc::clone(&self.gate))
+    }
+
+    /// Reads a node past the store.
+    pub async fn read_node(&self, call: &Call, name: &str) -> Lookup<NodeView> {
+        let request = Request::new(NODES).get(name, &GetParams::default());
+        let answer = async {
+            let until = call.read_until(self.clock.now())?;
+            self.send::<Object<NodeView>>(until, request.map_err(|why| bad_request(&why))?).await?.view
+        };
+        match answer.await {
+            Ok(node) => Lookup::Present(node),
+            Err(why) if why.category() == cloudberth_core::Category::NotFound => Lookup::Absent,
+            Err(why) => Lookup::Unknown(why),
+        }
+    }
+
+    /// Patches a node or its status; the answer is the node as it is now.
+    pub async fn patch_node(&self, call: &Call, name: &str, patch: &NodePatch) -> Result<Arc<NodeView>> {
+        let request = Request::new(NODES);
+        let (params, body) = (PatchParams::default(), Patch::Strategic(&patch.body));
+        let request = match patch.subresource {
+            Subresource::Main => request.patch(name, &params, &body),
+            Subresource::Status => request.patch_subresource("status", name, &params, &body),
+        };
+        self.write(call, request, &self.nodes).await
+    }
+
+    /// Deletes this very node; one of the same name that came after it stays. A node that is gone is a success.
+    pub async fn delete_node(&self, call: &Call, name: &str, uid: &str) -> Result<()> {
+        let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        let request = Request::new(NODES).delete(name, &params).map_err(|why| bad_request(&why))?;
+        let until = call.write_until(self.clock.now())?;
+        match self.send::<Value>(until, request).await {
+            Err(why) if why.category() == cloudberth_core::Category::NotFound => Ok(()),
+            answer => answer.map(|_| ()),
+        }
+    }
+
+    /// Patches a Service through its status subresource, where finalizers and annotations may be written too. The
+    /// answer is the Service as it is now.
+    pub async fn patch_service(
+        &self,
+        call: &Call,
+        key: &ObjectKey,
+        body: &Value,
+    ) -> Result<Arc<ServiceView>> {
+        let path = format!("/api/v1/namespaces/{}/services", key.namespace);
+        let (params, body) = (PatchParams::default(), Patch::Strategic(body));
+        let request = Request::new(path).patch_subresource("status", &key.name, &params, &body);
+        self.write(call, request, &self.services).await
+    }
+
+    /// Creates an object that nobody here watches: an event.
+    pub async fn post(&self, call: &Call, path: &str, body: &Value) -> Result<Value> {
+        let bytes = serde_json::to_vec(body).map_err(|why| Error::permanent(why.to_string()))?;
+        let request =
+            Request::new(path).create(&PostParams::default(), bytes).map_err(|why| bad_request(&why))?;
+        let until = call.write_until(self.clock.now())?;
+        self.send(until, request).await
+    }
+
+    /// Merges `body` into an object that nobody here watches.
+    pub async fn merge(&self, call: &Call, path: &str, name: &str, body: &Value) -> Result<Value> {
+        let request = Request::new(path).patch(name, &PatchParams::default(), &Patch::Merge(body));
+        let until = call.write_until(self.clock.now())?;
+        self.send(until, request.map_err(|why| bad_request(&why))?).await
+    }
+
+    async fn write<V: Watched>(
+        &self,
+        call: &Call,
+        request: std::result::Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+        known: &Informer<V>,
+    ) -> Result<Arc<V>> {
+        let request = request.map_err(|why| bad_request(&why))?;
+        let until = call.write_until(self.clock.now())?;
+        let view = self.send::<Object<V>>(until, request).await?.view?;
+        known.wrote(view.clone());
+        Ok(Arc::new(view))
+    }
+
+    async fn send<T: DeserializeOwned>(&self, until: Tick, request: http::Request<Vec<u8>>) -> Result<T> {
+        let left = until.since(self.clock.now());
+        match tokio::time::timeout(left, self.client.request::<T>(request)).await {
+            Ok(answer) => answer.map_err(|why| translate(&why)),
+            Err(_) => Err(Error::temporary("the Kubernetes API did not answer in time")),
+        }
+    }
+}
+
+/// A request that cannot even be written down: a name that is no name.
+fn bad_request(why: &kube::core::request::Error) -> Error {
+    Error::permanent(why.to_string())
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster")
+            .field("nodes", &self.nodes)
+            .field("services", &self.services)
+            .finish_non_exhaustive()
+    }
+}

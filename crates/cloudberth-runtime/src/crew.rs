@@ -1,0 +1,219 @@
+//! Workers and the queue that they work from.
+//!
+//! A bug that one key meets is caught here: it is counted, the key backs off, and the other keys go on (law 11).
+
+use std::{
+    any::Any,
+    fmt,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use cloudberth_core::{
+    Clock,
+    decide::queue::{After, Limiter, Taken, WorkQueue},
+};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use tokio::sync::Notify;
+
+use crate::lock;
+
+/// Keys that need work, and those who do it.
+pub struct Crew<K, L> {
+    name: &'static str,
+    queue: Mutex<WorkQueue<K, L>>,
+    clock: Arc<dyn Clock>,
+    news: Notify,
+    panics: Mutex<u64>,
+}
+
+impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> Crew<K, L> {
+    /// A crew without work. `name` is that of its queue in the metrics.
+    pub fn new(name: &'static str, queue: WorkQueue<K, L>, clock: Arc<dyn Clock>) -> Self {
+        Self { name, queue: Mutex::new(queue), clock, news: Notify::new(), panics: Mutex::new(0) }
+    }
+
+    /// The name of its queue.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The key needs work.
+    pub fn add(&self, key: K) {
+        lock(&self.queue).add(key, self.clock.now());
+        self.news.notify_one();
+    }
+
+    /// The key needs work after `wait`.
+    pub fn add_after(&self, key: K, wait: Duration) {
+        lock(&self.queue).add_after(key, wait, self.clock.now());
+        self.news.notify_one();
+    }
+
+    /// Looks at the queue: its depth, its counters, its failures.
+    pub fn look<T>(&self, at: impl FnOnce(&WorkQueue<K, L>) -> T) -> T {
+        at(&lock(&self.queue))
+    }
+
+    /// How often a worker met a bug.
+    pub fn panics(&self) -> u64 {
+        *lock(&self.panics)
+    }
+
+    /// Works until it is dropped, on at most `workers` keys at once and never twice on one.
+    ///
+    /// `bug` hears about a key whose work panicked, before the key backs off. `refill` is called when keys were refused
+    /// for want of room and there is room again: it adds whatever needs work.
+    pub async fn run<W, F>(&self, workers: usize, work: W, bug: impl Fn(&K, &str), refill: impl Fn())
+    where
+        W: Fn(K) -> F,
+        F: Future<Output = After>,
+    {
+        let mut running = FuturesUnordered::new();
+        loop {
+            let mut wakeup = None;
+            while running.len() < workers {
+                match self.take() {
+                    Taken::Work { key, .. } => running.push(guarded(key, &work)),
+                    Taken::Idle(at) => {
+                        wakeup = at;
+                        break;
+                    }
+                    Taken::Closed => break,
+                }
+            }
+            // While every worker is busy a delayed key can wait for the next one that is not.
+            let nap = wakeup.map(|at| at.since(self.clock.now()));
+            tokio::select! {
+                biased;
+                Some((key, ended)) = running.next(), if !running.is_empty() => {
+                    if let Err(text) = &ended {
+                        tracing::error!(queue = self.name, ?key, text, "internal error: a worker panicked");
+                        *lock(&self.panics) += 1;
+                        bug(&key, text);
+                    }
+                    if self.finish(&key, ended.unwrap_or(After::RateLimited)) {
+                        refill();
+                    }
+                }
+                () = self.news.notified() => {}
+                () = tokio::time::sleep(nap.unwrap_or_default()), if nap.is_some() => {}
+            }
+        }
+    }
+
+    fn take(&self) -> Taken<K> {
+        lock(&self.queue).get(self.clock.now())
+    }
+
+    /// Whether the queue was full and has room again.
+    fn finish(&self, key: &K, after: After) -> bool {
+        let mut queue = lock(&self.queue);
+        queue.finish(key, after, self.clock.now());
+        queue.take_overflow()
+    }
+}
+
+impl<K, L> fmt::Debug for Crew<K, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Crew").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A piece of work that ends well, or with the text of its panic.
+async fn guarded<K: Clone, W, F>(key: K, work: &W) -> (K, Result<After, String>)
+where
+    W: Fn(K) -> F,
+    F: Future<Output = After>,
+{
+    let again = key.clone();
+    let ended = AssertUnwindSafe(async { work(again).await }).catch_unwind().await;
+    (key, ended.map_err(|panic| message(panic.as_ref())))
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cloudberth_core::{decide::queue::ItemExponential, time::Tick};
+    use jiff::Timestamp;
+
+    struct Paused(tokio::time::Instant);
+
+    impl Clock for Paused {
+        fn now(&self) -> Tick {
+            Tick(self.0.elapsed())
+        }
+
+        fn wall(&self) -> Timestamp {
+            Timestamp::UNIX_EPOCH
+        }
+    }
+
+    fn crew(capacity: usize) -> Crew<u32, ItemExponential<u32>> {
+        let limiter = ItemExponential::new(Duration::from_secs(1), Duration::from_secs(8));
+        Crew::new("test", WorkQueue::new(capacity, limiter), Arc::new(Paused(tokio::time::Instant::now())))
+    }
+
+    async fn within<F: Future<Output = ()>>(seconds: u64, run: F) {
+        assert!(tokio::time::timeout(Duration::from_secs(seconds), run).await.is_err(), "a crew never ends");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bug_stalls_its_own_key_only() {
+        let crew = crew(10);
+        (0..4).for_each(|key| crew.add(key));
+        let (done, told) = (Mutex::new(vec![]), Mutex::new(vec![]));
+        let work = async |key: u32| {
+            assert_ne!(key, 1, "unlucky");
+            lock(&done).push(key);
+            After::Forget
+        };
+        within(4, crew.run(2, work, |key, text| lock(&told).push((*key, text.contains("unlucky"))), || ()))
+            .await;
+        assert_eq!(*lock(&done), [0, 2, 3], "L11-20");
+        assert_eq!(*lock(&told), [(1, true); 3], "L11-21 at 0 s, 1 s and 3 s");
+        assert_eq!((crew.panics(), crew.look(|queue| queue.failures(&1))), (3, 3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_keys_at_once_than_workers_and_none_twice() {
+        let crew = crew(100);
+        (0..9).for_each(|key| crew.add(key));
+        let (now, most) = (Mutex::new(vec![]), Mutex::new(0));
+        let work = async |key: u32| {
+            {
+                let mut now = lock(&now);
+                assert!(!now.contains(&key), "{key} is worked on twice at once");
+                now.push(key);
+                let mut most = lock(&most);
+                *most = now.len().max(*most);
+            }
+            crew.add(key);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            lock(&now).retain(|other| *other != key);
+            After::Forget
+        };
+        within(10, crew.run(3, work, |_, text| panic!("{text}"), || ())).await;
+        assert_eq!(*lock(&most), 3, "L12-21");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_refused_for_want_of_room_is_asked_for_again() {
+        let crew = crew(2);
+        (0..5).for_each(|key| crew.add(key));
+        let done = Mutex::new(std::collections::BTreeSet::new());
+        let work = async |key| {
+            lock(&done).insert(key);
+            After::Forget
+        };
+        let refill = || (0..5).filter(|key| !lock(&done).contains(key)).for_each(|key| crew.add(key));
+        within(1, crew.run(1, work, |_, _| (), refill)).await;
+        assert_eq!(lock(&done).len(), 5, "L12-22");
+    }
+}
