@@ -12,6 +12,7 @@ pub mod cluster;
 pub mod crew;
 pub mod herald;
 pub mod informer;
+pub mod metrics;
 pub mod object;
 mod store;
 pub mod trouble;
