@@ -47,7 +47,7 @@ impl ProxyHeaders {
             };
             let key = percent_decode_str(key).decode_utf8().map_or_else(|_| key.to_owned(), Into::into);
             if let Ok(value) = value.to_str() {
-                extra.entry(key.to_lowercase()).or_default().push(value.to_owned());
+                extra.entry(key).or_default().push(value.to_owned());
             }
         }
         let groups = self.group.iter().flat_map(|header| texts(headers, header)).map(str::to_owned).collect();

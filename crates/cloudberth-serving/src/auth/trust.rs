@@ -135,7 +135,7 @@ mod tests {
             (
                 "no PEM",
                 map(&[("client-ca-file", &ca), ("requestheader-client-ca-file", "x")]),
-                "there is no certificate",
+                "there is no usable certificate",
             ),
             (
                 "no list",

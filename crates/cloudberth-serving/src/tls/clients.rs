@@ -87,15 +87,17 @@ pub(crate) struct Vouched {
 }
 
 impl Pool {
-    /// Reads a bundle in PEM. One without any certificate is a mistake.
+    /// Reads a bundle in PEM. One without any usable certificate is a mistake; an unusable one among others is left out.
     pub(crate) fn from_pem(pem: &[u8]) -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(pem) {
             let certificate = certificate.map_err(|error| format!("it is not PEM: {error}"))?;
-            roots.add(certificate).map_err(|error| format!("a certificate in it cannot be used: {error}"))?;
+            if let Err(error) = roots.add(certificate) {
+                tracing::warn!(%error, "an authority in a bundle cannot be used and is left out");
+            }
         }
         if roots.is_empty() {
-            return Err("there is no certificate in it".to_owned());
+            return Err("there is no usable certificate in it".to_owned());
         }
         let provider = Arc::new(ring_provider::default_provider());
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)

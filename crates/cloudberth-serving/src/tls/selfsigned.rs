@@ -65,3 +65,55 @@ fn dated(now: Timestamp, name: &str) -> Result<CertificateParams, rcgen::Error> 
     params.not_after = epoch + now.saturating_add(YEAR);
     Ok(params)
 }
+
+#[cfg(test)]
+mod tests {
+    use rustls::{
+        RootCertStore,
+        crypto::ring,
+        pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject as _},
+    };
+
+    use super::*;
+
+    #[test]
+    fn it_is_good_for_its_names_for_a_year() {
+        let now: Timestamp = "2031-05-06T12:00:00Z".parse().unwrap();
+        let verify = |address: IpAddr, name: &str, hours: i64| {
+            let made = make(address, now).unwrap();
+            let chain: Vec<_> =
+                CertificateDer::pem_slice_iter(made.chain.as_bytes()).collect::<Result<_, _>>().unwrap();
+            let mut roots = RootCertStore::empty();
+            roots.add(chain[1].clone()).unwrap();
+            let seconds = u64::try_from(now.as_second() + hours * 3600).unwrap();
+            let leaf = webpki::EndEntityCert::try_from(&chain[0]).unwrap();
+            let path = leaf.verify_for_usage(
+                ring::default_provider().signature_verification_algorithms.all,
+                &roots.roots,
+                &[],
+                UnixTime::since_unix_epoch(Duration::from_secs(seconds)),
+                webpki::KeyUsage::server_auth(),
+                None,
+                None,
+            );
+            path.is_ok()
+                && leaf.verify_is_valid_for_subject_name(&ServerName::try_from(name).unwrap()).is_ok()
+        };
+        let (anywhere, here) = (IpAddr::from([0, 0, 0, 0]), IpAddr::from([192, 0, 2, 7]));
+        let table = [
+            ("by name", anywhere, "localhost", 0, true),
+            ("on loopback", anywhere, "127.0.0.1", 0, true),
+            ("an unspecific address is no name", anywhere, "0.0.0.0", 0, false),
+            ("a specific one is", here, "192.0.2.7", 0, true),
+            ("beside loopback", here, "127.0.0.1", 0, true),
+            ("another name", here, "example.org", 0, false),
+            ("clocks may differ by an hour", anywhere, "localhost", -1, true),
+            ("but not by two", anywhere, "localhost", -2, false),
+            ("the last day", anywhere, "localhost", 365 * 24, true),
+            ("over", anywhere, "localhost", 365 * 24 + 1, false),
+        ];
+        for (case, address, name, hours, want) in table {
+            assert_eq!(verify(address, name, hours), want, "{case}");
+        }
+    }
+}
