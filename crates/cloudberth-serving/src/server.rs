@@ -1,9 +1,14 @@
 //! The server: sockets in, answers out.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
 
 use cloudberth_core::Clock;
-use http::{Request, StatusCode};
+use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
@@ -229,9 +234,20 @@ fn protocol(http2: bool, limits: Limits) -> Builder<Streams> {
     if http2 { builder.http2_only() } else { builder.http1_only() }
 }
 
+fn header_size(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
+}
+
 impl Shared {
     async fn respond(&self, request: Request<Incoming>, chain: &[CertificateDer<'static>]) -> Answer {
         let (request, body) = request.into_parts();
+        // The reader's own limit lets the last piece that it read pass.
+        if header_size(&request.headers) > MAX_HEADER as usize {
+            return text(
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "the header of the request is too large\n",
+            );
+        }
         if let Err(why) = self.guard.admit(&request, chain).await {
             return denied(&why, request.uri.path());
         }
@@ -248,6 +264,10 @@ impl Shared {
         } else {
             bytes::Bytes::new()
         };
-        self.router.page(&request, &body)
+        // A bug behind one page is that page's trouble alone.
+        catch_unwind(AssertUnwindSafe(|| self.router.page(&request, &body))).unwrap_or_else(|_| {
+            tracing::error!(path = request.uri.path(), "a page met a bug");
+            text(StatusCode::INTERNAL_SERVER_ERROR, "This page met a bug; the log says more.\n")
+        })
     }
 }

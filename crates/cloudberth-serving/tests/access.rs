@@ -3,9 +3,9 @@
 
 mod common;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use cloudberth_serving::{AlwaysAllow, Authentication, Authorization};
+use cloudberth_serving::{AlwaysAllow, Authentication, Authorization, Check, CheckFn};
 use cloudberth_sim::kube::{Fault, Harm};
 use common::{Caller, Wants, cluster, delegated, start, unusable};
 use prometheus_client::encoding::text::encode;
@@ -150,4 +150,17 @@ async fn a_slow_review_holds_up_nobody_else() {
     }
     let quick = tokio::time::timeout(Duration::from_secs(4), port.status("/healthz", &nobody)).await;
     assert_eq!(quick, Ok(200));
+}
+
+#[tokio::test]
+async fn a_bug_behind_a_page_stays_there() {
+    let (_, client) = cluster();
+    let port = start(delegated(&client)).await;
+    let bug = CheckFn::new("bug", |_| panic!("a check that should never have been written"));
+    port.healthz.add([Arc::new(bug) as Arc<dyn Check>]);
+    for http2 in [false, true] {
+        let caller = Caller { http2, ..Caller::token("prometheus") };
+        let got = (port.status("/healthz", &caller).await, port.status("/metrics", &caller).await);
+        assert_eq!(got, (500, 200), "HTTP/2: {http2}");
+    }
 }

@@ -102,8 +102,11 @@ async fn who_dawdles_is_cut_off() {
 #[tokio::test]
 async fn a_header_has_a_size() {
     let port = start(Wants { authorization: Authorization::default(), ..Wants::default() }).await;
-    for (size, want) in [(900 << 10, 200), (1100 << 10, 431)] {
+    for (size, want) in [(900 << 10, true), (1100 << 10, false)] {
         let caller = Caller::nobody().header("x-padding", &"x".repeat(size));
-        assert_eq!(port.status("/healthz", &caller).await, want, "{size} bytes");
+        // A client that is still sending may be cut off before it reads the refusal.
+        let got = port.try_get("/healthz", &caller).await.map(|got| got.status);
+        assert_eq!(got == Ok(200), want, "{size} bytes: {got:?}");
+        assert!(want || got == Ok(431) || got.is_err(), "{size} bytes: {got:?}");
     }
 }
