@@ -60,9 +60,14 @@ impl NodeController {
         }
         let known = self.memory.meet(&node, self.desk.clock().now());
         let call = self.desk.cluster.call(PATIENCE);
-        match self.look(&call, &node, &known, &clouds).await {
-            Ok(look) => self.carry_out(&call, node, &look).await,
-            Err(wait) => Ok(After::Exactly(wait)),
+        let look = match self.look(&call, &node, &known, &clouds).await {
+            Ok(look) => look,
+            Err(wait) => return Ok(After::Exactly(wait)),
+        };
+        // A listing takes a while, and a new node changes often.
+        match self.desk.cluster.nodes.get(&node.name).filter(|newest| newest.uid == node.uid) {
+            Some(node) => self.carry_out(&call, node, &look).await,
+            None => Ok(After::Forget),
         }
     }
 
