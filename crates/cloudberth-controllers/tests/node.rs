@@ -12,19 +12,29 @@ use cloudberth_controllers::{
     node::{NodeController, NodeSettings},
 };
 use cloudberth_core::{
-    Category, Instances, NodeView, Provider, decide::node::taints::UNINITIALISED, provider_id::Reading,
+    Category, Instances, NodeView, Provider, Result, decide::node::taints::UNINITIALISED,
+    provider_id::Reading,
 };
 use cloudberth_fake::{FakeProvider, Fault};
+use cloudberth_runtime::metrics::{NodeMetrics, QueueMetrics};
 use cloudberth_sim::kube::{Fault as ApiFault, Harm};
 use serde_json::{Value, json};
 use stage::{PROGRAM, Stage};
 
 const SYNCED: &str = "Normal Synced: Node synced successfully";
 
+fn build(stage: &Stage, metrics: &NodeMetrics) -> Result<Arc<NodeController>> {
+    NodeController::new(stage.desk.clone(), NodeSettings::default(), metrics, &QueueMetrics::default())
+}
+
 /// A stage with a controller at work.
 async fn open(stage: &mut Stage) -> Arc<NodeController> {
+    open_metered(stage, &NodeMetrics::default()).await
+}
+
+async fn open_metered(stage: &mut Stage, metrics: &NodeMetrics) -> Arc<NodeController> {
     stage.run_ground();
-    let controller = NodeController::new(stage.desk.clone(), NodeSettings::default()).unwrap();
+    let controller = build(stage, metrics).unwrap();
     stage.run(Arc::clone(&controller).run());
     stage.pass(1).await;
     controller
@@ -56,7 +66,8 @@ fn patches(stage: &Stage, name: &str) -> usize {
 #[tokio::test(start_paused = true)]
 async fn a_node_gets_all_it_needs() {
     let mut stage = Stage::new();
-    let controller = open(&mut stage).await;
+    let metrics = NodeMetrics::default();
+    open_metered(&mut stage, &metrics).await;
     stage.join("web-1").await;
     stage.pass(3).await;
     let node = stage.node("web-1").await.unwrap();
@@ -67,9 +78,8 @@ async fn a_node_gets_all_it_needs() {
     assert_eq!(node.labels["topology.kubernetes.io/zone"], "north-1");
     assert_eq!(stage.events("web-1"), [SYNCED]);
     assert_eq!(patches(&stage, "web-1"), 2);
-    let counters = controller.counters();
-    assert_eq!((counters.initial_sync.count(), counters.taint_removal.count()), (1, 1), "FW-37");
-    assert!(counters.taint_removal.total() <= Duration::from_secs(3));
+    assert_eq!((metrics.initial_sync_delay.count(), metrics.taint_removal_delay.count()), (1, 1), "FW-37");
+    assert!(metrics.taint_removal_delay.sum() <= 3.0, "FW-37");
 }
 
 #[tokio::test(start_paused = true)]
@@ -391,6 +401,6 @@ async fn a_bug_that_one_node_meets_stays_with_it() {
 async fn without_machines_there_is_no_controller() {
     let mut stage = Stage::new();
     served_by(&mut stage, Empty);
-    let why = NodeController::new(stage.desk.clone(), NodeSettings::default()).unwrap_err();
+    let why = build(&stage, &NodeMetrics::default()).unwrap_err();
     assert!(why.message().contains("no cloud at work has machines"), "{why}");
 }

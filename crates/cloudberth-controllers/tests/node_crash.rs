@@ -14,6 +14,7 @@ use std::{
 
 use cloudberth_controllers::node::{NodeController, NodeSettings};
 use cloudberth_core::decide::node::taints::UNINITIALISED;
+use cloudberth_runtime::metrics::{NodeMetrics, QueueMetrics};
 use cloudberth_sim::kube::{Fault, Harm};
 use stage::Stage;
 
@@ -41,7 +42,8 @@ impl<F: Future<Output = ()>> Future for Killed<F> {
 
 fn controller(stage: &Stage) -> Arc<NodeController> {
     let settings = NodeSettings { workers: Some(2), ..NodeSettings::default() };
-    NodeController::new(stage.desk.clone(), settings).unwrap()
+    NodeController::new(stage.desk.clone(), settings, &NodeMetrics::default(), &QueueMetrics::default())
+        .unwrap()
 }
 
 async fn assert_sound(stage: &Stage, case: usize) {
@@ -98,4 +100,25 @@ async fn killed_at_any_moment_the_next_controller_finishes_the_work() {
     }
     println!("killed at each of {wake} moments, and the next one always finished");
     assert!(wake > 12, "there are more moments than calls");
+}
+
+#[tokio::test(start_paused = true)]
+async fn told_to_stop_it_ends_what_it_began() {
+    let mut stage = Stage::new();
+    let early = controller(&stage);
+    early.close();
+    early.run().await;
+    stage.run_ground();
+    stage.join("a").await;
+    stage.api.add_fault(Fault::new(Harm::Latency { millis: 7 }).on("patch", "nodes"));
+    let first = controller(&stage);
+    let running = tokio::spawn(Arc::clone(&first).run());
+    while stage.writes(0).iter().all(|call| call.verb != "patch") {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    first.close();
+    stage.join("b").await;
+    running.await.unwrap();
+    assert!(!stage.node("a").await.unwrap().has_taint(UNINITIALISED), "what was begun is finished");
+    assert!(stage.node("b").await.unwrap().has_taint(UNINITIALISED), "nothing else is begun");
 }

@@ -19,10 +19,7 @@ mod work;
 
 use std::{
     fmt,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -38,8 +35,8 @@ use cloudberth_runtime::{
     crew::Crew,
     herald::{About, Occurrence},
     informer::{Change, Listener},
+    metrics::{NodeMetrics, QueueMetrics},
 };
-use futures_util::future::join;
 use tokio::sync::Notify;
 
 use self::memory::Memory;
@@ -73,40 +70,6 @@ impl Default for NodeSettings {
     }
 }
 
-/// How often something happened, and how long it took in total.
-#[derive(Debug, Default)]
-pub struct Delays {
-    count: AtomicU64,
-    millis: AtomicU64,
-}
-
-impl Delays {
-    fn observe(&self, delay: Duration) {
-        self.count.fetch_add(1, Ordering::Relaxed);
-        let millis = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-        self.millis.fetch_add(millis, Ordering::Relaxed);
-    }
-
-    /// How often.
-    pub fn count(&self) -> u64 {
-        self.count.load(Ordering::Relaxed)
-    }
-
-    /// How long, added up.
-    pub fn total(&self) -> Duration {
-        Duration::from_millis(self.millis.load(Ordering::Relaxed))
-    }
-}
-
-/// What is counted.
-#[derive(Debug, Default)]
-pub struct NodeCounters {
-    /// From a node's creation to its event: `node_controller_initial_node_sync_delay_seconds`.
-    pub initial_sync: Delays,
-    /// From a node's creation to the removal of its taint: `node_controller_cloud_provider_taint_removal_delay_seconds`.
-    pub taint_removal: Delays,
-}
-
 /// The node controller of one term of leadership.
 pub struct NodeController {
     desk: Desk,
@@ -115,13 +78,19 @@ pub struct NodeController {
     memory: Memory,
     /// Listings that were begun earlier do not serve any more.
     floor: Mutex<Tick>,
-    counters: Arc<NodeCounters>,
+    metrics: NodeMetrics,
     synced: Notify,
+    closed: Notify,
 }
 
 impl NodeController {
     /// A controller that has not begun yet; an error where no cloud at work has machines.
-    pub fn new(desk: Desk, settings: NodeSettings) -> Result<Arc<Self>> {
+    pub fn new(
+        desk: Desk,
+        settings: NodeSettings,
+        metrics: &NodeMetrics,
+        queues: &QueueMetrics,
+    ) -> Result<Arc<Self>> {
         if desk.clouds.with_machines().next().is_none() {
             return Err(Error::permanent(
                 "the node controller has nothing to do: no cloud at work has machines",
@@ -129,21 +98,18 @@ impl NodeController {
         }
         let inner = ItemExponential::new(BACK_OFF.0, BACK_OFF.1);
         let limiter = Jittered { inner, factor: JITTER, dice: Arc::clone(&desk.dice) };
-        let crew = Crew::new("Nodes", WorkQueue::new(CAPACITY, limiter), Arc::clone(desk.clock()));
+        let queue = WorkQueue::new(CAPACITY, limiter);
+        let crew = Crew::new("Nodes", queue, Arc::clone(desk.clock())).metered(queues);
         Ok(Arc::new(Self {
             desk,
             settings,
             crew,
             memory: Memory::default(),
             floor: Mutex::new(Tick::ZERO),
-            counters: Arc::default(),
+            metrics: metrics.clone(),
             synced: Notify::new(),
+            closed: Notify::new(),
         }))
-    }
-
-    /// What is counted; it may be kept longer than the controller.
-    pub fn counters(&self) -> Arc<NodeCounters> {
-        Arc::clone(&self.counters)
     }
 
     /// How often a worker met a bug.
@@ -151,21 +117,34 @@ impl NodeController {
         self.crew.panics()
     }
 
-    /// Works until it is dropped, which is safe at any moment.
+    /// Begins nothing more; [`run`](Self::run) ends when what is under way is over.
+    pub fn close(&self) {
+        self.crew.close();
+        self.closed.notify_one();
+    }
+
+    /// Works until it is closed or dropped, which is safe at any moment.
     pub async fn run(self: Arc<Self>) {
         let listener: Arc<dyn Listener<NodeView>> = Arc::<Self>::clone(&self);
         self.desk.cluster.nodes.subscribe(&listener);
         while !self.desk.cluster.nodes.is_synced() {
-            self.synced.notified().await;
+            tokio::select! {
+                biased;
+                () = self.closed.notified() => return,
+                () = self.synced.notified() => {}
+            }
         }
-        let workers = self.settings.workers.unwrap_or(WORKERS).max(1);
         let work = self.crew.run(
-            workers,
+            self.settings.workers.unwrap_or(WORKERS).max(1),
             |name| self.work(name),
             |name, text| self.met_a_bug(name, text),
             || self.add_all(|_| true),
         );
-        join(self.passes(), work).await;
+        tokio::select! {
+            biased;
+            () = self.passes() => {}
+            () = work => {}
+        }
     }
 
     /// Compares all nodes in service with their machines, again and again. Nodes that wait come back by themselves.
