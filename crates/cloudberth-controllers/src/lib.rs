@@ -4,10 +4,12 @@
 //! |---|---|
 //! | [`clouds`] | the providers that are at work in the cluster, each with its [`inventory`] of machines |
 //! | [`desk`] | what every controller works with |
+//! | [`node`] | nodes: initialised, and kept current |
 
 pub mod clouds;
 pub mod desk;
 pub mod inventory;
+pub mod node;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
