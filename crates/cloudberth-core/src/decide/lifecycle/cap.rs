@@ -107,9 +107,18 @@ pub enum Answer {
 pub struct Deletions {
     /// Ascending.
     at: Vec<Tick>,
+    /// What went before this time is not known.
+    known_from: Option<Tick>,
 }
 
 impl Deletions {
+    /// Those of a replica that begins at `now` and does not know what went before. Within its first window it lets one
+    /// node go, so that a program that crashes again and again cannot empty a cluster.
+    #[must_use]
+    pub const fn since(now: Tick) -> Self {
+        Self { at: Vec::new(), known_from: Some(now) }
+    }
+
     /// Remembers a deletion, and forgets those that left the window before it.
     pub fn note(&mut self, at: Tick, cap: Cap) {
         self.at.retain(|other| *other + cap.window > at);
@@ -134,11 +143,18 @@ impl Deletions {
         now: Tick,
     ) -> Sentence {
         self.at.retain(|at| *at + cap.window > now);
-        let allowed = cap.allowed(nodes);
-        // The deletion that must leave the window before another may join.
-        let blocking = self.at.len().checked_sub(allowed);
-        if let (Some(index), false) = (blocking, suspect.autoscaler_removes) {
-            let until = self.at.get(index).map(|at| *at + cap.window);
+        let all = cap.allowed(nodes);
+        let beginning = self.known_from.map(|from| from + cap.window).filter(|end| *end > now);
+        let allowed = if beginning.is_some() { all.min(1) } else { all };
+        if self.at.len() >= allowed && !suspect.autoscaler_removes {
+            // The deletion that must leave the window before another may join.
+            let leaves =
+                |allowed| self.at.get(self.at.len().checked_sub(allowed)?).map(|at| *at + cap.window);
+            let until = match beginning {
+                Some(end) if allowed < all => leaves(all).map_or(Some(end), |at| Some(at.max(end))),
+                _ => leaves(allowed),
+            };
+            memory.hold(suspect, until);
             let event =
                 memory.tell(suspect, Warning::Held).then(|| event::deletion_held(suspect, cap, allowed));
             return Sentence::Wait { until, event };

@@ -29,7 +29,7 @@ pub use probing::{IDLE, Probing};
 pub use suspect::{MACHINE_IS_GONE, Suspect, Tie};
 pub use verdict::{
     CONFIRM_AFTER, Evidence, Memory, Round, START_UP_GRACE, Verdict, Warning, at_once, gather, judge,
-    wants_lookup,
+    lookup_due,
 };
 
 #[cfg(test)]

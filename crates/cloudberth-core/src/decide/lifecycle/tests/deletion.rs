@@ -113,6 +113,30 @@ fn what_the_autoscaler_removes_neither_waits_nor_counts() {
 }
 
 #[test]
+fn a_replica_that_does_not_know_the_past_begins_with_one() {
+    let mut deletions = Deletions::since(at(1_000));
+    let mut go =
+        |number, now| deletions.sentence(&node(number), &mut Memory::default(), Cap::LAW, 30, at(now));
+    assert_eq!(go(1, 1_100), delete(1), "L2-116");
+    assert_eq!(
+        until(&go(2, 1_110)),
+        Some(at(1_600)),
+        "L2-117 the first window is over before the one leaves"
+    );
+    assert_eq!(go(2, 1_600), delete(2), "three of thirty from now on");
+    assert_eq!(go(3, 1_600), delete(3));
+    assert_eq!(until(&go(4, 1_600)), Some(at(1_700)));
+
+    let mut small = Deletions::since(at(1_000));
+    let mut go = |number, now| small.sentence(&node(number), &mut Memory::default(), Cap::LAW, 9, at(now));
+    assert_eq!(go(1, 1_100), delete(1));
+    assert_eq!(until(&go(2, 1_110)), Some(at(1_700)), "one of nine, in the beginning and later");
+    let none = Cap { share: Share::Count(0), window: WINDOW };
+    let never = Deletions::since(at(1_000)).sentence(&node(1), &mut Memory::default(), none, 9, at(1_100));
+    assert_eq!(until(&never), None, "none is none");
+}
+
+#[test]
 fn with_none_allowed_nothing_ever_goes() {
     let none = Cap { share: Share::Count(0), window: WINDOW };
     let got = Deletions::default().sentence(&node(1), &mut Memory::default(), none, 50, at(1_000));
