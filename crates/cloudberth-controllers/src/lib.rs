@@ -4,10 +4,12 @@
 //! |---|---|
 //! | [`clouds`] | the providers that are at work in the cluster, each with its [`inventory`] of machines |
 //! | [`desk`] | what every controller works with |
+//! | [`lifecycle`] | the shutdown mark, and the removal of nodes whose machines are gone |
 
 pub mod clouds;
 pub mod desk;
 pub mod inventory;
+pub mod lifecycle;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

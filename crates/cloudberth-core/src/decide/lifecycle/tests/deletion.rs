@@ -107,7 +107,7 @@ fn what_the_autoscaler_removes_neither_waits_nor_counts() {
     let declared = Suspect { declared_gone: true, ..node(10) };
     let got = deletions.sentence(&declared, &mut Memory::default(), Cap::LAW, 9, at(1_000));
     assert_eq!(until(&got), Some(at(1_600)), "L2-114 a person's word is no way past the cap");
-    let failed = deletions.answered(&removed(1), at(1_000), Err(&Error::permanent("403")));
+    let failed = deletions.answered(&removed(1), Err(&Error::permanent("403")));
     assert!(matches!(failed, Answer::Failed(Some(_))));
     assert_eq!(deletions.counted(Cap::LAW, at(1_000)), 1, "what was not counted is not taken back");
 }
@@ -186,9 +186,23 @@ fn the_answer_to_a_deletion_says_what_comes_next() {
         assert_eq!(go, delete(1));
         let why = category.map(|category| Error::new(category, "no"));
         let answer = why.as_ref().map_or(Ok(()), Err);
-        assert_eq!(deletions.answered(&node(1), at(1_000), answer), want, "{case}");
+        assert_eq!(deletions.answered(&node(1), answer), want, "{case}");
         assert_eq!(deletions.counted(Cap::LAW, at(1_000)), counted, "{case}");
     }
+}
+
+#[test]
+fn a_deletion_that_is_tried_again_counts_once() {
+    let mut deletions = Deletions::default();
+    let go = |deletions: &mut Deletions, number, now| {
+        deletions.sentence(&node(number), &mut Memory::default(), Cap::LAW, 9, at(now))
+    };
+    assert_eq!(go(&mut deletions, 1, 1_000), delete(1));
+    deletions.answered(&node(1), Err(&error()));
+    assert_eq!(go(&mut deletions, 1, 1_010), delete(1), "FW-126 again, although the cap is reached");
+    assert_eq!(until(&go(&mut deletions, 2, 1_010)), Some(at(1_600)), "L2-118 another node waits");
+    deletions.called_off(&node(1));
+    assert_eq!(go(&mut deletions, 2, 1_010), delete(2), "what was not sent does not count");
 }
 
 #[test]
