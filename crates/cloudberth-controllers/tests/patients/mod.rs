@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use cloudberth_controllers::lifecycle::{LifecycleController, LifecycleCounters, LifecycleSettings};
 use cloudberth_core::decide::lifecycle::Share;
 use cloudberth_fake::Cloud;
+use serde_json::json;
 
 use crate::stage::Stage;
 
@@ -36,6 +37,8 @@ pub trait Patients {
     /// How many calls reached the API so far.
     fn call_count(&self) -> u64;
     async fn pass_millis(&self, millis: u64);
+    /// A node goes, and another comes under its name that is not Ready either.
+    async fn clear_and_replace(&self, name: &str, provider_id: &str);
 }
 
 impl Patients for Stage {
@@ -66,5 +69,11 @@ impl Patients for Stage {
 
     async fn pass_millis(&self, millis: u64) {
         tokio::time::sleep(Duration::from_millis(millis)).await;
+    }
+
+    async fn clear_and_replace(&self, name: &str, provider_id: &str) {
+        self.api.clear_faults();
+        self.delete(&self.nodes(), name).await;
+        self.create(&self.nodes(), "Node", name, json!({"spec": {"providerID": provider_id}})).await;
     }
 }
