@@ -116,7 +116,7 @@ impl LifecycleController {
         tracing::info!(cloud = ward.cloud.name(), node = suspect.name, "{}", event.message);
         self.tell(event.clone());
         let answer = cluster.delete_node(&call, &suspect.name, &suspect.uid).await;
-        let meaning = ward.state().deletions.answered(suspect, answer.as_ref().map(|()| ()));
+        let meaning = ward.state().deletions.answered(suspect, answer.as_ref().copied());
         match meaning {
             Answer::Gone | Answer::Replaced => {}
             Answer::Failed(event) => {
