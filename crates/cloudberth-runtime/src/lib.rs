@@ -10,8 +10,10 @@
 
 pub mod cluster;
 pub mod crew;
+pub mod election;
 pub mod herald;
 pub mod informer;
+pub mod metrics;
 pub mod object;
 mod store;
 pub mod trouble;
