@@ -19,6 +19,7 @@ use cloudberth_core::{
     time::Tick,
 };
 use futures_util::future::{BoxFuture, FutureExt, Shared};
+use tokio::sync::watch;
 
 use crate::lock;
 
@@ -52,6 +53,7 @@ pub struct Inventory {
     provider: Arc<dyn Provider>,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
+    landed: watch::Sender<Tick>,
 }
 
 enum Next {
@@ -63,7 +65,7 @@ enum Next {
 impl Inventory {
     /// An inventory about which nothing is known yet.
     pub fn new(provider: Arc<dyn Provider>, clock: Arc<dyn Clock>) -> Self {
-        Self { provider, clock, state: Mutex::default() }
+        Self { provider, clock, state: Mutex::default(), landed: watch::Sender::default() }
     }
 
     /// A listing that was begun at `not_before` or later.
@@ -88,6 +90,11 @@ impl Inventory {
     /// The newest listing that is known, however old.
     pub fn newest(&self) -> Option<Arc<Snapshot>> {
         lock(&self.state).newest.clone()
+    }
+
+    /// Changes whenever a listing ends, whoever asked for it.
+    pub fn landings(&self) -> watch::Receiver<Tick> {
+        self.landed.subscribe()
     }
 
     /// Asks the source itself about one machine.
@@ -147,6 +154,7 @@ impl Inventory {
         let mut state = lock(&self.state);
         if state.newest.as_ref().is_none_or(|newest| newest.begun < snapshot.begun) {
             state.newest = Some(Arc::clone(snapshot));
+            self.landed.send_replace(snapshot.begun);
         }
         if state.flight.as_ref().is_some_and(|(begun, _)| *begun == snapshot.begun) {
             state.flight = None;
