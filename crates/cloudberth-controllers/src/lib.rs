@@ -4,10 +4,12 @@
 //! |---|---|
 //! | [`clouds`] | the providers that are at work in the cluster, each with its [`inventory`] of machines |
 //! | [`desk`] | what every controller works with |
+//! | [`service`] | a load balancer for every Service that wants one |
 
 pub mod clouds;
 pub mod desk;
 pub mod inventory;
+pub mod service;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -146,7 +146,9 @@ impl Balancers for Fakes {
         match TABLE.parse(&service.annotations).get(&NODE_SELECTOR) {
             Value::Set(selector) => Ok(Some(selector)),
             Value::Unset => Ok(None),
-            Value::Wrong => Err(Error::user_input(format!("{} is not a label selector", NODE_SELECTOR.name()))),
+            Value::Wrong => {
+                Err(Error::user_input(format!("{} is not a label selector", NODE_SELECTOR.name())))
+            }
         }
     }
 
