@@ -46,7 +46,7 @@ use cloudberth_core::{
             wake::{Sighting, orphaned, wake},
         },
     },
-    lb::{ClaimBook, Notice, Severity},
+    lb::{ClaimBook, Intents, Notice, Severity},
     time::Tick,
 };
 use cloudberth_runtime::{
@@ -54,7 +54,7 @@ use cloudberth_runtime::{
     herald::{About, Occurrence},
     informer::{Change, Listener},
 };
-use futures_util::future::join3;
+use futures_util::future::join;
 use tokio::sync::Notify;
 
 use crate::{desk::Desk, lock};
@@ -108,6 +108,7 @@ pub struct ServiceController {
     memory: Memory,
     book: Mutex<ClaimBook>,
     synced: Mutex<Synced>,
+    intents: Mutex<Intents>,
     node_news: Mutex<NodeNews>,
     /// Since when which changes of nodes wait for which Services.
     batches: Mutex<Vec<(Tick, BTreeSet<ObjectKey>)>>,
@@ -138,6 +139,7 @@ impl ServiceController {
             memory: Memory::default(),
             book: Mutex::default(),
             synced: Mutex::default(),
+            intents: Mutex::default(),
             node_news: Mutex::default(),
             batches: Mutex::default(),
             complete: Notify::new(),
@@ -145,7 +147,7 @@ impl ServiceController {
         })
     }
 
-    /// Works until it is dropped, which may happen anywhere.
+    /// Works until it is closed, or dropped, which may happen anywhere.
     pub async fn run(self: Arc<Self>) {
         let cluster = &self.desk.cluster;
         let nodes: Arc<dyn Listener<NodeView>> = Arc::clone(&self) as _;
@@ -162,12 +164,19 @@ impl ServiceController {
             self.sift();
             After::Forget
         };
-        join3(
-            self.crew.run(self.settings.workers.max(1), |key| self.work(key), bug, || self.everybody()),
-            self.node_crew.run(1, sift, |(), _| (), || ()),
-            self.drift(),
-        )
-        .await;
+        let services =
+            self.crew.run(self.settings.workers.max(1), |key| self.work(key), bug, || self.everybody());
+        let others = join(self.node_crew.run(1, sift, |(), _| self.everybody(), || ()), self.drift());
+        tokio::select! {
+            biased;
+            () = services => {}
+            _ = others => {}
+        }
+    }
+
+    /// Begins nothing more. [`run`](Self::run) ends when what is under way is over.
+    pub fn close(&self) {
+        self.crew.close();
     }
 
     /// How often a bug was met, of which one Service each was the victim.
@@ -244,6 +253,7 @@ impl ServiceController {
         let key = last.key();
         let note = self.memory.forget(&key);
         lock(&self.synced).forget(&key);
+        lock(&self.intents).forget(&key);
         let is_this = |uid: Option<String>| uid.as_ref() == Some(&last.uid);
         let left = orphaned(&self.desk.clouds.roster, last, is_this(note.released));
         if let Some(provider) = left.filter(|_| !is_this(note.orphan)) {

@@ -12,10 +12,7 @@ use cloudberth_core::{
             lifecycle::{Closing, Opening, close, open},
         },
     },
-    lb::{
-        Backend, Claim, Goal, INTENT_ANNOTATION, Intent, Notice, Permit, Publish, Survey, Turn, Want,
-        judge_intent,
-    },
+    lb::{Backend, Claim, Goal, INTENT_ANNOTATION, Intent, Notice, Permit, Publish, Survey, Turn, Want},
     time::Tick,
 };
 
@@ -68,19 +65,31 @@ impl Drop for Held<'_> {
     }
 }
 
-/// A turn is under way. One that never ends, because of a bug, may have changed things all the same.
+/// A turn is under way. One that never ends, because of a bug, may have changed things all the same; what one that was
+/// allowed to create has sent may still be on its way.
 struct Mutating<'a> {
     page: &'a Page<'a>,
     claims: &'a [Claim],
+    permit: Permit,
     ended: bool,
 }
 
 impl Drop for Mutating<'_> {
     fn drop(&mut self) {
+        let controller = self.page.controller;
         if !self.ended {
             self.page.cloud.mutated(self.claims);
         }
+        if self.permit == Permit::Create {
+            lock(&controller.intents).touched(self.page.key, controller.desk.clock().now());
+        }
     }
+}
+
+/// What there is in a cloud, and for whose sake it was looked at.
+struct Look {
+    survey: Survey,
+    claims: Vec<Claim>,
 }
 
 /// How a turn ended, and the nodes that it was had with.
@@ -102,7 +111,7 @@ impl ServiceController {
         let cloud = roster.standing(&service).holder.and_then(|name| self.clouds.get(name));
         let Some((cloud, balancers)) = cloud.and_then(|cloud| Some((cloud, cloud.balancers()?))) else {
             // Nobody's of ours, or nobody can tell whose.
-            match open(roster, &service, &Ok(Intent::Free)) {
+            match open(roster, &service, Intent::Free) {
                 Opening::LeaveAlone => self.memory.erase(&key),
                 opening => {
                     let notices = self.memory.of(&key, |note| {
@@ -152,44 +161,44 @@ impl Pass<'_> {
         let service = self.page.newest();
         // Judged before the look: what a look shows that began while an intent pended is no proof of absence.
         let intent = self.judge(&service);
-        let Some((provider, goal, _)) = self.open(&service, &intent).turn() else {
-            self.open_aloud(&service, &intent);
+        let Some((provider, goal, _)) = self.open(&service, intent).turn() else {
+            self.open_aloud(&service, intent);
             return Ok(After::Forget);
         };
         let not_before = self.not_before(&service);
-        let survey = match self.look(not_before).await {
-            Ok(survey) => survey,
+        let look = match self.look(not_before).await {
+            Ok(look) => look,
             Err(why) => {
                 let unknown = (Turn::unknown(why), self.members(provider, goal, &service));
-                let closing = self.close(goal, Permit::NoCreate, &unknown, &intent);
+                let closing = self.close(goal, Permit::NoCreate, &unknown, intent);
                 return self.end(provider, closing).await;
             }
         };
-        let service = self.same(provider, goal, &intent)?;
-        let opening = self.open_aloud(&service, &intent);
+        let service = self.same(provider, goal, intent, &look)?;
+        let opening = self.open_aloud(&service, intent);
         if let Opening::Prepare { provider, intent } = opening {
             self.page.prepare(provider, intent).await?;
         }
         let permit = opening.turn().map_or(Permit::NoCreate, |(_, _, permit)| permit);
-        let turn = self.turn(provider, &survey, goal, permit).await;
-        let mut closing = self.close(goal, permit, &turn, &intent);
+        let turn = self.turn(provider, &look, goal, permit).await;
+        let mut closing = self.close(goal, permit, &turn, intent);
         if closing == Closing::RecordIntent {
             // What the turn did before it met the creation, the look must show too.
-            let survey = self.look(not_before).await?;
-            self.same(provider, goal, &intent)?;
+            let look = self.look(not_before).await?;
+            self.same(provider, goal, intent, &look)?;
             self.page.prepare(provider, true).await?;
-            let turn = self.turn(provider, &survey, goal, Permit::Create).await;
-            closing = self.close(goal, Permit::Create, &turn, &intent);
+            let turn = self.turn(provider, &look, goal, Permit::Create).await;
+            closing = self.close(goal, Permit::Create, &turn, intent);
         }
         self.end(provider, closing).await
     }
 
-    fn open(&self, service: &ServiceView, intent: &Result<Intent>) -> Opening<'_> {
+    fn open(&self, service: &ServiceView, intent: Intent) -> Opening<'_> {
         open(&self.controller.desk.clouds.roster, service, intent)
     }
 
     /// Opens, and says what is to be said about it.
-    fn open_aloud(&self, service: &ServiceView, intent: &Result<Intent>) -> Opening<'_> {
+    fn open_aloud(&self, service: &ServiceView, intent: Intent) -> Opening<'_> {
         let opening = self.open(service, intent);
         let orphan = matches!(opening, Opening::Orphan { .. }).then(|| service.uid.clone());
         let notices = self.controller.memory.of(self.page.key, |note| {
@@ -204,10 +213,10 @@ impl Pass<'_> {
         opening
     }
 
-    /// What the recorded intent allows. The one place that judges it.
-    fn judge(&self, service: &ServiceView) -> Result<Intent> {
-        let text = service.annotations.get(INTENT_ANNOTATION).map(String::as_str);
-        judge_intent(text, self.controller.desk.clock().wall(), self.balancers.settle_time())
+    /// What the recorded intent allows.
+    fn judge(&self, service: &ServiceView) -> Intent {
+        let now = self.controller.desk.clock().now();
+        lock(&self.controller.intents).judge(service, now, self.balancers.settle_time())
     }
 
     /// How old a look may be. Where an intent is recorded, it has to be begun after the judgement.
@@ -220,37 +229,48 @@ impl Pass<'_> {
         }
     }
 
-    async fn look(&self, not_before: Tick) -> Result<Survey> {
-        self.page.cloud.survey(&self.page.claims(), not_before).await
+    async fn look(&self, not_before: Tick) -> Result<Look> {
+        let claims = self.page.claims();
+        let survey = self.page.cloud.survey(&claims, not_before).await?;
+        Ok(Look { survey, claims })
     }
 
-    /// The newest version, if it still asks for the same of the same cloud, and nobody else works on what it claims.
-    fn same(&self, provider: &str, goal: Goal, intent: &Result<Intent>) -> Result<Arc<ServiceView>, Stumble> {
+    /// The newest version, if it still asks for the same of the same cloud, the look was for what it claims, and nobody
+    /// else works on that.
+    fn same(
+        &self,
+        provider: &str,
+        goal: Goal,
+        intent: Intent,
+        look: &Look,
+    ) -> Result<Arc<ServiceView>, Stumble> {
         let service = self.page.newest();
         let gone =
             self.controller.desk.cluster.services.get(self.page.key).is_none_or(|s| s.uid != service.uid);
         let again = self.open(&service, intent).turn();
         let same = again.is_some_and(|(who, what, _)| (who, what) == (provider, goal));
-        if gone || !same || !lock(&self.controller.book).acquire(self.page.key, &self.page.claims()) {
+        let seen = self.page.claims() == look.claims;
+        if gone || !same || !seen || !lock(&self.controller.book).acquire(self.page.key, &look.claims) {
             return Err(Stumble::Changed);
         }
         Ok(service)
     }
 
     /// Has a turn of the loop with the newest nodes; returns these too.
-    async fn turn(&self, provider: &str, survey: &Survey, goal: Goal, permit: Permit) -> Ended {
+    async fn turn(&self, provider: &str, look: &Look, goal: Goal, permit: Permit) -> Ended {
         let desk = &self.controller.desk;
-        let (service, claims) = (self.page.newest(), self.page.claims());
+        let Look { survey, claims } = look;
+        let service = self.page.newest();
         let members = self.members(provider, goal, &service);
         if goal == Goal::Present {
             lock(&self.controller.synced).note(self.page.key, Fleet::of(&members));
         }
-        let rivals = lock(&self.controller.register).rivals(self.page.key, provider, &claims);
+        let rivals = lock(&self.controller.register).rivals(self.page.key, provider, claims);
         let backend = |node: &Arc<NodeView>| Backend { node: Arc::clone(node), local_endpoint: None };
         let backends = members.iter().map(backend).collect();
         let want = Want { service, cluster: desk.cluster_name.clone(), goal, backends, rivals };
         let call = desk.cluster.call(PATIENCE);
-        let mut mutating = Mutating { page: self.page, claims: &claims, ended: false };
+        let mut mutating = Mutating { page: self.page, claims, permit, ended: false };
         let turn = self.balancers.turn(&call, survey, &want, permit, self.page).await;
         mutating.ended = true;
         (turn, members)
@@ -266,7 +286,7 @@ impl Pass<'_> {
     }
 
     /// Closes, and says what is to be said about it.
-    fn close(&self, goal: Goal, permit: Permit, (turn, members): &Ended, intent: &Result<Intent>) -> Closing {
+    fn close(&self, goal: Goal, permit: Permit, (turn, members): &Ended, intent: Intent) -> Closing {
         let closing = close(goal, permit, turn, intent);
         let names: Vec<_> = members.iter().map(|node| node.name.as_str()).collect();
         let occasion = self.errand.occasion();
@@ -314,14 +334,14 @@ impl Pass<'_> {
     /// Lets go of the Service, unless it wants its load balancer back by now.
     async fn release(&self, provider: &str) -> Result<After, Stumble> {
         let still = |opening: Opening<'_>| opening == Opening::Cleanup { provider };
-        if !still(self.open(&self.page.newest(), &Ok(Intent::Free))) {
+        if !still(self.open(&self.page.newest(), Intent::Free)) {
             return Err(Stumble::Changed);
         }
         self.page.release().await?;
         lock(&self.controller.synced).forget(self.page.key);
         let notices = self.controller.memory.of(self.page.key, |note| note.told.released());
         self.say(notices);
-        let more = self.open(&self.page.newest(), &Ok(Intent::Free)).turn().is_some();
+        let more = self.open(&self.page.newest(), Intent::Free).turn().is_some();
         // Another cloud serves it now.
         Ok(if more { After::Rest(Duration::ZERO) } else { After::Forget })
     }
