@@ -205,11 +205,13 @@ impl ServiceController {
         self.crew.add(key.clone());
     }
 
-    /// All Services have to be looked at: some could not be noted down for want of room.
+    /// All Services have to be looked at: some could not be noted down for want of room, or it is not known which.
     fn everybody(&self) {
-        let keys = lock(&self.register).keys();
-        for key in keys {
-            self.send(&key, Errand::Service);
+        let nothing = Written::new();
+        for service in self.desk.cluster.services.all() {
+            if wake(&self.desk.clouds.roster, Sighting::Added(&service), &nothing).is_some() {
+                self.send(&service.key(), Errand::Service);
+            }
         }
     }
 

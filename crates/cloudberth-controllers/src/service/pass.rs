@@ -177,7 +177,7 @@ impl Pass<'_> {
         let service = self.same(provider, goal, intent, &look)?;
         let opening = self.open_aloud(&service, intent);
         if let Opening::Prepare { provider, intent } = opening {
-            self.page.prepare(provider, intent).await?;
+            self.prepare(provider, intent).await?;
         }
         let permit = opening.turn().map_or(Permit::NoCreate, |(_, _, permit)| permit);
         let turn = self.turn(provider, &look, goal, permit).await;
@@ -186,7 +186,7 @@ impl Pass<'_> {
             // What the turn did before it met the creation, the look must show too.
             let look = self.look(not_before).await?;
             self.same(provider, goal, intent, &look)?;
-            self.page.prepare(provider, true).await?;
+            self.prepare(provider, true).await?;
             let turn = self.turn(provider, &look, goal, Permit::Create).await;
             closing = self.close(goal, Permit::Create, &turn, intent);
         }
@@ -254,6 +254,20 @@ impl Pass<'_> {
             return Err(Stumble::Changed);
         }
         Ok(service)
+    }
+
+    /// Puts the finalizer on. Where somebody else wrote at the same time and that is known by now, there is no need to
+    /// wait before beginning again.
+    async fn prepare(&self, provider: &str, intent: bool) -> Result<(), Stumble> {
+        let used = self.page.newest().resource_version.clone();
+        match self.page.prepare(provider, intent).await {
+            Err(why)
+                if why.category() == Category::Conflict && self.page.newest().resource_version != used =>
+            {
+                Err(Stumble::Changed)
+            }
+            other => Ok(other?),
+        }
     }
 
     /// Has a turn of the loop with the newest nodes; returns these too.
@@ -341,9 +355,15 @@ impl Pass<'_> {
         lock(&self.controller.synced).forget(self.page.key);
         let notices = self.controller.memory.of(self.page.key, |note| note.told.released());
         self.say(notices);
-        let more = self.open(&self.page.newest(), Intent::Free).turn().is_some();
-        // Another cloud serves it now.
-        Ok(if more { After::Rest(Duration::ZERO) } else { After::Forget })
+        let service = self.page.newest();
+        if self.open(&service, Intent::Free).turn().is_some() {
+            // Another cloud serves it now.
+            return Ok(After::Rest(Duration::ZERO));
+        }
+        if !service.deleting {
+            self.controller.memory.erase(self.page.key);
+        }
+        Ok(After::Forget)
     }
 
     fn say(&self, notices: impl IntoIterator<Item = Notice>) {

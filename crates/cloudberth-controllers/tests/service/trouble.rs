@@ -21,8 +21,9 @@ use crate::{
     stage::{PROGRAM, Stage},
 };
 
+/// The program writes to the status, people do not.
 fn patching(harm: Harm) -> ApiFault {
-    ApiFault::new(harm).on("patch", "services")
+    ApiFault { subresource: "status".into(), ..ApiFault::new(harm).on("patch", "services") }
 }
 
 #[tokio::test(start_paused = true)]
@@ -178,6 +179,76 @@ async fn a_mistake_that_only_the_cloud_sees_is_not_tried_until_the_object_change
     scene.annotate("web", json!({"note": "try again"})).await;
     scene.pass(5).await;
     assert!(scene.balancer("web").await.floating.contains("192.0.2.99"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_write_to_kubernetes_may_go_wrong() {
+    let harms = [
+        Harm::LostAnswer,
+        Harm::LostCall,
+        Harm::Conflict,
+        Harm::Status { code: 500, retry_after: None },
+        Harm::Status { code: 429, retry_after: Some(7) },
+    ];
+    for (skip, harm) in (0..6).flat_map(|skip| harms.iter().map(move |harm| (skip, harm))) {
+        let case = format!("{harm:?} after {skip}");
+        let scene = Scene::with(&["alpha"], |manners| manners.lag = Duration::from_secs(10));
+        let machine = scene.node("n1").await;
+        scene.stage.api.add_fault(ApiFault { skip, ..patching(harm.clone()).times(2) });
+        scene.create("web", json!({})).await;
+        scene.pass(200).await;
+        scene.assert_served("web", &[80], &[&machine]).await;
+        assert_eq!(scene.balancers().len(), 1, "L6-158 {case}");
+        scene.edit("web", json!({"spec": {"type": "ClusterIP"}})).await;
+        scene.pass(100).await;
+        scene.edit("web", json!({"spec": {"type": "LoadBalancer"}})).await;
+        scene.pass(200).await;
+        scene.assert_served("web", &[80], &[&machine]).await;
+        scene.delete("web").await;
+        scene.pass(200).await;
+        assert!(scene.stage.service("web").await.is_none(), "L6-159 {case}");
+        assert_eq!(scene.balancers(), [], "L6-160 {case}");
+        assert_eq!(scene.controller.counters.orphans.get(), 0, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_writes_at_the_same_time_costs_no_time_and_no_warning() {
+    let scene = Scene::new();
+    let machine = scene.node("n1").await;
+    scene.stage.api.add_fault(patching(Harm::Latency { millis: 100 }).times(1));
+    scene.create("web", json!({})).await;
+    tokio::time::sleep(Duration::from_millis(60)).await;
+    scene.edit("web", json!({"metadata": {"labels": {"team": "a"}}})).await;
+    scene.pass(2).await;
+    scene.assert_served("web", &[80], &[&machine]).await;
+    assert_eq!(scene.reasons("web"), ["EnsuringLoadBalancer", "EnsuredLoadBalancer"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_breaks_loses_nothing() {
+    let scene = Scene::new();
+    let machine = scene.node("n1").await;
+    scene.create("web", json!({})).await;
+    scene.create("old", json!({})).await;
+    scene.pass(5).await;
+    let cut = ApiFault::new(Harm::Status { code: 503, retry_after: None });
+    scene.stage.api.add_fault(cut.clone().on("watch", ""));
+    scene.stage.api.add_fault(cut.on("list", "services"));
+    scene.stage.api.restart();
+    scene.pass(1).await;
+    scene.edit("web", json!({"spec": {"ports": [{"port": 443}]}})).await;
+    scene.delete("old").await;
+    scene.create("new", json!({})).await;
+    scene.pass(60).await;
+    scene.assert_served("web", &[80], &[&machine]).await;
+    scene.stage.api.clear_faults();
+    scene.stage.api.compact();
+    scene.pass(120).await;
+    scene.assert_served("web", &[443], &[&machine]).await;
+    scene.assert_served("new", &[80], &[&machine]).await;
+    assert!(scene.stage.service("old").await.is_none());
+    assert_eq!(scene.balancers().len(), 2);
 }
 
 /// A provider with a bug that one Service meets.
