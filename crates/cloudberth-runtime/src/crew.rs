@@ -13,11 +13,15 @@ use std::{
 use cloudberth_core::{
     Clock,
     decide::queue::{After, Limiter, Taken, WorkQueue},
+    time::Tick,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::sync::Notify;
 
-use crate::lock;
+use crate::{
+    lock,
+    metrics::{Meter, QueueMetrics},
+};
 
 /// Keys that need work, and those who do it.
 pub struct Crew<K, L> {
@@ -26,12 +30,21 @@ pub struct Crew<K, L> {
     clock: Arc<dyn Clock>,
     news: Notify,
     panics: Mutex<u64>,
+    meter: Option<Meter>,
 }
 
 impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> Crew<K, L> {
     /// A crew without work. `name` is that of its queue in the metrics.
     pub fn new(name: &'static str, queue: WorkQueue<K, L>, clock: Arc<dyn Clock>) -> Self {
-        Self { name, queue: Mutex::new(queue), clock, news: Notify::new(), panics: Mutex::new(0) }
+        let (news, panics) = (Notify::new(), Mutex::new(0));
+        Self { name, queue: Mutex::new(queue), clock, news, panics, meter: None }
+    }
+
+    /// Lets everybody see how it is doing.
+    #[must_use]
+    pub fn metered(mut self, metrics: &QueueMetrics) -> Self {
+        self.meter = Some(metrics.queue(self.name, &self.clock));
+        self
     }
 
     /// The name of its queue.
@@ -41,13 +54,13 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> Crew<K, L> {
 
     /// The key needs work.
     pub fn add(&self, key: K) {
-        lock(&self.queue).add(key, self.clock.now());
+        self.with_queue(|queue, now| queue.add(key, now));
         self.news.notify_one();
     }
 
     /// The key needs work after `wait`.
     pub fn add_after(&self, key: K, wait: Duration) {
-        lock(&self.queue).add_after(key, wait, self.clock.now());
+        self.with_queue(|queue, now| queue.add_after(key, wait, now));
         self.news.notify_one();
     }
 
@@ -81,7 +94,12 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> Crew<K, L> {
             let mut wakeup = None;
             while running.len() < workers {
                 match self.take() {
-                    Taken::Work { key, .. } => running.push(guarded(key, &work)),
+                    Taken::Work { key, waited } => {
+                        if let Some(meter) = &self.meter {
+                            meter.began(waited, self.clock.now());
+                        }
+                        running.push(guarded(key, &work));
+                    }
                     Taken::Idle(at) => {
                         wakeup = at;
                         break;
@@ -98,6 +116,7 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> Crew<K, L> {
                     if let Err(text) = &ended {
                         tracing::error!(queue = self.name, ?key, text, "internal error: a worker panicked");
                         *lock(&self.panics) += 1;
+                        self.meter.iter().for_each(Meter::panicked);
                         bug(&key, text);
                     }
                     if self.finish(&key, ended.unwrap_or(After::RateLimited)) {
@@ -111,14 +130,28 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> Crew<K, L> {
     }
 
     fn take(&self) -> Taken<K> {
-        lock(&self.queue).get(self.clock.now())
+        self.with_queue(WorkQueue::get)
+    }
+
+    /// Uses the queue, and tells the meter what came of it.
+    fn with_queue<T>(&self, with: impl FnOnce(&mut WorkQueue<K, L>, Tick) -> T) -> T {
+        let mut queue = lock(&self.queue);
+        let done = with(&mut queue, self.clock.now());
+        if let Some(meter) = &self.meter {
+            meter.counted(queue.counters());
+        }
+        done
     }
 
     /// Whether the queue was full and has room again.
     fn finish(&self, key: &K, after: After) -> bool {
-        let mut queue = lock(&self.queue);
-        queue.finish(key, after, self.clock.now());
-        queue.take_overflow()
+        self.with_queue(|queue, now| {
+            let took = queue.finish(key, after, now);
+            if let Some(meter) = &self.meter {
+                meter.ended(took, now);
+            }
+            queue.take_overflow()
+        })
     }
 }
 

@@ -13,6 +13,7 @@ pub mod crew;
 pub mod election;
 pub mod herald;
 pub mod informer;
+pub mod metrics;
 pub mod object;
 mod store;
 pub mod trouble;

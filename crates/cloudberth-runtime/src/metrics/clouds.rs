@@ -1,0 +1,148 @@
+//! What calls to the clouds cost.
+
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+
+use super::{
+    Registry,
+    kinds::{Counter, Family, Gauge, Histogram, Stability::Alpha, publish},
+};
+
+const BOUNDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
+/// The operation, by the name that cloud dashboards know.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+pub struct RequestLabels {
+    /// Its name.
+    pub request: &'static str,
+}
+
+/// One attempt of an operation, and how it ended.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+pub struct AttemptLabels {
+    /// Which cloud.
+    pub provider: String,
+    /// What was asked.
+    pub operation: &'static str,
+    /// What came of it, from a fixed set.
+    pub outcome: &'static str,
+    /// The status of the answer, `none` if there was none.
+    pub code: String,
+}
+
+/// Which cloud.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+pub struct ProviderLabels {
+    /// Its name.
+    pub provider: String,
+}
+
+/// Of the calls to all clouds.
+#[derive(Clone, Debug)]
+pub struct CloudMetrics {
+    /// Attempts, retries included.
+    pub attempts: Family<AttemptLabels, Counter>,
+    /// Answers that told us to slow down.
+    pub throttles: Family<ProviderLabels, Counter>,
+    /// How long operations waited for our own budget.
+    pub waits: Family<ProviderLabels, Histogram>,
+    /// How many calls the budget would let through at once.
+    pub budget_left: Family<ProviderLabels, Gauge>,
+}
+
+impl Default for CloudMetrics {
+    fn default() -> Self {
+        Self {
+            attempts: Family::default(),
+            throttles: Family::default(),
+            waits: Family::new(|| Histogram::new(BOUNDS)),
+            budget_left: Family::default(),
+        }
+    }
+}
+
+impl CloudMetrics {
+    /// Makes it visible.
+    pub fn register(&self, registry: &mut Registry) {
+        let help = "Requests sent to a cloud, retries included";
+        publish(registry, "cloudberth_cloud_requests_total", Alpha, help, self.attempts.clone());
+        let help = "Answers by which a cloud asked for fewer requests";
+        publish(registry, "cloudberth_cloud_throttles_total", Alpha, help, self.throttles.clone());
+        let help = "Seconds that requests waited for the request budget of their credential";
+        publish(registry, "cloudberth_cloud_budget_wait_seconds", Alpha, help, self.waits.clone());
+        let help = "Requests that the budget of a credential would let through at once";
+        publish(registry, "cloudberth_cloud_budget_left", Alpha, help, self.budget_left.clone());
+    }
+
+    /// The meter of one cloud, with the two series that are named after it. Once per cloud.
+    pub fn cloud(&self, registry: &mut Registry, provider: &str) -> CloudMeter {
+        let durations = Family::new(|| Histogram::new(BOUNDS));
+        let errors = Family::default();
+        let part: String = provider
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' })
+            .collect();
+        let name = format!("cloudprovider_{part}_api_request_duration_seconds");
+        publish(registry, &name, Alpha, "Seconds that a request to the cloud took", durations.clone());
+        let name = format!("cloudprovider_{part}_api_request_errors");
+        publish(registry, &name, Alpha, "Requests to the cloud that failed", errors.clone());
+        let labels = ProviderLabels { provider: provider.to_owned() };
+        let (throttles, waits) = (self.throttles.with(&labels), self.waits.with(&labels));
+        let budget_left = self.budget_left.with(&labels);
+        CloudMeter {
+            labels,
+            attempts: self.attempts.clone(),
+            throttles,
+            waits,
+            budget_left,
+            durations,
+            errors,
+        }
+    }
+}
+
+/// Of the calls to one cloud. What observes its client forwards to this.
+#[derive(Clone, Debug)]
+pub struct CloudMeter {
+    labels: ProviderLabels,
+    attempts: Family<AttemptLabels, Counter>,
+    throttles: Counter,
+    waits: Histogram,
+    budget_left: Gauge,
+    durations: Family<RequestLabels, Histogram>,
+    errors: Family<RequestLabels, Counter>,
+}
+
+impl CloudMeter {
+    /// One attempt is over. `operation` and `outcome` are from fixed sets.
+    pub fn attempted(
+        &self,
+        operation: &'static str,
+        status: Option<u16>,
+        outcome: &'static str,
+        took: Duration,
+    ) {
+        let request = RequestLabels { request: operation };
+        self.durations.with(&request).observe(took);
+        if status.is_none_or(|status| status >= 400) {
+            self.errors.with(&request).inc();
+        }
+        if status == Some(429) {
+            self.throttles.inc();
+        }
+        let code = status.map_or_else(|| "none".to_owned(), |status| status.to_string());
+        let provider = self.labels.provider.clone();
+        self.attempts.with(&AttemptLabels { provider, operation, outcome, code }).inc();
+    }
+
+    /// An operation had to wait for the budget of its credential.
+    pub fn waited(&self, wait: Duration) {
+        self.waits.observe(wait);
+    }
+
+    /// How many requests the budget would let through at once now.
+    pub fn set_budget_left(&self, left: u32) {
+        self.budget_left.set(left.into());
+    }
+}

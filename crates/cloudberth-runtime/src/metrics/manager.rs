@@ -1,0 +1,76 @@
+//! What the program measures as a whole.
+
+use prometheus_client::encoding::EncodeLabelSet;
+
+use super::{
+    Registry,
+    kinds::{Counter, Family, Gauge, Stability::Alpha, Stability::Beta, publish},
+};
+
+const MANAGER: &str = "cloud-controller-manager";
+
+/// Which controller of which manager.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+pub struct ControllerLabels {
+    /// The controller's name.
+    pub name: String,
+    /// The manager's name, always the same.
+    pub manager: &'static str,
+}
+
+/// What was built, when and from what.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+pub struct BuildInfo {
+    /// First part of the version.
+    pub major: String,
+    /// Second part of the version.
+    pub minor: String,
+    /// The version, with a `v` in front.
+    pub git_version: String,
+    /// The commit.
+    pub git_commit: String,
+    /// `clean` or `dirty`.
+    pub git_tree_state: String,
+    /// When it was built.
+    pub build_date: String,
+    /// The tool chain; the label's name is what dashboards look for.
+    pub go_version: String,
+    /// The compiler.
+    pub compiler: String,
+    /// Operating system and processor.
+    pub platform: String,
+}
+
+/// Of the program as a whole.
+#[derive(Clone, Debug, Default)]
+pub struct ManagerMetrics {
+    /// Which controllers run.
+    pub running: Family<ControllerLabels, Gauge>,
+    /// Which build this is.
+    pub build: Family<BuildInfo, Gauge>,
+    /// Events that were never written.
+    pub events_dropped: Counter,
+}
+
+impl ManagerMetrics {
+    /// Says whether a controller runs.
+    pub fn set_running(&self, controller: &str, runs: bool) {
+        let labels = ControllerLabels { name: controller.to_owned(), manager: MANAGER };
+        self.running.with(&labels).set(i64::from(runs));
+    }
+
+    /// Says which build this is. Once.
+    pub fn set_build(&self, build: &BuildInfo) {
+        self.build.with(build).set(1);
+    }
+
+    /// Makes it visible.
+    pub fn register(&self, registry: &mut Registry) {
+        let help = "Whether a controller runs at present: 1 if it does, 0 if not";
+        publish(registry, "running_managed_controllers", Beta, help, self.running.clone());
+        let help = "Always 1; its labels tell which build this is";
+        publish(registry, "kubernetes_build_info", Beta, help, self.build.clone());
+        let help = "Events that were not written: too many at once, or the API would not take them";
+        publish(registry, "cloudberth_events_dropped_total", Alpha, help, self.events_dropped.clone());
+    }
+}

@@ -1,0 +1,225 @@
+//! What queues and their workers measure.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use cloudberth_core::{Clock, decide::queue::Counters, time::Tick};
+use prometheus_client::{
+    encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder},
+    metrics::MetricType,
+};
+
+use super::{
+    Registry,
+    kinds::{Counter, Family, Gauge, Histogram, Stability::Alpha, Stability::Beta, publish},
+};
+use crate::lock;
+
+/// Which queue.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+pub struct QueueLabels {
+    /// Its name.
+    pub name: &'static str,
+}
+
+/// Which queue, for the series that are our own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+pub struct CrewLabels {
+    /// Its name.
+    pub queue: &'static str,
+}
+
+/// Of every queue and its workers.
+#[derive(Clone, Debug)]
+pub struct QueueMetrics {
+    /// Keys that wait for a worker.
+    pub depth: Family<QueueLabels, Gauge>,
+    /// Keys that began to wait.
+    pub adds: Family<QueueLabels, Counter>,
+    /// How long keys waited.
+    pub waited: Family<QueueLabels, Histogram>,
+    /// How long the work on a key took.
+    pub worked: Family<QueueLabels, Histogram>,
+    /// Delayed additions.
+    pub retries: Family<QueueLabels, Counter>,
+    /// Work that panicked.
+    pub panics: Family<CrewLabels, Counter>,
+    /// Additions that found no room.
+    pub refused: Family<CrewLabels, Counter>,
+    unfinished: Family<QueueLabels, Ages>,
+    longest: Family<QueueLabels, Ages>,
+}
+
+impl Default for QueueMetrics {
+    fn default() -> Self {
+        let durations = || Histogram::new((0..10).map(|k| 10_f64.powi(k) / 1e8));
+        Self {
+            depth: Family::default(),
+            adds: Family::default(),
+            waited: Family::new(durations),
+            worked: Family::new(durations),
+            retries: Family::default(),
+            panics: Family::default(),
+            refused: Family::default(),
+            unfinished: Family::new(|| Ages::new(Aspect::Sum)),
+            longest: Family::new(|| Ages::new(Aspect::Oldest)),
+        }
+    }
+}
+
+impl QueueMetrics {
+    /// The meter of one queue. A later one of the same name goes on with the same series.
+    pub fn queue(&self, name: &'static str, clock: &Arc<dyn Clock>) -> Meter {
+        let (labels, own) = (QueueLabels { name }, CrewLabels { queue: name });
+        let running = Arc::new(Mutex::new(Vec::new()));
+        for ages in [self.unfinished.with(&labels), self.longest.with(&labels)] {
+            *lock(&ages.of) = Some((Arc::clone(clock), Arc::clone(&running)));
+        }
+        Meter {
+            depth: self.depth.with(&labels),
+            adds: self.adds.with(&labels),
+            waited: self.waited.with(&labels),
+            worked: self.worked.with(&labels),
+            retries: self.retries.with(&labels),
+            panics: self.panics.with(&own),
+            refused: self.refused.with(&own),
+            running,
+            seen: Mutex::default(),
+        }
+    }
+
+    /// Makes it visible.
+    pub fn register(&self, registry: &mut Registry) {
+        publish(registry, "workqueue_depth", Beta, "Keys that wait for a worker", self.depth.clone());
+        publish(registry, "workqueue_adds_total", Beta, "Keys that began to wait", self.adds.clone());
+        let help = "Seconds that a key waited for a worker";
+        publish(registry, "workqueue_queue_duration_seconds", Beta, help, self.waited.clone());
+        let help = "Seconds that the work on a key took";
+        publish(registry, "workqueue_work_duration_seconds", Beta, help, self.worked.clone());
+        let help =
+            "Seconds that the work in progress has taken so far, added up; it grows while workers are stuck";
+        publish(registry, "workqueue_unfinished_work_seconds", Beta, help, self.unfinished.clone());
+        let help = "Seconds that the oldest work in progress has taken so far";
+        publish(registry, "workqueue_longest_running_processor_seconds", Beta, help, self.longest.clone());
+        publish(
+            registry,
+            "workqueue_retries_total",
+            Beta,
+            "Keys to be worked on later",
+            self.retries.clone(),
+        );
+        let help = "Internal errors that a worker met; each is a bug";
+        publish(registry, "cloudberth_worker_panics_total", Alpha, help, self.panics.clone());
+        let help = "Keys that found a queue full; the whole store is gone through later instead";
+        publish(registry, "cloudberth_workqueue_refused_total", Alpha, help, self.refused.clone());
+    }
+}
+
+/// Of one queue. When it is dropped, nothing waits and nothing is in progress any more.
+#[derive(Debug)]
+pub struct Meter {
+    depth: Gauge,
+    adds: Counter,
+    waited: Histogram,
+    worked: Histogram,
+    retries: Counter,
+    panics: Counter,
+    refused: Counter,
+    running: Running,
+    seen: Mutex<Counters>,
+}
+
+impl Meter {
+    /// What the queue has counted so far.
+    pub(crate) fn counted(&self, now: Counters) {
+        let before = std::mem::replace(&mut *lock(&self.seen), now);
+        let added = now.adds.saturating_sub(before.adds);
+        self.adds.inc_by(added);
+        self.depth.add(i64::try_from(added).unwrap_or(i64::MAX));
+        self.retries.inc_by(now.retries.saturating_sub(before.retries));
+        self.refused.inc_by(now.refused.saturating_sub(before.refused));
+    }
+
+    /// A worker took a key.
+    pub(crate) fn began(&self, waited: Duration, now: Tick) {
+        self.depth.add(-1);
+        self.waited.observe(waited);
+        lock(&self.running).push(now);
+    }
+
+    /// The work on a key is over.
+    pub(crate) fn ended(&self, took: Duration, now: Tick) {
+        self.worked.observe(took);
+        let mut running = lock(&self.running);
+        if let Some(place) = running.iter().position(|since| now.since(*since) == took) {
+            running.swap_remove(place);
+        }
+    }
+
+    /// Work panicked.
+    pub(crate) fn panicked(&self) {
+        self.panics.inc();
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        self.depth.set(0);
+        lock(&self.running).clear();
+    }
+}
+
+/// Since when each piece of work has been in progress.
+type Running = Arc<Mutex<Vec<Tick>>>;
+/// The work in progress of the queue that bears the name at present, and its clock.
+type InProgress = (Arc<dyn Clock>, Running);
+
+#[derive(Clone, Copy, Debug)]
+enum Aspect {
+    Sum,
+    Oldest,
+}
+
+/// The ages of the work in progress, as they are when somebody asks.
+#[derive(Clone)]
+struct Ages {
+    aspect: Aspect,
+    of: Arc<Mutex<Option<InProgress>>>,
+}
+
+impl Ages {
+    fn new(aspect: Aspect) -> Self {
+        Self { aspect, of: Arc::default() }
+    }
+
+    fn now(&self) -> Duration {
+        let of = lock(&self.of);
+        let Some((clock, running)) = &*of else { return Duration::ZERO };
+        let now = clock.now();
+        let running = lock(running);
+        let ages = running.iter().map(|since| now.since(*since));
+        match self.aspect {
+            Aspect::Sum => ages.sum(),
+            Aspect::Oldest => ages.max().unwrap_or_default(),
+        }
+    }
+}
+
+impl fmt::Debug for Ages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ages").field("aspect", &self.aspect).finish_non_exhaustive()
+    }
+}
+
+impl EncodeMetric for Ages {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        encoder.encode_gauge(&self.now().as_secs_f64())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Gauge
+    }
+}

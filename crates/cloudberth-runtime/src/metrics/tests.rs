@@ -1,0 +1,178 @@
+use std::{sync::Arc, time::Duration};
+
+use cloudberth_core::{
+    Clock,
+    decide::queue::{After, ItemExponential, WorkQueue},
+    time::Tick,
+};
+use jiff::Timestamp;
+
+use super::*;
+use crate::crew::Crew;
+
+struct Paused(tokio::time::Instant);
+
+impl Clock for Paused {
+    fn now(&self) -> Tick {
+        Tick(self.0.elapsed())
+    }
+
+    fn wall(&self) -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
+}
+
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(Paused(tokio::time::Instant::now()))
+}
+
+/// The lines of one metric: its explanation, its type, its samples.
+fn about<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
+    let of = |line: &&str| {
+        let rest = line.trim_start_matches("# HELP ").trim_start_matches("# TYPE ");
+        let word = rest.split([' ', '{']).next().unwrap_or_default();
+        ["", "_bucket", "_sum", "_count"].iter().any(|end| word.strip_suffix(end) == Some(name))
+    };
+    page.lines().filter(of).collect()
+}
+
+/// The bounds of a histogram's buckets as they are spelled.
+fn bounds(page: &str, name: &str) -> String {
+    let lines = about(page, name).into_iter().filter_map(|line| line.split("le=\"").nth(1));
+    lines.filter_map(|rest| rest.split('"').next()).collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_series_bears_the_name_type_and_stability_that_is_looked_for() {
+    let mut registry = Registry::default();
+    let metrics = Metrics::new(&mut registry);
+    let cloud = metrics.clouds.cloud(&mut registry, "Cloud-Scale");
+    cloud.attempted("server_list", Some(429), "answered", Duration::from_millis(20));
+    let _queue = metrics.queues.queue("service", &clock());
+    metrics.lifecycle.called("exists", "error");
+    metrics.route.synced("noop", "periodic");
+    metrics.election.leads("cloud-controller-manager", false);
+    metrics.election.went_slowly("cloud-controller-manager");
+    metrics.manager.set_running("service-lb-controller", true);
+    metrics.manager.set_build(&BuildInfo { major: "0".into(), ..BuildInfo::default() });
+    let page = render(&registry);
+
+    let delay = "1 4 16 64 256 1024 +Inf";
+    let doubling = "1 2 4 8 16 32 64 128 256 512 1024 2048 4096 8192 16384 +Inf";
+    let pass =
+        "0.001 0.002 0.004 0.008 0.016 0.032 0.064 0.128 0.256 0.512 1.024 2.048 4.096 8.192 16.384 +Inf";
+    let queue = "1e-08 1e-07 1e-06 1e-05 0.0001 0.001 0.01 0.1 1 10 +Inf";
+    let cloud = "0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 +Inf";
+    let table = [
+        ("node_controller_cloud_provider_taint_removal_delay_seconds", "ALPHA", "histogram", delay),
+        ("node_controller_initial_node_sync_delay_seconds", "ALPHA", "histogram", delay),
+        ("cloud_node_lifecycle_controller_monitor_nodes_duration_seconds", "ALPHA", "histogram", pass),
+        ("cloud_node_lifecycle_controller_cloud_provider_calls_total", "ALPHA", "counter", ""),
+        ("service_controller_loadbalancer_sync_total", "ALPHA", "counter", ""),
+        ("service_controller_nodesync_error_total", "ALPHA", "counter", ""),
+        ("service_controller_nodesync_latency_seconds", "ALPHA", "histogram", doubling),
+        ("service_controller_update_loadbalancer_host_latency_seconds", "ALPHA", "histogram", doubling),
+        ("route_controller_route_sync_total", "ALPHA", "counter", ""),
+        ("running_managed_controllers", "BETA", "gauge", ""),
+        ("workqueue_depth", "BETA", "gauge", ""),
+        ("workqueue_adds_total", "BETA", "counter", ""),
+        ("workqueue_queue_duration_seconds", "BETA", "histogram", queue),
+        ("workqueue_work_duration_seconds", "BETA", "histogram", queue),
+        ("workqueue_unfinished_work_seconds", "BETA", "gauge", ""),
+        ("workqueue_longest_running_processor_seconds", "BETA", "gauge", ""),
+        ("workqueue_retries_total", "BETA", "counter", ""),
+        ("leader_election_master_status", "ALPHA", "gauge", ""),
+        ("leader_election_slowpath_total", "ALPHA", "counter", ""),
+        ("kubernetes_build_info", "BETA", "gauge", ""),
+        ("cloudberth_worker_panics_total", "ALPHA", "counter", ""),
+        ("cloudberth_events_dropped_total", "ALPHA", "counter", ""),
+        ("cloudberth_node_deletions_held_total", "ALPHA", "counter", ""),
+        ("cloudberth_cloud_requests_total", "ALPHA", "counter", ""),
+        ("cloudberth_cloud_throttles_total", "ALPHA", "counter", ""),
+        ("cloudberth_cloud_budget_left", "ALPHA", "gauge", ""),
+        ("cloudprovider_cloud_scale_api_request_duration_seconds", "ALPHA", "histogram", cloud),
+        ("cloudprovider_cloud_scale_api_request_errors", "ALPHA", "counter", ""),
+    ];
+    for (name, stability, kind, buckets) in table {
+        let lines = about(&page, name);
+        assert!(
+            lines.first().is_some_and(|l| l.starts_with(&format!("# HELP {name} [{stability}] "))),
+            "{name}: {lines:?}"
+        );
+        assert_eq!(lines[1], format!("# TYPE {name} {kind}"));
+        assert!(lines.len() > 2, "{name} has no sample");
+        assert_eq!(bounds(&page, name), buckets, "{name}");
+    }
+    let samples = [
+        "cloud_node_lifecycle_controller_cloud_provider_calls_total{operation=\"exists\",result=\"error\"} 1",
+        "route_controller_route_sync_total{outcome=\"noop\",trigger=\"periodic\"} 1",
+        "running_managed_controllers{name=\"service-lb-controller\",manager=\"cloud-controller-manager\"} 1",
+        "leader_election_master_status{name=\"cloud-controller-manager\"} 0",
+        "cloudberth_cloud_requests_total{provider=\"Cloud-Scale\",operation=\"server_list\",outcome=\"answered\",code=\"429\"} 1",
+        "cloudberth_cloud_throttles_total{provider=\"Cloud-Scale\"} 1",
+        "cloudprovider_cloud_scale_api_request_errors{request=\"server_list\"} 1",
+        "cloudprovider_cloud_scale_api_request_duration_seconds_bucket{le=\"0.025\",request=\"server_list\"} 1",
+    ];
+    for sample in samples {
+        assert!(page.lines().any(|line| line == sample), "{sample}\n{page}");
+    }
+    assert!(!page.contains("_total_total") && !page.contains("# EOF"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_tells_how_it_is_doing() {
+    let mut registry = Registry::default();
+    let metrics = QueueMetrics::default();
+    metrics.register(&mut registry);
+    let limiter = ItemExponential::new(Duration::from_secs(100), Duration::from_secs(100));
+    let crew = Crew::new("service", WorkQueue::new(3, limiter), clock()).metered(&metrics);
+    for key in [1, 2, 2, 3, 4] {
+        crew.add(key);
+    }
+    let number = |name: &str| {
+        let page = render(&registry);
+        let line =
+            page.lines().find(|line| line.starts_with(&format!("{name}{{"))).unwrap_or_default().to_owned();
+        line.split(' ').nth(1).and_then(|text| text.parse::<f64>().ok()).unwrap_or(-1.0)
+    };
+    let now = || {
+        let names = ["depth", "adds_total", "retries_total", "unfinished_work_seconds"];
+        let mut all = names.map(|name| number(&format!("workqueue_{name}"))).to_vec();
+        all.push(number("workqueue_longest_running_processor_seconds"));
+        all.push(number("workqueue_work_duration_seconds_count"));
+        all.push(number("cloudberth_worker_panics_total"));
+        all
+    };
+    assert_eq!(now(), [3.0, 3.0, 0.0, 0.0, 0.0, 0.0, 0.0], "a repetition and a refusal are no additions");
+    assert_eq!(vec![number("cloudberth_workqueue_refused_total")], [1.0]);
+    {
+        let work = async |key: u32| {
+            assert_ne!(key, 1, "unlucky");
+            tokio::time::sleep(Duration::from_secs(10 * u64::from(key))).await;
+            After::Forget
+        };
+        let mut run = std::pin::pin!(crew.run(2, work, |_, _| (), || ()));
+        // 1 panics at once; 2 works from 0 s to 20 s, 3 from 0 s to 30 s.
+        assert!(tokio::time::timeout(Duration::from_secs(5), &mut run).await.is_err());
+        assert_eq!(now(), [0.0, 3.0, 1.0, 10.0, 5.0, 1.0, 1.0]);
+        assert!(tokio::time::timeout(Duration::from_secs(20), &mut run).await.is_err());
+        assert_eq!(now(), [0.0, 3.0, 1.0, 25.0, 25.0, 2.0, 1.0]);
+    }
+    crew.add(9);
+    drop(crew);
+    assert_eq!(now(), [0.0, 4.0, 1.0, 0.0, 0.0, 2.0, 1.0], "nothing waits for a crew that is gone");
+}
+
+#[test]
+fn a_page_is_the_same_whatever_the_order_in_which_things_happened() {
+    let page = |order: [&'static str; 3]| {
+        let (mut registry, metrics) = (Registry::default(), RouteMetrics::default());
+        metrics.register(&mut registry);
+        for outcome in order {
+            metrics.synced(outcome, "periodic");
+        }
+        render(&registry)
+    };
+    assert_eq!(page(["error", "noop", "changed"]), page(["changed", "error", "noop"]));
+    assert_eq!(render(&Registry::default()), "", "a family without series is not printed");
+}
