@@ -18,6 +18,14 @@ name is `-`. Durations are written as in Go: `90s`, `5m`, `1h30m`. Lists are sep
 adds to its list. All mistakes are told at once, and the program ends with exit code 1.
 
 *Automatic* means that cloudberth finds the right value by itself; a value that is given is the most that it uses.
+
+What the programs replaced do otherwise:
+
+- They stop at the first flag that they cannot read, and at election times that do not fit together they crash.
+- They take a worker count of 0 for `--concurrent-node-syncs` and `--concurrent-service-syncs`, and then do nothing; they
+  take periods of 0s and less, and then do nothing else. cloudberth refuses both.
+- They offer TLS 1.0, TLS 1.1 and weak cipher suites if told to. cloudberth accepts the names and says that it does not.
+- They know one cloud each.
 ";
 
 /// The page, ready to be written to a file.

@@ -173,7 +173,7 @@ mod tests {
             low("concurrent-node-lifecycle-syncs", 0),
             low("concurrent-service-syncs", -5),
         ];
-        assert_eq!(read(&args).1, want, "FW-323 FW-324");
+        assert_eq!(read(&args).1, want, "FW-134 FW-323 FW-324");
     }
 
     #[test]
