@@ -66,7 +66,30 @@ impl Gate {
         }
     }
 
-    const ALL: [Self; 7] = [
+    /// What it does, in one line, for the reference page.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::WatchBasedRoutes => "Routes follow changes of nodes instead of the clock alone.",
+            Self::Webhook => "Webhooks are served, where a cloud has one.",
+            Self::LoggingAlphaOptions => "The flags that split or buffer the log may be used.",
+            Self::LoggingBetaOptions => "`--logging-format=json` may be used.",
+            Self::RemoteRequestHeaderUid => "`--requestheader-uid-headers` may be used.",
+            Self::UnauthenticatedHttp2DosMitigation => {
+                "An anonymous or refused caller over HTTP/2 loses its connection."
+            }
+            Self::UserUidFromCertificate => "A client certificate may say a user's UID.",
+        }
+    }
+
+    /// Whether it is on unless asked otherwise.
+    #[must_use]
+    pub fn default(self) -> bool {
+        known(self.name()).is_some_and(|known| known.default)
+    }
+
+    /// Every gate that means something here.
+    pub const ALL: [Self; 7] = [
         Self::WatchBasedRoutes,
         Self::Webhook,
         Self::LoggingAlphaOptions,

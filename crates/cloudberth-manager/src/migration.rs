@@ -84,16 +84,15 @@ impl Migration {
 
     /// Reads a file. Unknown fields and fields given twice are errors: a slip here would run a controller twice.
     pub fn decode(text: &str) -> Result<Self, Error> {
-        let wrong = |why: serde_saphyr::Error| Error::user_input(why.to_string());
-        let head: Head = serde_saphyr::from_str(text).map_err(wrong)?;
+        let head: Head = serde_saphyr::from_str(text).map_err(unreadable)?;
         let version = head.api_version.strip_prefix(GROUP).and_then(|rest| rest.strip_prefix('/'));
         let (leader_name, resource_lock, entries) = match (head.kind.as_str(), version) {
             (KIND, Some("v1alpha1" | "v1beta1")) => {
-                let file: Beta = serde_saphyr::from_str(text).map_err(wrong)?;
+                let file: Beta = serde_saphyr::from_str(text).map_err(unreadable)?;
                 (file.leader_name, file.resource_lock, file.controller_leaders)
             }
             (KIND, Some("v1")) => {
-                let file: Stable = serde_saphyr::from_str(text).map_err(wrong)?;
+                let file: Stable = serde_saphyr::from_str(text).map_err(unreadable)?;
                 (file.leader_name, LEASES.to_owned(), file.controller_leaders)
             }
             (kind, _) => {
@@ -147,6 +146,15 @@ impl Migration {
     }
 }
 
+/// The first line of the library's message, without its advice to programmers; the rest repeats the file.
+#[expect(clippy::needless_pass_by_value, reason = "it stands behind map_err")]
+fn unreadable(why: serde_saphyr::Error) -> Error {
+    let text = why.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    let line = line.strip_prefix("error: ").unwrap_or(line);
+    Error::user_input(line.split_once(", set DuplicateKeyPolicy").map_or(line, |(line, _)| line))
+}
+
 #[cfg(test)]
 mod tests {
     use cloudberth_core::decide::selection::{CONTROLLERS, Placement, placement};
@@ -188,8 +196,17 @@ mod tests {
         }
         let kind = Migration::decode("apiVersion: v1\nkind: Pod\n").unwrap_err();
         assert!(kind.message().contains("\"Pod\"") && kind.message().contains(KIND), "{kind}");
-        let field = Migration::decode(&format!("{V1}leader: b\n")).unwrap_err();
-        assert!(field.message().contains("leader"), "{field}");
+        let table = [
+            (
+                "leader: b\n",
+                "line 3 column 1: unknown field `leader`, expected one of apiVersion, kind, leaderName, \
+                 controllerLeaders",
+            ),
+            ("leaderName: a\nleaderName: b\n", "line 4 column 1: duplicate mapping key: leaderName"),
+        ];
+        for (body, want) in table {
+            assert_eq!(Migration::decode(&format!("{V1}{body}")).unwrap_err().message(), want);
+        }
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl Value for Strings {
 
     fn show(&self) -> String {
         let quoted = |text: &String| {
-            if text.contains([',', '"', '\n']) {
+            if text.contains([',', '"', '\n']) || text.starts_with(char::is_whitespace) {
                 format!("\"{}\"", text.replace('"', "\"\""))
             } else {
                 text.clone()
@@ -169,13 +169,14 @@ mod tests {
 
     #[test]
     fn texts_are_read_as_one_line_of_csv() {
-        let table: [(&str, Option<&[&str]>, &str); 9] = [
+        let table: [(&str, Option<&[&str]>, &str); 10] = [
             ("", Some(&[]), "[]"),
             ("a", Some(&["a"]), "[a]"),
             ("a,b", Some(&["a", "b"]), "[a,b]"),
             ("a,", Some(&["a", ""]), "[a,]"),
             ("\"a,b\",c", Some(&["a,b", "c"]), "[\"a,b\",c]"),
             ("\"say \"\"x\"\"\"", Some(&["say \"x\""]), "[\"say \"\"x\"\"\"]"),
+            ("a, b", Some(&["a", " b"]), "[a,\" b\"]"),
             ("a\"b", None, ""),
             ("\"a", None, ""),
             ("\"a\"b,c", None, ""),

@@ -6,6 +6,7 @@ use super::{
     declare::{AnyFlag, Group, Note},
     table::Flags,
 };
+use crate::gates::Gate;
 
 const HEAD: &str = "\
 # Flags
@@ -28,6 +29,16 @@ What the programs replaced do otherwise:
 - They know one cloud each.
 ";
 
+const GATES: &str = "
+## Feature gates
+
+The gates of `--feature-gates` that mean something here. Those of the API server's library are accepted too and have no
+effect; others are refused. `AllAlpha` and `AllBeta` switch all gates of their stage that are not named themselves.
+
+| gate | default | on, it means |
+|---|---|---|
+";
+
 /// The page, ready to be written to a file.
 #[must_use]
 pub fn markdown() -> String {
@@ -42,6 +53,10 @@ pub fn markdown() -> String {
         for flag in flags.all().into_iter().filter(|flag| flag.about().group == group) {
             text.push_str(&row(flag));
         }
+    }
+    text.push_str(GATES);
+    for gate in Gate::ALL {
+        let _ = writeln!(text, "| `{}` | `{}` | {} |", gate.name(), gate.default(), gate.about());
     }
     text
 }
@@ -86,9 +101,13 @@ mod tests {
         for row in rows {
             assert!(text.lines().any(|line| line == row), "{row}");
         }
-        let flags = text.lines().filter(|line| line.contains("`--") && line.starts_with("| `")).count();
+        let flags = text.lines().filter(|line| line.starts_with("| `-")).count();
         assert_eq!(flags, Flags::default().all().len());
         let groups: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
-        assert_eq!(groups, Group::ALL.map(Group::title));
+        let want: Vec<_> = Group::ALL.map(Group::title).into_iter().chain(["Feature gates"]).collect();
+        assert_eq!(groups, want);
+        assert!(text.ends_with(
+            "| `AllowParsingUserUIDFromCertAuth` | `true` | A client certificate may say a user's UID. |\n"
+        ));
     }
 }

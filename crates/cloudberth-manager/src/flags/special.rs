@@ -15,18 +15,14 @@ impl Value for GateList {
     const TYPE: &'static str = "mapStringBool";
 
     fn read(text: &str) -> Result<Self, String> {
-        let mut asked = BTreeMap::new();
+        let (mut asked, mut wrong) = (BTreeMap::new(), Vec::new());
         for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
-            let (gate, value) = pair
-                .split_once('=')
-                .ok_or_else(|| format!("{pair:?} lacks its value; write {pair}=true or {pair}=false"))?;
-            let (gate, value) = (gate.trim(), value.trim());
-            let value =
-                truth(value).ok_or_else(|| format!("{gate} is {value:?}; it must be true or false"))?;
-            gates::check(gate, value)?;
-            asked.insert(gate.to_owned(), value);
+            match gate(pair) {
+                Ok((gate, on)) => drop(asked.insert(gate, on)),
+                Err(why) => wrong.push(why),
+            }
         }
-        Ok(Self(asked))
+        if wrong.is_empty() { Ok(Self(asked)) } else { Err(wrong.join("; ")) }
     }
 
     fn again(&mut self, next: Self) {
@@ -36,6 +32,16 @@ impl Value for GateList {
     fn show(&self) -> String {
         self.0.iter().map(|(gate, on)| format!("{gate}={on}")).collect::<Vec<_>>().join(",")
     }
+}
+
+fn gate(pair: &str) -> Result<(String, bool), String> {
+    let (gate, value) = pair
+        .split_once('=')
+        .ok_or_else(|| format!("{pair:?} lacks its value; write {pair}=true or {pair}=false"))?;
+    let (gate, value) = (gate.trim(), value.trim());
+    let on = truth(value).ok_or_else(|| format!("{gate} is {value:?}; it must be true or false"))?;
+    gates::check(gate, on)?;
+    Ok((gate.to_owned(), on))
 }
 
 /// `--v`: how much is logged.
@@ -213,6 +219,7 @@ mod tests {
         let table = [
             ("AllAlpha", "\"AllAlpha\" lacks its value; write AllAlpha=true or AllAlpha=false"),
             ("AllAlpha=maybe", "AllAlpha is \"maybe\"; it must be true or false"),
+            ("A=true,AllBeta=true,B=1", "unrecognized feature gate: A; unrecognized feature gate: B"),
             ("AllAlfa=true", "unrecognized feature gate: AllAlfa; did you mean AllAlpha?"),
         ];
         for (text, want) in table {

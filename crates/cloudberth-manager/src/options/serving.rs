@@ -296,8 +296,8 @@ mod tests {
                     "--requestheader-allowed-names=\t",
                 ],
                 &[
-                    "--requestheader-allowed-names is \"[\\t]\"; one of its entries is blank",
-                    "--requestheader-username-headers is \"[ ]\"; one of its entries is blank",
+                    "--requestheader-allowed-names is \"[\\\"\\t\\\"]\"; one of its entries is blank",
+                    "--requestheader-username-headers is \"[\\\" \\\"]\"; one of its entries is blank",
                     "--requestheader-group-headers is \"[a,]\"; one of its entries is blank",
                     "--requestheader-extra-headers-prefix is \"[,]\"; one of its entries is blank",
                 ],
