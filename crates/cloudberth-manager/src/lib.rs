@@ -1,0 +1,5 @@
+//! The controller manager: its flags, its configuration, and the wiring of everything below it.
+
+pub mod connect;
+pub mod rights;
+pub mod selfcheck;
