@@ -6,6 +6,7 @@
 
 use std::{
     fmt,
+    panic::AssertUnwindSafe,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -142,7 +143,10 @@ impl Inventory {
         let listing = async move {
             let call = Call::new(begun + PATIENCE, Arc::new(ReadOnly));
             let machines = match provider.instances() {
-                Some(instances) => instances.list(&call).await,
+                Some(instances) => {
+                    let listing = AssertUnwindSafe(instances.list(&call)).catch_unwind().await;
+                    listing.unwrap_or_else(|_| Err(bug(provider.name())))
+                }
                 None => Err(no_machines(provider.name())),
             };
             Arc::new(Snapshot { machines, begun, ended: clock.now() })
@@ -164,6 +168,12 @@ impl Inventory {
 
 fn no_machines(provider: &str) -> Error {
     Error::permanent(format!("{provider} has no machines"))
+}
+
+/// A bug that one listing met must not end all others.
+fn bug(provider: &str) -> Error {
+    tracing::error!(cloud = provider, "internal error: the listing of machines panicked");
+    Error::permanent("internal error: the listing of machines panicked")
 }
 
 impl fmt::Debug for Inventory {

@@ -8,7 +8,6 @@ mod stage;
 
 use std::{
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -142,7 +141,7 @@ async fn a_doubt_has_three_ways_out() {
 async fn the_cap_holds_nodes_back_and_says_so_once() {
     let mut stage = Stage::new();
     let ids = ten(&stage).await;
-    let counters = stage.begin_lifecycle();
+    stage.begin_lifecycle();
     stage.pass(700).await;
     for (name, id) in TEN.iter().zip(&ids).take(4) {
         stage.clouds[0].delete_machine(id);
@@ -155,7 +154,7 @@ async fn the_cap_holds_nodes_back_and_says_so_once() {
     stage.pass(500).await;
     let held: Vec<_> =
         TEN[..4].iter().flat_map(|n| stage.events(n)).filter(|e| e.contains("NodeDeletionHeld")).collect();
-    assert_eq!((held.len(), counters.held()), (3, 3), "L2-123 one event each {held:?}");
+    assert_eq!((held.len(), stage.held()), (3, 3), "L2-123 one event each {held:?}");
     assert!(held[0].contains("--max-node-deletions=10%"), "{held:?}");
     assert_eq!(
         (gone(&stage, &TEN).await.len(), lookups(&stage.clouds[0])),
@@ -166,7 +165,7 @@ async fn the_cap_holds_nodes_back_and_says_so_once() {
         stage.pass(600).await;
         assert_eq!(gone(&stage, &TEN).await.len(), want, "L2-122 the window slides");
     }
-    assert_eq!(counters.held(), 3, "L2-123 still");
+    assert_eq!(stage.held(), 3, "L2-123 still");
 }
 
 #[tokio::test(start_paused = true)]
@@ -286,12 +285,11 @@ async fn killed_after_any_call_it_comes_to_the_same_end() {
         stage.clouds[0].set_state(&ids[1], MachineState::Stopped);
         stage.set_ready("n0", false).await;
         stage.set_ready("n1", false).await;
-        let counters = Arc::default();
         let base = calls(&stage);
-        let term = Box::pin(stage.lifecycle(Share::Percent(10), &counters).run());
+        let term = Box::pin(stage.lifecycle(Share::Percent(10)).run());
         let crash = CrashAt { run: term, stage: &stage, calls: base + k };
         let crashed = tokio::time::timeout(Duration::from_secs(400), crash).await.is_ok();
-        let next = stage.lifecycle(Share::Percent(10), &counters);
+        let next = stage.lifecycle(Share::Percent(10));
         stage.run(next.run());
         stage.pass(100).await;
         assert_eq!(gone(&stage, &TEN).await, ["n0"], "L6-120 killed after {k} calls ({crashed})");
@@ -299,7 +297,7 @@ async fn killed_after_any_call_it_comes_to_the_same_end() {
         let since = stage.call_count();
         stage.pass(900).await;
         assert_eq!(stage.writes(since), [], "L4-125 a second pass after {k} calls");
-        assert_eq!(counters.panics(), 0);
+        assert_eq!(stage.panics(), 0);
     }
 }
 
@@ -320,9 +318,55 @@ async fn a_program_that_crashes_again_and_again_empties_no_cluster() {
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     for term in 1..=4 {
-        let controller = stage.lifecycle(Share::Percent(10), &Arc::default());
+        let controller = stage.lifecycle(Share::Percent(10));
         let ended = tokio::time::timeout(Duration::from_secs(120), controller.run()).await;
         assert!(ended.is_err(), "it never ends by itself");
         assert_eq!(gone(&stage, &names).await.len(), term, "L2-128 one in each term that knows no past");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bug_in_a_cloud_stalls_nothing_else() {
+    for operation in ["list machines", "get machine"] {
+        let mut stage = Stage::with(&["alpha", "beta"], |_| {});
+        let id = stage.member(0, "a").await;
+        stage.member(0, "a2").await;
+        let other = stage.member(1, "b").await;
+        stage.begin_lifecycle();
+        stage.pass(100).await;
+        stage.clouds[0].plan_faults(move |request| {
+            assert_ne!(request.operation, operation, "a bug");
+            None
+        });
+        stage.clouds[0].delete_machine(&id);
+        stage.clouds[1].set_state(&other, MachineState::Stopped);
+        stage.set_ready("a", false).await;
+        stage.set_ready("b", false).await;
+        stage.pass(60).await;
+        assert!(stage.node("b").await.unwrap().has_taint(SHUTDOWN), "L11-120 {operation}");
+        assert_eq!(gone(&stage, &["a", "a2", "b"]).await, [""; 0], "L1-143 {operation}");
+        stage.clouds[0].stop_faults();
+        stage.pass(330).await;
+        assert_eq!(gone(&stage, &["a", "a2", "b"]).await, ["a"], "L11-121 {operation}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn closed_it_ends_what_it_began() {
+    let mut stage = Stage::new();
+    let id = stage.member(0, "a").await;
+    stage.run_ground();
+    stage.pass(1).await;
+    stage.clouds[0].set_state(&id, MachineState::Stopped);
+    stage.set_ready("a", false).await;
+    stage.api.add_fault(kube::Fault::new(Harm::Latency { millis: 5_000 }).on("patch", "nodes"));
+    let controller = stage.lifecycle(Share::Percent(10));
+    let closing = async {
+        stage.pass(1).await;
+        controller.close();
+    };
+    let ends = tokio::time::timeout(Duration::from_secs(20), std::sync::Arc::clone(&controller).run());
+    let (ended, ()) = tokio::join!(ends, closing);
+    assert!(ended.is_ok(), "it ends");
+    assert!(stage.node("a").await.unwrap().has_taint(SHUTDOWN), "L6-122 what was under way is over");
 }

@@ -11,7 +11,6 @@
 //! counts for nothing, so a node that was missed once is missed twice again.
 
 mod act;
-mod counters;
 mod round;
 mod ward;
 
@@ -33,16 +32,18 @@ use cloudberth_runtime::{
     crew::Crew,
     herald::{About, Occurrence},
     informer::{Change, Listener},
+    metrics::queue::CrewLabels,
 };
 use futures_util::future::join_all;
 use tokio::sync::Notify;
 
-pub use self::counters::LifecycleCounters;
 use self::{act::Order, ward::Ward};
 use crate::{clouds::Cloud, desk::Desk, lock};
 
 /// The name under which it speaks in events.
 const COMPONENT: &str = "cloud-node-lifecycle-controller";
+/// The name of its queue.
+const QUEUE: &str = "node_lifecycle";
 /// More nodes than these never wait for a write.
 const CAPACITY: usize = 10_000;
 
@@ -72,18 +73,18 @@ type Limiter = Jittered<ItemExponential<String>>;
 pub struct LifecycleController {
     desk: Desk,
     settings: LifecycleSettings,
-    counters: Arc<LifecycleCounters>,
     wards: Vec<Ward>,
     /// When each node was first seen, by name, with its UID.
     sightings: Mutex<BTreeMap<String, (String, Tick)>>,
     orders: Mutex<BTreeMap<String, Order>>,
     crew: Crew<String, Limiter>,
     synced: Notify,
+    closed: Notify,
 }
 
 impl LifecycleController {
     /// One for all clouds of the desk that have machines.
-    pub fn new(desk: Desk, settings: LifecycleSettings, counters: Arc<LifecycleCounters>) -> Arc<Self> {
+    pub fn new(desk: Desk, settings: LifecycleSettings) -> Arc<Self> {
         let clock = Arc::clone(desk.clock());
         let now = clock.now();
         let with_machines = desk.clouds.iter().filter(|cloud| cloud.provider.instances().is_some());
@@ -93,17 +94,29 @@ impl LifecycleController {
             factor: 0.5,
             dice: Arc::clone(&desk.dice),
         };
-        let crew = Crew::new("node_lifecycle", WorkQueue::new(CAPACITY, limiter), clock);
-        let (sightings, orders, synced) = (Mutex::default(), Mutex::default(), Notify::new());
-        Arc::new(Self { desk, settings, counters, wards, sightings, orders, crew, synced })
+        let queue = WorkQueue::new(CAPACITY, limiter);
+        let crew = Crew::new(QUEUE, queue, clock).metered(&desk.metrics.queues);
+        let (sightings, orders) = (Mutex::default(), Mutex::default());
+        let (synced, closed) = (Notify::new(), Notify::new());
+        Arc::new(Self { desk, settings, wards, sightings, orders, crew, synced, closed })
     }
 
-    /// Works until it is dropped.
+    /// Begins nothing more; [`run`](Self::run) ends when the writes that are under way are over.
+    pub fn close(&self) {
+        self.crew.close();
+        self.closed.notify_one();
+    }
+
+    /// Works until it is closed or dropped, which is safe at any moment.
     pub async fn run(self: Arc<Self>) {
         let listener: Arc<dyn Listener<NodeView>> = Arc::<Self>::clone(&self);
         self.desk.cluster.nodes.subscribe(&listener);
         while !self.desk.cluster.nodes.is_synced() {
-            self.synced.notified().await;
+            tokio::select! {
+                biased;
+                () = self.closed.notified() => return,
+                () = self.synced.notified() => {}
+            }
         }
         for ward in &self.wards {
             // Whoever is not Ready now may have turned so while nobody looked.
@@ -114,11 +127,18 @@ impl LifecycleController {
         let wards = join_all(self.wards.iter().map(|ward| self.watch_over(ward)));
         let ordered = || lock(&self.orders).keys().cloned().collect::<Vec<_>>();
         let refill = || ordered().into_iter().for_each(|name| self.crew.add(name));
-        let bug = |name: &String, _: &str| {
-            self.counters.panicked();
-            lock(&self.orders).remove(name);
-        };
-        tokio::join!(wards, self.crew.run(self.settings.workers, |name| self.attend(name), bug, refill));
+        // What was ordered is not believed any more; the next round judges anew.
+        let bug = |name: &String, _: &str| drop(lock(&self.orders).remove(name));
+        tokio::select! {
+            biased;
+            () = self.crew.run(self.settings.workers, |name| self.attend(name), bug, refill) => {}
+            _ = wards => {}
+        }
+    }
+
+    /// A bug was met and caught outside the crew.
+    fn panicked(&self) {
+        self.desk.metrics.queues.panics.with(&CrewLabels { queue: QUEUE }).inc();
     }
 
     fn now(&self) -> Tick {

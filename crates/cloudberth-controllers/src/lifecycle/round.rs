@@ -40,7 +40,7 @@ impl LifecycleController {
             }
             if AssertUnwindSafe(self.round(ward)).catch_unwind().await.is_err() {
                 tracing::error!(cloud = ward.cloud.name(), "internal error: a round over the nodes panicked");
-                self.counters.panicked();
+                self.panicked();
                 ward.state().probing.listed(self.now(), true);
             }
         }
@@ -55,7 +55,7 @@ impl LifecycleController {
         let doubts = suspects.iter().any(|suspect| at_once(suspect).is_none());
         ward.listed(&snapshot, doubts, begun);
         self.judge_all(ward, &snapshot, &suspects).await;
-        self.counters.round(self.now().since(begun));
+        self.desk.metrics.lifecycle.monitor_duration.observe(self.now().since(begun));
     }
 
     async fn judge_all(&self, ward: &Ward, snapshot: &Snapshot, suspects: &[Suspect]) {
@@ -67,7 +67,9 @@ impl LifecycleController {
                     tracing::warn!(cloud = ward.cloud.name(), %why, "machines cannot be listed; no node is judged");
                 }
                 let unknown = Lookup::Unknown(why.clone());
-                self.counters.called(suspects.iter().flat_map(|suspect| questions(suspect, &unknown)));
+                for suspect in suspects {
+                    self.count(suspect, &unknown);
+                }
                 return;
             }
         };
@@ -80,7 +82,7 @@ impl LifecycleController {
         let answers: Vec<_> = stream::iter(asked).buffered(QUESTIONS).collect().await;
         let count = suspects.iter().filter(|suspect| suspect.id().is_some()).count();
         for (suspect, answer) in open.into_iter().zip(answers) {
-            self.counters.called(questions(suspect, &answer));
+            self.count(suspect, &answer);
             let round = Round { evidence: Evidence::from(&answer), begun: snapshot.begun, ended: self.now() };
             self.order(ward, suspect, &round, count);
             let mut state = ward.state();
@@ -145,7 +147,7 @@ impl LifecycleController {
                 let asked = AssertUnwindSafe(ward.cloud.inventory.ask(&call, id)).catch_unwind().await;
                 let answer = asked.unwrap_or_else(|_| {
                     tracing::error!(%id, "internal error: the look-up of a machine panicked");
-                    self.counters.panicked();
+                    self.panicked();
                     Lookup::Unknown(Error::permanent("internal error"))
                 });
                 Some(answer.map(|machine| machine.state))
@@ -192,12 +194,19 @@ impl LifecycleController {
                 Sentence::Wait { until, event } => {
                     if let Some(event) = event {
                         tracing::warn!(cloud = ward.cloud.name(), node = name, "{}", event.message);
-                        self.counters.held_back();
+                        self.desk.metrics.lifecycle.deletions_held.inc();
                         self.tell(event);
                     }
                     state.probing.ask_by(until.unwrap_or(Tick(Duration::MAX)));
                 }
             },
+        }
+    }
+
+    /// Counts the questions that an answer stands for.
+    fn count(&self, suspect: &Suspect, answer: &Lookup<InstanceState>) {
+        for (operation, outcome) in questions(suspect, answer) {
+            self.desk.metrics.lifecycle.called(operation.label(), outcome.label());
         }
     }
 

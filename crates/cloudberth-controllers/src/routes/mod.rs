@@ -8,7 +8,6 @@
 //! Everything is decided by [`decide::routes`](cloudberth_core::decide::routes). A change of a node begins a pass at once;
 //! a rare pass that nobody asked for finds what was edited by hand.
 
-mod counters;
 mod pass;
 
 use std::{
@@ -32,7 +31,6 @@ use cloudberth_runtime::{
 use futures_util::future::join_all;
 use tokio::sync::Notify;
 
-pub use self::counters::RouteCounters;
 use crate::{clouds::Cloud, desk::Desk, lock};
 
 /// What part of its period a pass that nobody asked for may be late.
@@ -63,19 +61,15 @@ struct Router {
 pub struct RouteController {
     desk: Desk,
     period: Duration,
-    counters: Arc<RouteCounters>,
     routers: Vec<Router>,
     synced: Notify,
+    closed: Notify,
 }
 
 impl RouteController {
     /// One for all clouds of the desk that have routes; `None` if it is switched off or none has. A bad value of
     /// `--cluster-cidr` is an error, but only where it is needed.
-    pub fn new(
-        desk: Desk,
-        settings: &RouteSettings,
-        counters: Arc<RouteCounters>,
-    ) -> Result<Option<Arc<Self>>> {
+    pub fn new(desk: Desk, settings: &RouteSettings) -> Result<Option<Arc<Self>>> {
         let mut routers = Vec::new();
         for cloud in desk.clouds.iter() {
             let offered = cloud.provider.routes().is_some();
@@ -92,15 +86,26 @@ impl RouteController {
         if routers.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Arc::new(Self { desk, period, counters, routers, synced: Notify::new() })))
+        let (synced, closed) = (Notify::new(), Notify::new());
+        Ok(Some(Arc::new(Self { desk, period, routers, synced, closed })))
     }
 
-    /// Works until it is dropped.
+    /// Begins nothing more; [`run`](Self::run) ends when the passes that are under way are over.
+    pub fn close(&self) {
+        self.routers.iter().for_each(|router| router.crew.close());
+        self.closed.notify_one();
+    }
+
+    /// Works until it is closed or dropped, which is safe at any moment.
     pub async fn run(self: Arc<Self>) {
         let listener: Arc<dyn Listener<NodeView>> = Arc::<Self>::clone(&self);
         self.desk.cluster.nodes.subscribe(&listener);
         while !self.desk.cluster.nodes.is_synced() {
-            self.synced.notified().await;
+            tokio::select! {
+                biased;
+                () = self.closed.notified() => return,
+                () = self.synced.notified() => {}
+            }
         }
         for router in &self.routers {
             // Every node that is known has asked for a pass. Without any there may be routes that lead nowhere.
@@ -118,9 +123,11 @@ impl RouteController {
                 self.want(router, Trigger::Periodic);
             }
         };
-        let bug = |_: &Trigger, _: &str| self.counters.panicked();
-        let work = router.crew.run(1, |trigger| self.pass(router, trigger), bug, || ());
-        let ((), ()) = tokio::join!(work, now_and_then);
+        tokio::select! {
+            biased;
+            () = router.crew.run(1, |trigger| self.pass(router, trigger), |_, _| (), || ()) => {}
+            () = now_and_then => {}
+        }
     }
 
     /// Asks for a pass as soon as the pace allows it.
@@ -145,7 +152,7 @@ impl Router {
         };
         // There are only as many keys as triggers, so there is always room.
         let queue = WorkQueue::new(usize::MAX, limiter);
-        let crew = Crew::new("Routes", queue, Arc::clone(desk.clock()));
+        let crew = Crew::new("Routes", queue, Arc::clone(desk.clock())).metered(&desk.metrics.queues);
         Self { cloud, networks, pace: Mutex::default(), crew }
     }
 }

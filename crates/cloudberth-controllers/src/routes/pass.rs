@@ -39,7 +39,7 @@ impl RouteController {
         let Some(table) = router.cloud.provider.routes() else { return After::Forget };
         let mut nodes = BTreeMap::new();
         let pass = self.reroute(router, table, &mut nodes).await;
-        self.counters.passed(Outcome::of(&pass), trigger);
+        self.desk.metrics.route.synced(Outcome::of(&pass).label(), trigger.as_str());
         match pass {
             Ok(pass) => self.conclude(router, &nodes, pass).await,
             Err(why) => {
