@@ -178,6 +178,19 @@ impl Stage {
         self.create(&self.nodes(), "Node", name, json!({"spec": {"taints": [taint]}})).await;
     }
 
+    /// A machine in a cloud and its node, Ready and initialised. Returns the machine's id.
+    pub async fn member(&self, cloud: usize, name: &str) -> String {
+        let id = self.clouds[cloud].add_machine(name, "north-1").id;
+        self.register(name, Some(&format!("{}://{id}", ["alpha", "beta"][cloud]))).await;
+        id
+    }
+
+    /// A Ready and initialised node.
+    pub async fn register(&self, name: &str, provider_id: Option<&str>) {
+        self.create(&self.nodes(), "Node", name, json!({"spec": {"providerID": provider_id}})).await;
+        self.set_ready(name, true).await;
+    }
+
     pub async fn node(&self, name: &str) -> Option<NodeView> {
         let object = self.nodes().get_opt(name).await.unwrap()?;
         Some(NodeView::from_json(&serde_json::to_value(&object).unwrap()).unwrap())

@@ -138,6 +138,10 @@ impl Balancers for Fakes {
         &TABLE
     }
 
+    async fn shows(&self, call: &Call, id: &str) -> Lookup<()> {
+        self.get(call, id).await.map(|_| ())
+    }
+
     fn settle_time(&self) -> Duration {
         Duration::from_secs(60)
     }
