@@ -101,7 +101,7 @@ impl super::ServiceController {
         crate::lock(&self.batches).retain_mut(|(since, left)| {
             left.remove(key);
             if left.is_empty() {
-                self.counters.nodesync_latency.observe(now.since(*since));
+                self.desk.metrics.service.node_sync_latency.observe(now.since(*since));
             }
             !left.is_empty()
         });

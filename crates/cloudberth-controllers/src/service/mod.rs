@@ -18,15 +18,12 @@
 //! Nothing that is kept here matters for what becomes of a load balancer: a controller that is dropped anywhere and
 //! made anew goes on from what stands on the Services and in the clouds (law 6).
 
-mod counters;
 mod fleet;
 mod memory;
 mod page;
 mod pass;
 mod register;
 mod surveys;
-
-pub use counters::{BUCKETS, Count, ServiceCounters, Spans};
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -99,8 +96,6 @@ type Limits = Jittered<ItemExponential<ObjectKey>>;
 pub struct ServiceController {
     desk: Desk,
     settings: ServiceSettings,
-    /// What is counted.
-    pub counters: ServiceCounters,
     crew: Crew<ObjectKey, Limits>,
     node_crew: Crew<(), ItemExponential<()>>,
     clouds: BTreeMap<String, Surveys>,
@@ -125,13 +120,14 @@ impl ServiceController {
         let clouds = desk.clouds.iter().filter(|cloud| cloud.load_balancers().is_some());
         Arc::new(Self {
             settings,
-            counters: ServiceCounters::default(),
-            crew: Crew::new("service", WorkQueue::new(CAPACITY, limits), Arc::clone(clock)),
+            crew: Crew::new("service", WorkQueue::new(CAPACITY, limits), Arc::clone(clock))
+                .metered(&desk.metrics.queues),
             node_crew: Crew::new(
                 "node",
                 WorkQueue::new(1, ItemExponential::new(base, max)),
                 Arc::clone(clock),
-            ),
+            )
+            .metered(&desk.metrics.queues),
             clouds: clouds
                 .map(|cloud| (cloud.name().to_owned(), Surveys::new(cloud.clone(), Arc::clone(clock))))
                 .collect(),
@@ -260,7 +256,7 @@ impl ServiceController {
         let left = orphaned(&self.desk.clouds.roster, last, is_this(note.released));
         if let Some(provider) = left.filter(|_| !is_this(note.orphan)) {
             tracing::warn!(service = %key, provider, "a load balancer may be left without a Service");
-            self.counters.orphans.add();
+            self.desk.metrics.service.orphans.inc();
             self.tell(last, [events::orphan(provider)]);
         }
     }

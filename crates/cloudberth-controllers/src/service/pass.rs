@@ -137,7 +137,7 @@ impl ServiceController {
         let began = self.desk.clock().now();
         let after = pass.run().await;
         if errand == Errand::Nodes {
-            self.counters.update_host_latency.observe(self.desk.clock().now().since(began));
+            self.desk.metrics.service.update_hosts_latency.observe(self.desk.clock().now().since(began));
         }
         after
     }
@@ -205,7 +205,7 @@ impl Pass<'_> {
             let news = orphan.is_some() && note.orphan != orphan;
             note.orphan = orphan.or_else(|| note.orphan.take());
             if news {
-                self.controller.counters.orphans.add();
+                self.controller.desk.metrics.service.orphans.inc();
             }
             note.told.opening(&opening)
         });
@@ -310,9 +310,10 @@ impl Pass<'_> {
             .of(self.page.key, |note| note.told.closing(goal, occasion, turn, &names, &closing));
         self.say(notices);
         if self.errand == Errand::Nodes && goal == Goal::Present {
-            self.controller.counters.loadbalancer_sync.add();
+            let metrics = &self.controller.desk.metrics.service;
+            metrics.load_balancer_syncs.inc();
             if matches!(closing, Closing::Retry { .. }) {
-                self.controller.counters.nodesync_error.add();
+                metrics.node_sync_errors.inc();
             }
         }
         closing

@@ -54,7 +54,7 @@ async fn live_and_die(step: u64) -> u64 {
     assert_eq!(scene.balancers(), [], "L6-154 step {step}: nothing leaked");
     let creations = scene.mutations(0).iter().filter(|call| call.operation == "create balancer").count();
     assert_eq!(creations, 2, "L6-155 step {step}");
-    assert_eq!(scene.controller.counters.orphans.get(), 0);
+    assert_eq!(scene.metrics().orphans.get(), 0);
     scene.kube_calls()
 }
 

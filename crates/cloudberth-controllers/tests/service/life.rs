@@ -119,7 +119,7 @@ async fn a_deleted_service_takes_its_load_balancer_along() {
     scene.pass(5).await;
     assert!(scene.stage.service("off").await.is_none());
     assert_eq!(scene.balancers(), [], "L6-140 deleted while nobody was there");
-    assert_eq!(scene.controller.counters.orphans.get(), 0);
+    assert_eq!(scene.metrics().orphans.get(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,7 +140,7 @@ async fn a_service_made_anew_under_the_same_name_gets_a_load_balancer_of_its_own
     scene.pass(5).await;
     scene.assert_served("web", &[80], &[&machine]).await;
     assert_eq!(scene.balancers().len(), 1, "L6-141");
-    assert_eq!(scene.controller.counters.orphans.get(), 0);
+    assert_eq!(scene.metrics().orphans.get(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,7 +177,7 @@ async fn a_stripped_finalizer_is_put_back_and_an_orphan_is_told_once_and_left_al
     assert_eq!(scene.balancers().len(), 1, "L5-142 never deleted");
     assert_eq!(scene.mutations(calls), []);
     let told = scene.reasons("web").into_iter().filter(|reason| reason == "OrphanedLoadBalancer").count();
-    assert_eq!((told, controller.counters.orphans.get()), (1, 1), "L5-143 {:?}", scene.stage.events("web"));
+    assert_eq!((told, scene.metrics().orphans.get()), (1, 1), "L5-143 {:?}", scene.stage.events("web"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,9 +18,9 @@ async fn load_balancers_follow_the_nodes() {
     scene.pass(5).await;
     scene.assert_served("web", &[80], &[&one, &two]).await;
     assert_eq!(scene.reasons("web").last().unwrap(), "UpdatedLoadBalancer");
-    assert_eq!(scene.controller.counters.loadbalancer_sync.get(), 1);
-    assert_eq!(scene.controller.counters.nodesync_latency.count(), 1);
-    assert_eq!(scene.controller.counters.update_host_latency.count(), 1);
+    assert_eq!(scene.metrics().load_balancer_syncs.get(), 1);
+    assert_eq!(scene.metrics().node_sync_latency.count(), 1);
+    assert_eq!(scene.metrics().update_hosts_latency.count(), 1);
 
     scene.label_node("n1", json!({EXCLUDE: ""})).await;
     scene.pass(5).await;
@@ -88,7 +88,7 @@ async fn a_failed_update_comes_back_by_itself_and_is_not_doubled() {
     let two = scene.node("n2").await;
     scene.pass(3).await;
     assert_eq!(scene.reasons("web").last().unwrap(), "UpdateLoadBalancerFailed");
-    assert_eq!(scene.controller.counters.nodesync_error.get(), 1);
+    assert_eq!(scene.metrics().node_sync_errors.get(), 1);
     scene.label_node("n2", json!({"unrelated": "x"})).await;
     scene.pass(1).await;
     assert_eq!(scene.mutations(calls).len(), 1, "FW-215 no second try because of the nodes");

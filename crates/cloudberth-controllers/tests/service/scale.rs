@@ -48,7 +48,7 @@ async fn one_node_changes_each_of_a_hundred_services_once_and_costs_one_survey()
     assert!(looks <= 2, "L7-142 one for each of its two appearances, not one for each Service: {looks}");
     let writes = scene.stage.writes(kube);
     assert!(writes.iter().all(|write| write.resource != "services"), "L4-144");
-    assert_eq!(scene.controller.counters.loadbalancer_sync.get(), 2 * MANY as u64);
+    assert_eq!(scene.metrics().load_balancer_syncs.get(), 2 * MANY as u64);
 
     scene.assert_quiet(3_600, "L4-145 at rest").await;
     let surveys = scene.surveys();

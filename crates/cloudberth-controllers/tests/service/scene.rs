@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cloudberth_controllers::service::{ServiceController, ServiceSettings};
 use cloudberth_core::{ServiceView, view::Ingress};
 use cloudberth_fake::{Balancer, CallRecord, Manners};
+use cloudberth_runtime::metrics::ServiceMetrics;
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
@@ -86,6 +87,10 @@ impl Scene {
 
     pub async fn get(&self, name: &str) -> ServiceView {
         self.stage.service(name).await.unwrap()
+    }
+
+    pub fn metrics(&self) -> &ServiceMetrics {
+        &self.stage.desk.metrics.service
     }
 
     /// The load balancers in the first cloud.

@@ -208,7 +208,7 @@ async fn any_write_to_kubernetes_may_go_wrong() {
         scene.pass(200).await;
         assert!(scene.stage.service("web").await.is_none(), "L6-159 {case}");
         assert_eq!(scene.balancers(), [], "L6-160 {case}");
-        assert_eq!(scene.controller.counters.orphans.get(), 0, "{case}");
+        assert_eq!(scene.metrics().orphans.get(), 0, "{case}");
     }
 }
 

@@ -72,6 +72,7 @@ async fn every_series_bears_the_name_type_and_stability_that_is_looked_for() {
         ("service_controller_nodesync_error_total", "ALPHA", "counter", ""),
         ("service_controller_nodesync_latency_seconds", "ALPHA", "histogram", doubling),
         ("service_controller_update_loadbalancer_host_latency_seconds", "ALPHA", "histogram", doubling),
+        ("cloudberth_orphaned_load_balancers_total", "ALPHA", "counter", ""),
         ("route_controller_route_sync_total", "ALPHA", "counter", ""),
         ("running_managed_controllers", "BETA", "gauge", ""),
         ("workqueue_depth", "BETA", "gauge", ""),
