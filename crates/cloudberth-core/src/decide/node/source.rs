@@ -33,7 +33,7 @@ pub fn settle<'a>(node: &NodeView, claim: Claim<'a>, answers: &'a [Answer]) -> C
             let answer = answers.iter().find(|answer| answer.cloud == cloud);
             Claim::Ours { cloud, machine: answer.map_or(Lookup::Absent, |answer| answer.machine.as_ref()) }
         }
-        Claim::Nowhere(why) => by_name(node, answers).unwrap_or(Claim::Nowhere(why)),
+        Claim::Nowhere(searched) => by_name(node, answers).unwrap_or(Claim::Nowhere(searched)),
         other => other,
     }
 }
@@ -65,7 +65,10 @@ fn by_name<'a>(node: &NodeView, answers: &'a [Answer]) -> Option<Claim<'a>> {
 mod tests {
     use super::*;
     use crate::{
-        decide::node::testkit::{machine, node},
+        decide::node::{
+            ownership::Searched,
+            testkit::{machine, node},
+        },
         error::Error,
     };
 
@@ -91,7 +94,7 @@ mod tests {
     #[test]
     fn an_absence_is_what_the_source_says_it_is() {
         let absent = || Claim::Ours { cloud: "alpha", machine: Lookup::Absent };
-        let nowhere = || Claim::Nowhere(Error::new(Category::NotFound, "none"));
+        let nowhere = || Claim::Nowhere(Searched::default());
         let mute = || failed(Category::Permanent);
         let silent = || failed(Category::Temporary);
         let other = machine("alpha://9", "n");
