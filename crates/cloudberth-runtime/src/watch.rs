@@ -4,15 +4,21 @@ use std::{sync::Arc, time::Duration};
 
 use cloudberth_core::{Dice, Error};
 use futures_util::{Stream, StreamExt};
+use http::Request;
 use kube::{
     Api, Client,
+    client::Body,
     runtime::watcher::{self, watcher},
 };
+use tower::{BoxError, service_fn};
 
 use crate::object::{Object, Watched};
 
 /// How long a broken watch rests before it is tried again: from the first, doubling up to the second.
 const REST: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+
+/// How long the beginning of an answer may take. What comes after it is watched by the connection.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the watch said.
 #[derive(Clone, Debug)]
@@ -32,8 +38,15 @@ pub(crate) enum Told<V: Watched> {
 }
 
 /// Every object of a kind, as it comes and goes. Never ends by itself.
-pub(crate) fn watch<V: Watched>(client: Client, dice: Arc<Dice>) -> impl Stream<Item = Told<V>> + Send {
-    let api: Api<Object<V>> = Api::all(client);
+///
+/// `answered` is called when the API begins to answer: on a quiet day that is all that is heard of a watch which was
+/// broken before.
+pub(crate) fn watch<V: Watched>(
+    client: Client,
+    dice: Arc<Dice>,
+    answered: impl Fn() + Clone + Send + Sync + 'static,
+) -> impl Stream<Item = Told<V>> + Send {
+    let api: Api<Object<V>> = Api::all(patient(client, answered));
     let mut broken = 0_u32;
     let events = watcher(api, watcher::Config::default()).map(move |event| match event {
         Ok(event) => {
@@ -54,6 +67,23 @@ pub(crate) fn watch<V: Watched>(client: Client, dice: Arc<Dice>) -> impl Stream<
             told
         }
     })
+}
+
+/// A client that gives up on a server which does not even begin to answer (law 12).
+fn patient(client: Client, answered: impl Fn() + Clone + Send + Sync + 'static) -> Client {
+    let send = move |request: Request<Body>| {
+        let (client, answered) = (client.clone(), answered.clone());
+        async move {
+            let Ok(answer) = tokio::time::timeout(PATIENCE, client.send(request)).await else {
+                return Err("the Kubernetes API did not answer in time".into());
+            };
+            if answer.as_ref().is_ok_and(|answer| answer.status().is_success()) {
+                answered();
+            }
+            answer.map_err(BoxError::from)
+        }
+    };
+    Client::new(service_fn(send), "")
 }
 
 fn rest(broken: u32) -> Duration {
