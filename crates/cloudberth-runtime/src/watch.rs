@@ -11,14 +11,17 @@ use kube::{
     runtime::watcher::{self, watcher},
 };
 use tower::{BoxError, service_fn};
+use tower_http::timeout::TimeoutBody;
 
 use crate::object::{Object, Watched};
 
 /// How long a broken watch rests before it is tried again: from the first, doubling up to the second.
 const REST: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
-/// How long the beginning of an answer may take. What comes after it is watched by the connection.
+/// How long the beginning of an answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long an answer that has begun may be silent. A watch ends by itself before that.
+const SILENCE: Duration = Duration::from_secs(320);
 
 /// What the watch said.
 #[derive(Clone, Debug)]
@@ -69,7 +72,7 @@ pub(crate) fn watch<V: Watched>(
     })
 }
 
-/// A client that gives up on a server which does not even begin to answer (law 12).
+/// A client that gives up on a server which does not begin to answer, or falls silent (law 12).
 fn patient(client: Client, answered: impl Fn() + Clone + Send + Sync + 'static) -> Client {
     let send = move |request: Request<Body>| {
         let (client, answered) = (client.clone(), answered.clone());
@@ -80,7 +83,7 @@ fn patient(client: Client, answered: impl Fn() + Clone + Send + Sync + 'static) 
             if answer.as_ref().is_ok_and(|answer| answer.status().is_success()) {
                 answered();
             }
-            answer.map_err(BoxError::from)
+            answer.map(|answer| answer.map(|body| TimeoutBody::new(SILENCE, body))).map_err(BoxError::from)
         }
     };
     Client::new(service_fn(send), "")

@@ -3,4 +3,6 @@
 
 mod herald;
 mod informer;
+mod memory;
+mod rest;
 mod stage;
