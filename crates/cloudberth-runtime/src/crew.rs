@@ -74,7 +74,14 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> Crew<K, L> {
         *lock(&self.panics)
     }
 
-    /// Works until it is dropped, on at most `workers` keys at once and never twice on one.
+    /// Hands out no more work. [`run`](Self::run) ends when what is under way is over.
+    pub fn close(&self) {
+        self.with_queue(|queue, _| queue.close());
+        self.meter.iter().for_each(Meter::emptied);
+        self.news.notify_one();
+    }
+
+    /// Works until it is dropped or closed, on at most `workers` keys at once and never twice on one.
     ///
     /// `bug` hears about a key whose work panicked, before the key backs off. `refill` is called when keys were refused
     /// for want of room and there is room again: it adds whatever needs work.
@@ -98,6 +105,7 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> Crew<K, L> {
                         wakeup = at;
                         break;
                     }
+                    Taken::Closed if running.is_empty() => return,
                     Taken::Closed => break,
                 }
             }
@@ -234,6 +242,25 @@ mod tests {
         };
         within(10, crew.run(3, work, |_, text| panic!("{text}"), || ())).await;
         assert_eq!(*lock(&most), 3, "L12-21");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_crew_that_is_closed_ends_what_it_began_and_begins_nothing() {
+        let crew = crew(10);
+        (0..4).for_each(|key| crew.add(key));
+        crew.add_after(9, Duration::from_secs(2));
+        let done = Mutex::new(vec![]);
+        let work = async |key: u32| {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            lock(&done).push(key);
+            After::RateLimited
+        };
+        let close = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            crew.close();
+        };
+        tokio::join!(crew.run(2, work, |_, _| (), || ()), close);
+        assert_eq!(*lock(&done), [0, 1], "L6-40");
     }
 
     #[tokio::test(start_paused = true)]

@@ -10,6 +10,7 @@
 
 pub mod cluster;
 pub mod crew;
+pub mod election;
 pub mod herald;
 pub mod informer;
 pub mod metrics;

@@ -109,6 +109,38 @@ fn tell<V: Watched>(event: watcher::Event<Object<V>>) -> Told<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::{
+        convert::Infallible,
+        pin::Pin,
+        task::{Context, Poll},
+    };
+
+    /// A body of which nothing ever comes.
+    struct Stuck;
+
+    impl http_body::Body for Stuck {
+        type Data = bytes::Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<http_body::Frame<Self::Data>, Infallible>>> {
+            Poll::Pending
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_falls_silent_is_given_up() {
+        let answers = async |_: Request<Body>| Ok::<_, Infallible>(http::Response::new(Stuck));
+        let silent = patient(Client::new(service_fn(answers), ""), || ());
+        let begun = tokio::time::Instant::now();
+        let listing =
+            silent.request::<serde_json::Value>(Request::get("/api/v1/nodes").body(vec![]).unwrap());
+        let ended = tokio::time::timeout(Duration::from_secs(1_000), listing).await;
+        assert!(ended.is_ok_and(|answer| answer.is_err()), "L12-30");
+        assert_eq!(begun.elapsed().as_secs(), SILENCE.as_secs());
+    }
 
     #[test]
     fn a_broken_watch_rests_longer_each_time_but_not_for_ever() {

@@ -17,10 +17,7 @@ use cloudberth_core::{
             roster::Roster,
         },
     },
-    lb::{
-        Backend, Goal, INTENT_ANNOTATION, Intent, IntentMark, Permit, Publish, Scribe, Turn, Want,
-        judge_intent,
-    },
+    lb::{Backend, Goal, Intent, IntentMark, Permit, Publish, Scribe, Turn, Want},
     provider::{Boxed, LoadBalancers},
 };
 use kube::{
@@ -61,39 +58,42 @@ impl Pass<'_> {
     }
 
     async fn go(&self, balancers: &dyn LoadBalancers, page: &Page<'_>) -> Result<After> {
-        let opening = open(self.roster, &page.newest(), &self.intent(balancers, page));
+        let opening = open(self.roster, &page.newest(), self.intent(balancers, page));
         if let Opening::Prepare { provider, intent } = opening {
             page.prepare(provider, intent).await?;
         }
         let Some((_, goal, permit)) = opening.turn() else { return Ok(After::Forget) };
         let permit = if self.program.broken == Some(Broken::NoIntent) { Permit::Create } else { permit };
         let turn = self.turn(balancers, page, goal, permit).await;
-        let closing = close(goal, permit, &turn, &self.intent(balancers, page));
+        let closing = close(goal, permit, &turn, self.intent(balancers, page));
         match closing {
             Closing::RecordIntent => {
                 page.prepare(self.program.provider.name(), true).await?;
                 let turn = self.turn(balancers, page, goal, Permit::Create).await;
-                let closing = close(goal, Permit::Create, &turn, &self.intent(balancers, page));
+                let closing = close(goal, Permit::Create, &turn, self.intent(balancers, page));
                 self.end(page, closing).await
             }
             closing => self.end(page, closing).await,
         }
     }
 
-    /// What the Service's recorded intent allows; an own one of this very pass does not stand in its own way.
-    fn intent(&self, balancers: &dyn LoadBalancers, page: &Page<'_>) -> Result<Intent> {
-        let service = page.newest();
-        let text = service.annotations.get(INTENT_ANNOTATION).map(String::as_str);
-        judge_intent(text, self.program.clock.wall(), balancers.settle_time())
+    /// What the Service's recorded intent allows.
+    fn intent(&self, balancers: &dyn LoadBalancers, page: &Page<'_>) -> Intent {
+        let now = self.program.clock.now();
+        lock(self.known).intents.judge(&page.newest(), now, balancers.settle_time())
     }
 
     async fn turn(&self, balancers: &dyn LoadBalancers, page: &Page<'_>, goal: Goal, permit: Permit) -> Turn {
         let call = Call::new(self.program.clock.now() + PATIENCE, Arc::new(Unguarded));
         let want = self.want(page, goal);
-        match balancers.survey(&call).await {
+        let turn = match balancers.survey(&call).await {
             Ok(survey) => balancers.turn(&call, &survey, &want, permit, page).await,
             Err(error) => Turn::unknown(error),
+        };
+        if permit == Permit::Create {
+            lock(self.known).intents.touched(&want.service.key(), self.program.clock.now());
         }
+        turn
     }
 
     fn want(&self, page: &Page<'_>, goal: Goal) -> Want {

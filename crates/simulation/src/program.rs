@@ -21,7 +21,7 @@ use cloudberth_core::{
             wake::{Sighting, wake},
         },
     },
-    lb::ClaimBook,
+    lb::{ClaimBook, Intents},
 };
 use futures_util::{
     Stream, StreamExt,
@@ -69,6 +69,7 @@ pub(crate) struct Known {
     pub(crate) services: BTreeMap<ObjectKey, Arc<ServiceView>>,
     pub(crate) nodes: BTreeMap<String, Arc<NodeView>>,
     pub(crate) written: BTreeMap<ObjectKey, Written>,
+    pub(crate) intents: Intents,
     queue: Queue,
     book: ClaimBook,
     warm: (bool, bool),
@@ -100,6 +101,7 @@ impl Program {
             services: BTreeMap::new(),
             nodes: BTreeMap::new(),
             written: BTreeMap::new(),
+            intents: Intents::default(),
             queue: WorkQueue::new(
                 10_000,
                 ItemExponential::new(Duration::from_secs(5), Duration::from_secs(300)),
@@ -191,6 +193,7 @@ impl Program {
             News::Service(Told::Gone(old)) => {
                 known.services.remove(&old.key());
                 known.written.remove(&old.key());
+                known.intents.forget(&old.key());
             }
             News::Service(Told::Complete) => known.warm.0 = true,
             News::Node(Told::Begin) => known.nodes.clear(),

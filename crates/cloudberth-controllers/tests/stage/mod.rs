@@ -5,7 +5,11 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use cloudberth_controllers::{clouds::Clouds, desk::Desk};
 use cloudberth_core::{Clock, Dice, NodeView, Provider, ServiceView, Tick, call::Unguarded};
 use cloudberth_fake::{Cloud, FakeProvider, Manners};
-use cloudberth_runtime::{cluster::Cluster, herald::Herald};
+use cloudberth_runtime::{
+    cluster::Cluster,
+    herald::Herald,
+    metrics::{Metrics, Registry},
+};
 use cloudberth_sim::{
     Surroundings,
     kube::{Call, KubeApi},
@@ -80,7 +84,9 @@ impl Stage {
         let cluster = Cluster::new(client.clone(), Arc::clone(&clock), Arc::new(Unguarded));
         let dice = Arc::new(Dice::seeded(1));
         let herald = Herald::new(cluster.clone(), Arc::clone(&dice));
-        let desk = Desk { cluster, clouds: clouds_at_work, herald, dice, cluster_name: "test".into() };
+        let metrics = Metrics::new(&mut Registry::default());
+        let desk =
+            Desk { cluster, clouds: clouds_at_work, herald, metrics, dice, cluster_name: "test".into() };
         Self { api, clouds, clock, desk, people: client, running: Vec::new() }
     }
 

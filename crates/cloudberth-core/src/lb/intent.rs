@@ -2,14 +2,20 @@
 //!
 //! Before anything is created the Service carries the intent. While it is young and nothing is found, the thing may
 //! still be on its way into being: nothing is created a second time, and nothing lets go of the Service.
+//!
+//! How old an intent is cannot be read from its value: another replica's clock wrote it. So the settle time counts on
+//! this process's own monotonic clock, from when it first saw that very value, and from the end of its own last turn
+//! that may have sent a creation, whichever is later. A replica that starts, or that leads again, has seen nothing yet
+//! and waits once more; that costs a little time and can never cost a second load balancer.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use jiff::{SignedDuration, Timestamp};
+use crate::{
+    time::Tick,
+    view::{ObjectKey, ServiceView},
+};
 
-use crate::error::{Error, Result};
-
-/// The annotation; its value is the time at which the intent was recorded.
+/// The annotation; its value is the time at which the intent was recorded. People read it, no decision does.
 pub const INTENT_ANNOTATION: &str = "cloudberth.dev/intent";
 
 /// What a recorded intent allows.
@@ -21,24 +27,66 @@ pub enum Intent {
     Pending(Duration),
 }
 
-/// Judges the annotation's value at `now`, for a cloud that settles within `settle`.
+/// One intent, as it was first seen.
+#[derive(Clone, Debug)]
+struct Sight {
+    uid: String,
+    value: String,
+    since: Tick,
+}
+
+/// Which intents this process has seen, and since when.
 ///
-/// A time in the future was written by a clock that is ahead of ours; it pends until it is really over. A value that
-/// is not a time is an error: it may hide a creation, so a person has to look.
-pub fn judge_intent(value: Option<&str>, now: Timestamp, settle: Duration) -> Result<Intent> {
-    let Some(text) = value else { return Ok(Intent::Free) };
-    let recorded: Timestamp = text.parse().map_err(|_| {
-        Error::user_input(format!(
-            "annotation {INTENT_ANNOTATION}: {text:?} is not a time; \
-             remove it once you are sure that no load balancer is being created"
-        ))
-    })?;
-    let settle = SignedDuration::try_from(settle).unwrap_or(SignedDuration::MAX);
-    let left = settle.saturating_sub(now.duration_since(recorded));
-    Ok(match Duration::try_from(left) {
-        Ok(left) if !left.is_zero() => Intent::Pending(left),
-        _ => Intent::Free,
-    })
+/// It begins empty with each term of leadership: what was seen before, another leader may have acted on since.
+#[derive(Clone, Debug, Default)]
+pub struct Intents(BTreeMap<ObjectKey, Sight>);
+
+impl Intents {
+    /// Judges the intent on a version of a Service at `now`, for a cloud that settles within `settle`.
+    ///
+    /// A value that was not seen before on this very object starts the settle time, whatever it says. A version
+    /// without an intent is free, and ends what was remembered.
+    pub fn judge(&mut self, service: &ServiceView, now: Tick, settle: Duration) -> Intent {
+        let key = service.key();
+        let Some(value) = service.annotations.get(INTENT_ANNOTATION) else {
+            self.0.remove(&key);
+            return Intent::Free;
+        };
+        let fresh = || Sight { uid: service.uid.clone(), value: value.clone(), since: now };
+        let sight = self.0.entry(key).or_insert_with(fresh);
+        if (&sight.uid, &sight.value) != (&service.uid, value) {
+            *sight = fresh();
+        }
+        match settle.saturating_sub(now.since(sight.since)) {
+            Duration::ZERO => Intent::Free,
+            left => Intent::Pending(left),
+        }
+    }
+
+    /// A turn that was permitted to create is over, and what it sent may still be on its way: the settle time begins
+    /// again. To be said after every such turn whose outcome is not known, also after one that was given up.
+    pub fn touched(&mut self, key: &ObjectKey, now: Tick) {
+        if let Some(sight) = self.0.get_mut(key) {
+            sight.since = sight.since.max(now);
+        }
+    }
+
+    /// The object is gone.
+    pub fn forget(&mut self, key: &ObjectKey) {
+        self.0.remove(key);
+    }
+
+    /// How many are remembered.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether nothing is remembered.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 #[cfg(test)]
@@ -46,33 +94,130 @@ mod tests {
     use super::*;
 
     const SETTLE: Duration = Duration::from_secs(120);
+    const NOON: &str = "2026-03-02T12:00:00Z";
+    const LATER: &str = "2026-03-02T12:01:00Z";
 
-    fn judge(value: Option<&str>) -> Result<Intent> {
-        judge_intent(value, "2026-03-02T04:05:00Z".parse().unwrap(), SETTLE)
+    fn service(uid: &str, value: Option<&str>) -> ServiceView {
+        let value = value.map(|value| (INTENT_ANNOTATION.to_owned(), value.to_owned()));
+        ServiceView {
+            namespace: "default".to_owned(),
+            name: "web".to_owned(),
+            uid: uid.to_owned(),
+            annotations: value.into_iter().collect(),
+            ..ServiceView::default()
+        }
     }
 
+    fn judge(intents: &mut Intents, secs: u64, uid: &str, value: Option<&str>) -> Intent {
+        intents.judge(&service(uid, value), Tick::from_secs(secs), SETTLE)
+    }
+
+    const fn pending(secs: u64) -> Intent {
+        Intent::Pending(Duration::from_secs(secs))
+    }
+
+    /// One process that looks at these times, and what it says.
+    type Looks<'a> = &'a [(u64, &'a str, Option<&'a str>, Intent)];
+
     #[test]
-    fn a_young_intent_holds_and_an_old_one_does_not() {
-        let pending = |s| Intent::Pending(Duration::from_secs(s));
-        let table = [
-            ("L6-1 none", None, Intent::Free),
-            ("L6-2 recorded this moment", Some("2026-03-02T04:05:00Z"), pending(120)),
-            ("L6-3 a minute old", Some("2026-03-02T04:04:00Z"), pending(60)),
-            ("L6-4 one second left", Some("2026-03-02T04:03:01Z"), pending(1)),
-            ("L6-5 just over", Some("2026-03-02T04:03:00Z"), Intent::Free),
-            ("L6-6 long ago", Some("2025-01-01T00:00:00Z"), Intent::Free),
-            ("L6-7 written by a clock that is ahead", Some("2026-03-02T04:06:00Z"), pending(180)),
+    fn the_settle_time_counts_from_the_first_sight_of_that_very_intent() {
+        let table: [(&str, Looks<'_>); 6] = [
+            ("L6-1 none", &[(5, "u", None, Intent::Free)]),
+            (
+                "L6-2 L6-3 L6-4 L6-5 from the first sight, however late that is",
+                &[
+                    (900, "u", Some(NOON), pending(120)),
+                    (960, "u", Some(NOON), pending(60)),
+                    (1_019, "u", Some(NOON), pending(1)),
+                    (1_020, "u", Some(NOON), Intent::Free),
+                    (9_999, "u", Some(NOON), Intent::Free),
+                ],
+            ),
+            (
+                "L6-6 another value is another intent",
+                &[
+                    (0, "u", Some(NOON), pending(120)),
+                    (100, "u", Some(LATER), pending(120)),
+                    (130, "u", Some(LATER), pending(90)),
+                    (140, "u", Some(NOON), pending(120)),
+                ],
+            ),
+            (
+                "L6-7 another object of the same name",
+                &[(0, "u", Some(NOON), pending(120)), (200, "v", Some(NOON), pending(120))],
+            ),
+            (
+                "L6-8 a value that is no time pends like any other",
+                &[(0, "u", Some("yes"), pending(120)), (120, "u", Some("yes"), Intent::Free)],
+            ),
+            (
+                "L6-140 it was cleared, and the same value came back",
+                &[
+                    (0, "u", Some(NOON), pending(120)),
+                    (60, "u", None, Intent::Free),
+                    (61, "u", Some(NOON), pending(120)),
+                ],
+            ),
         ];
-        for (case, value, want) in table {
-            assert_eq!(judge(value), Ok(want), "{case}");
+        for (case, looks) in table {
+            let mut intents = Intents::default();
+            for (secs, uid, value, want) in looks {
+                assert_eq!(judge(&mut intents, *secs, uid, *value), *want, "{case}: at {secs}");
+            }
         }
     }
 
     #[test]
-    fn a_value_that_is_no_time_is_never_taken_for_an_old_one() {
-        for bad in ["", "yes", "2026-13-01T00:00:00Z"] {
-            let error = judge(Some(bad)).unwrap_err();
-            assert!(error.message().contains(INTENT_ANNOTATION), "L6-8 {bad:?}: {error}");
+    fn a_clock_that_is_ahead_or_behind_makes_no_difference() {
+        for (case, value) in [
+            ("L6-141 written by a clock that is far behind", "1970-01-01T00:00:00Z"),
+            ("L6-142 written by a clock that is far ahead", "2999-01-01T00:00:00Z"),
+        ] {
+            let mut intents = Intents::default();
+            assert_eq!(judge(&mut intents, 7, "u", Some(value)), pending(120), "{case}");
+            assert_eq!(judge(&mut intents, 127, "u", Some(value)), Intent::Free, "{case}");
         }
+    }
+
+    #[test]
+    fn a_restart_starts_the_count_anew() {
+        let (mut first, mut second) = (Intents::default(), Intents::default());
+        assert_eq!(judge(&mut first, 0, "u", Some(NOON)), pending(120));
+        assert_eq!(judge(&mut first, 120, "u", Some(NOON)), Intent::Free);
+        assert_eq!(judge(&mut second, 120, "u", Some(NOON)), pending(120), "L6-143");
+    }
+
+    #[test]
+    fn the_end_of_a_turn_that_may_have_created_starts_the_count_anew() {
+        let key = service("u", None).key();
+        let mut intents = Intents::default();
+        intents.touched(&key, Tick::from_secs(1));
+        assert!(intents.is_empty(), "nothing was recorded, nothing pends");
+        judge(&mut intents, 0, "u", Some(NOON));
+        intents.touched(&key, Tick::from_secs(30));
+        assert_eq!(judge(&mut intents, 120, "u", Some(NOON)), pending(30), "L6-144");
+        intents.touched(&key, Tick::from_secs(10));
+        assert_eq!(judge(&mut intents, 120, "u", Some(NOON)), pending(30), "L6-145 time does not go back");
+        intents.touched(&ObjectKey::new("default", "other"), Tick::from_secs(100));
+        assert_eq!(
+            judge(&mut intents, 150, "u", Some(NOON)),
+            Intent::Free,
+            "L6-146 one's turn is not another's"
+        );
+    }
+
+    #[test]
+    fn what_is_gone_is_forgotten() {
+        let key = service("u", None).key();
+        let mut intents = Intents::default();
+        judge(&mut intents, 0, "u", Some(NOON));
+        assert_eq!(intents.len(), 1);
+        intents.forget(&key);
+        assert!(intents.is_empty());
+        assert_eq!(
+            judge(&mut intents, 500, "u", Some(NOON)),
+            pending(120),
+            "L6-147 it is seen for the first time"
+        );
     }
 }

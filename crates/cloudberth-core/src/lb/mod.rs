@@ -23,7 +23,7 @@ pub use balancers::{Balancers, Outcome};
 pub use book::{ClaimBook, Freshness, Stamp, rivals};
 pub use driver::{Executor, IntentMark, MAX_ROUNDS, drive};
 pub use erased::{Erased, Scribe, StepReport, Survey};
-pub use intent::{INTENT_ANNOTATION, Intent, judge_intent};
+pub use intent::{INTENT_ANNOTATION, Intent, Intents};
 pub use model::{
     Backend, Claim, ClaimKind, Creation, Decision, Goal, Impact, Next, Notice, Permit, Plan, PlannedStep,
     Publish, Refusal, Rest, Rival, Severity, Step, Turn, Want,

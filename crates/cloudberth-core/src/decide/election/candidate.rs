@@ -5,8 +5,9 @@
 //! A renewal is *sent* at `s`, by our clock. The server stores it at some later time, and another candidate first
 //! sees it later still. That candidate may take the lease when the record has stood unchanged before its eyes for the
 //! whole seconds that it names, so not before `s` plus those seconds, whatever the clocks of the two say, as long as
-//! they run at the same speed. So a claim ends at `s` + whole seconds, counted from the sending of the last renewal
-//! that is known to have succeeded, never from its answer. A renewal whose answer was lost lengthens nothing.
+//! they run at the same speed. They do so only nearly, so a thousandth is taken off. A claim ends at `s` + what is left
+//! of the whole seconds, counted from the sending of the last renewal that is known to have succeeded, never from its
+//! answer. A renewal whose answer was lost lengthens nothing.
 //!
 //! The claim also ends, before that time, when the renew deadline passes, when the API server shows that the lease is
 //! not ours, and when we are told to stop. What ends it ends it at once; the candidate then stands again.
@@ -221,7 +222,7 @@ impl Candidate {
             return self.release(&stored, at);
         }
         self.observed = Some(Observed { lease: stored, since: at.now });
-        let until = sent + Duration::from_secs(self.config.whole_seconds().into());
+        let until = sent + self.config.claim();
         if until <= at.now {
             return self.failed(at);
         }

@@ -74,6 +74,14 @@ impl Config {
         self.lease_duration.as_secs().try_into().unwrap_or(u32::MAX)
     }
 
+    /// How long a claim lasts: the whole seconds of the record, less a thousandth. Clocks do not run at quite the same
+    /// speed, and another's may run faster than ours; one that is kept right by its time service differs by less.
+    #[must_use]
+    pub fn claim(&self) -> Duration {
+        let whole = Duration::from_secs(self.whole_seconds().into());
+        whole.saturating_sub(whole / 1_000)
+    }
+
     /// How long one request may take.
     #[must_use]
     pub fn request_timeout(&self) -> Duration {

@@ -25,8 +25,10 @@ enum What {
 
 struct Replica {
     candidate: Candidate,
-    /// How far its clocks are ahead of real time. They run at the same speed.
+    /// How far its clocks are ahead of real time.
     tick_ahead: Duration,
+    /// Millionths by which its monotonic clock runs fast.
+    fast: u32,
     wall_ahead: Duration,
     /// Its time of day does not move at all.
     wall_stands: bool,
@@ -97,6 +99,7 @@ impl World {
         Replica {
             candidate: Candidate::new(hasty(&format!("replica{index}-{life}"))),
             tick_ahead: Duration::from_millis(self.below(10_000_000)),
+            fast: u32::try_from(self.below(900)).unwrap(),
             wall_ahead: Duration::from_millis(self.below(10_000_000)),
             wall_stands: self.below(4) == 0,
             life,
@@ -126,7 +129,8 @@ impl World {
     }
 
     fn tick(&self, index: usize) -> Tick {
-        Tick(Duration::from_millis(self.now) + self.replicas[index].tick_ahead)
+        let (real, replica) = (Duration::from_millis(self.now), &self.replicas[index]);
+        Tick(real + real * replica.fast / 1_000_000 + replica.tick_ahead)
     }
 
     fn wall(&self, index: usize) -> Timestamp {

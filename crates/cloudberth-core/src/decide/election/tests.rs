@@ -22,6 +22,11 @@ fn tick(secs: u64) -> Tick {
     Tick::from_secs(BASE + secs)
 }
 
+/// The end of a claim whose renewal was sent so many seconds after the beginning.
+fn claim(sent: u64) -> Tick {
+    tick(sent) + Duration::from_millis(14_985)
+}
+
 fn wall(secs: u64) -> Timestamp {
     let start: Timestamp = "2026-08-01T10:00:00Z".parse().unwrap();
     start + Duration::from_secs(secs)

@@ -226,6 +226,16 @@ impl<K: Ord + Clone, L: Limiter<K>> WorkQueue<K, L> {
         });
     }
 
+    /// No more additions, and nothing more is handed out: what is under way may end, everything else is dropped.
+    pub fn close(&mut self) {
+        self.shutdown();
+        self.ready.clear();
+        self.entries.retain(|_, entry| {
+            entry.dirty = None;
+            entry.processing.is_some()
+        });
+    }
+
     /// How many keys need work, those included that wait for a run in progress to end.
     pub fn depth(&self) -> usize {
         self.entries.values().filter(|entry| entry.dirty.is_some()).count()

@@ -9,6 +9,8 @@
 //!   records an intent (an intent that we do not see yet may stand for a load balancer on its way), and the one that
 //!   lets go of the Service. The others merge with whatever was written meanwhile.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -92,9 +94,20 @@ pub fn prepare(
         draft.annotate(service, PROVIDER_ANNOTATION, provider);
     }
     if let Some(time) = intent {
-        draft.annotate(service, INTENT_ANNOTATION, &time.to_string());
+        draft.annotations.insert(INTENT_ANNOTATION.to_owned(), fresh(service, time).into());
     }
     draft.finish(service, intent.is_some())
+}
+
+/// A value that differs from the one that is there, even if the clock stands still: a new intent is always a write, so
+/// that it always insists on the version that it was decided from, and others see that it is a new one.
+fn fresh(service: &ServiceView, time: Timestamp) -> String {
+    let value = time.to_string();
+    if service.annotations.get(INTENT_ANNOTATION) != Some(&value) {
+        return value;
+    }
+    let just_after = time.checked_add(Duration::from_nanos(1));
+    just_after.or_else(|_| time.checked_sub(Duration::from_nanos(1))).unwrap_or(time).to_string()
 }
 
 /// Writes what the planner published, where it differs. `clear_intent` ends a recorded intent in the same write.
@@ -237,6 +250,14 @@ mod tests {
         let meta = json!({"uid": "u-1", "resourceVersion": "7", "annotations": {INTENT_ANNOTATION: TIME}});
         assert_eq!(patch, json!({"metadata": meta}), "L6-103 only the intent is missing");
         assert_eq!(prepare(&recording(), &recorded, CLOUD, None), None);
+        let intended = annotated(recorded, INTENT_ANNOTATION, TIME);
+        let patch = prepare(&recording(), &intended, CLOUD, Some(now())).unwrap();
+        let value = &patch["metadata"]["annotations"][INTENT_ANNOTATION];
+        assert!(value.is_string() && value != TIME, "L6-148 a clock that stands still: {value}");
+        assert_eq!(
+            patch["metadata"]["resourceVersion"], "7",
+            "L6-149 a new intent is never decided from an old version"
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ fn a_leader_renews_without_reading() {
         assert_eq!(lease.resource_version, (turn + 1).to_string());
         let rest = store(&mut candidate, &put.action, &(turn + 2).to_string(), secs);
         assert_eq!(rest, Move { action: Action::Wait(tick(secs + 2)), news: None });
-        assert_eq!(candidate.claim_until(), Some(tick(secs + 15)), "L9-104");
+        assert_eq!(candidate.claim_until(), Some(claim(secs)), "L9-104");
     }
     assert_eq!(candidate.slow_paths(), 0, "FW-352");
 }
@@ -31,15 +31,15 @@ fn the_first_renewal_follows_at_once() {
 #[test]
 fn a_claim_counts_from_the_sending_and_a_lost_answer_lengthens_nothing() {
     let (mut candidate, _) = leader();
-    assert_eq!(candidate.claim_until(), Some(tick(15)));
+    assert_eq!(candidate.claim_until(), Some(claim(0)));
     let put = wake(&mut candidate, 2).action;
-    assert_eq!(candidate.claim_until(), Some(tick(15)), "L9-105 not by sending alone");
+    assert_eq!(candidate.claim_until(), Some(claim(0)), "L9-105 not by sending alone");
     let mut heard = candidate.clone();
     store(&mut heard, &put, "3", 6);
-    assert_eq!(heard.claim_until(), Some(tick(17)), "L9-106 from the sending, not from the answer");
+    assert_eq!(heard.claim_until(), Some(claim(2)), "L9-106 from the sending, not from the answer");
     wake(&mut candidate, 7);
     store(&mut candidate, &put, "3", 8);
-    assert_eq!(candidate.claim_until(), Some(tick(15)), "L9-107 given up, so not heard");
+    assert_eq!(candidate.claim_until(), Some(claim(0)), "L9-107 given up, so not heard");
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn whole_seconds_are_what_others_see() {
     let create = hear(&mut candidate, &get, Lookup::Absent, 0).action;
     assert_eq!(sent(&create).record.duration_seconds, Some(15));
     store(&mut candidate, &create, "1", 0);
-    assert_eq!(candidate.claim_until(), Some(tick(15)), "L9-108");
+    assert_eq!(candidate.claim_until(), Some(claim(0)), "L9-108");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn an_optimistic_renewal_that_fails_is_followed_by_a_read() {
         assert_eq!(candidate.slow_paths(), 1, "FW-353");
         let rest = store(&mut candidate, &read, "10", 9);
         assert_eq!(rest.action, Action::Wait(tick(11)));
-        assert_eq!(candidate.claim_until(), Some(tick(23)));
+        assert_eq!(candidate.claim_until(), Some(claim(8)));
     }
 }
 
@@ -123,7 +123,7 @@ fn a_leader_that_cannot_renew_stops_and_stands_again() {
     let put = hear(&mut candidate, &get, Lookup::Present(stored(record("me", 15, 0), "2")), 16).action;
     assert_eq!(sent(&put).record.transitions, 0);
     let again = store(&mut candidate, &put, "3", 16);
-    assert_eq!((again.news, candidate.claim_until()), (Some(News::Leads), Some(tick(31))));
+    assert_eq!((again.news, candidate.claim_until()), (Some(News::Leads), Some(claim(16))));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_claim_that_runs_out_ends_even_within_the_renew_deadline() {
     store(&mut candidate, &put, "2", 0);
     wake(&mut candidate, 2);
     wake(&mut candidate, 9);
-    assert_eq!(wake(&mut candidate, 14).action, Action::Wait(tick(15)), "not until second 16");
+    assert_eq!(wake(&mut candidate, 14).action, Action::Wait(claim(0)), "not until second 16");
     assert_eq!(wake(&mut candidate, 15).news, Some(News::Lost(Loss::Expired)), "L9-110");
 }
 
@@ -153,7 +153,8 @@ fn a_leader_waits_no_longer_than_its_claim() {
     let create = hear(&mut candidate, &get, Lookup::Absent, 0).action;
     let put = store(&mut candidate, &create, "1", 0).action;
     let rest = store(&mut candidate, &put, "2", 2).action;
-    assert_eq!(rest, Action::Wait(tick(4)), "the claim of second 0 ends before the next renewal");
+    let ends = tick(0) + Duration::from_millis(3_996);
+    assert_eq!(rest, Action::Wait(ends), "the claim of second 0 ends before the next renewal");
 }
 
 #[test]
@@ -186,7 +187,7 @@ fn a_read_that_is_not_answered_takes_nothing_away() {
     let put = wake(&mut candidate, 2).action;
     let get = fail(&mut candidate, &put, unavailable(), 2).action;
     let next = hear(&mut candidate, &get, Lookup::Unknown(unavailable()), 3);
-    assert_eq!((next.news, candidate.claim_until()), (None, Some(tick(15))));
+    assert_eq!((next.news, candidate.claim_until()), (None, Some(claim(0))));
 }
 
 #[test]
@@ -202,7 +203,7 @@ fn a_leader_checks_what_a_watch_shows() {
         let next = candidate.step(Input::Noticed(noticed), at(1));
         assert_eq!(
             (next.news, candidate.claim_until()),
-            (None, Some(tick(15))),
+            (None, Some(claim(0))),
             "{case}: it may be old news"
         );
         assert_eq!(candidate.holder(), Some("me"), "{case}");
@@ -302,7 +303,7 @@ fn the_answer_to_an_earlier_request_is_not_taken_for_a_later_ones() {
     let early = wake(&mut candidate, 7).action;
     let second = hear(&mut candidate, &early, Lookup::Present(stored(record("me", 15, 0), "2")), 7).action;
     let late = store(&mut candidate, &first, "3", 8);
-    assert_eq!((late.action, candidate.claim_until()), (Action::Wait(tick(12)), Some(tick(15))), "L9-119");
+    assert_eq!((late.action, candidate.claim_until()), (Action::Wait(tick(12)), Some(claim(0))), "L9-119");
     assert_eq!(fail(&mut candidate, &second, conflict(), 8).action, Action::Wait(tick(8)));
     let put = wake(&mut candidate, 9).action;
     let get = fail(&mut candidate, &put, conflict(), 9).action;

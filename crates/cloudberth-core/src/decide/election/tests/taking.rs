@@ -29,7 +29,7 @@ fn a_lease_that_does_not_exist_is_created() {
     let first = store(&mut candidate, &next.action, "1", 2);
     assert_eq!(
         (first.news, candidate.claim_until()),
-        (Some(News::Leads), Some(tick(16))),
+        (Some(News::Leads), Some(claim(1))),
         "L9-101 from the sending"
     );
     assert_eq!(candidate.holder(), Some("me"));

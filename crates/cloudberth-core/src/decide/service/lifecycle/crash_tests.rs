@@ -13,11 +13,13 @@ use crate::{
         testing::{MARK, apply, roster},
         wake::{Sighting, Why, wake},
     },
-    lb::{INTENT_ANNOTATION, Publish, judge_intent},
+    lb::{INTENT_ANNOTATION, Intents, Publish},
+    time::Tick,
     view::Ingress,
 };
 
 const SETTLE: Duration = Duration::from_secs(60);
+const START: &str = "2026-03-02T04:05:00Z";
 
 /// What goes wrong during one pass.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +36,10 @@ struct Luck {
     lost: bool,
     /// How long a new load balancer takes to show up under its name.
     lag: i64,
+    /// How long a creation takes on its way to the cloud.
+    slow: i64,
+    /// How far the clock of the program that starts after this one died is ahead.
+    ahead: i64,
 }
 
 #[derive(Clone, Debug)]
@@ -51,6 +57,9 @@ struct Balancer {
 
 struct World {
     now: Timestamp,
+    /// How far the program's clock is ahead of real time.
+    ahead: i64,
+    intents: Intents,
     object: Option<Value>,
     history: Vec<Value>,
     version: u64,
@@ -69,7 +78,9 @@ impl World {
         let object = json!({"metadata": {"name": "web", "uid": "u-1", "resourceVersion": "1"},
                             "spec": {"type": "LoadBalancer"}});
         Self {
-            now: "2026-03-02T04:05:00Z".parse().unwrap(),
+            now: START.parse().unwrap(),
+            ahead: 0,
+            intents: Intents::default(),
             object: Some(object),
             history: vec![],
             version: 1,
@@ -85,8 +96,26 @@ impl World {
         ServiceView::from_json(self.object.as_ref().unwrap()).unwrap()
     }
 
-    fn intent(&self, view: &ServiceView) -> Result<Intent> {
-        judge_intent(view.annotations.get(INTENT_ANNOTATION).map(String::as_str), self.now, SETTLE)
+    /// Monotonic time.
+    fn tick(&self) -> Tick {
+        let start: Timestamp = START.parse().unwrap();
+        Tick(self.now.duration_since(start).unsigned_abs())
+    }
+
+    fn intent(&mut self, view: &ServiceView) -> Intent {
+        let now = self.tick();
+        self.intents.judge(view, now, SETTLE)
+    }
+
+    /// What the program takes for the time of day.
+    fn wall(&self) -> Timestamp {
+        self.now + SignedDuration::from_secs(self.ahead)
+    }
+
+    /// The program starts anew: it remembers nothing, and its clock is another one.
+    fn restart(&mut self, ahead: i64) {
+        self.ahead = ahead;
+        self.intents = Intents::default();
     }
 
     /// One call to anybody; the last one may be the end.
@@ -174,6 +203,7 @@ impl World {
                 if luck.refuse {
                     return Ok(turn(Rest::Failed(error()), Creation::Nothing));
                 }
+                self.now += SignedDuration::from_secs(luck.slow);
                 self.created += 1;
                 let shows_at = self.now + SignedDuration::from_secs(luck.lag);
                 self.cloud.push(Balancer { id: self.created, shows_at });
@@ -198,22 +228,27 @@ impl World {
         let known = self.history.iter().chain(&self.object).rev().nth(luck.stale).or(self.object.as_ref());
         let Some(known) = known else { return Ok(()) };
         let mut view = ServiceView::from_json(known).unwrap();
-        let opening = open(&roster, &view, &self.intent(&view));
+        let opening = open(&roster, &view, self.intent(&view));
         let Some((provider, goal, mut permit)) = opening.turn() else { return Ok(()) };
         if let Opening::Prepare { intent, .. } = opening {
-            let time = intent.then_some(self.now);
+            let time = intent.then(|| self.wall());
             self.patch(patch::prepare(&roster, &view, provider, time))?;
             view = self.view();
         }
         loop {
-            let turn = self.turn(&view, goal, permit, luck)?;
+            let turn = self.turn(&view, goal, permit, luck);
+            if permit == Permit::Create {
+                let now = self.tick();
+                self.intents.touched(&view.key(), now);
+            }
+            let turn = turn?;
             if self.object.is_none() {
                 return Err(Dead);
             }
             let newest = if luck.stale > 0 { view.clone() } else { self.view() };
-            let clear = match close(goal, permit, &turn, &self.intent(&newest)) {
+            let clear = match close(goal, permit, &turn, self.intent(&newest)) {
                 Closing::RecordIntent => {
-                    self.patch(patch::prepare(&roster, &newest, provider, Some(self.now)))?;
+                    self.patch(patch::prepare(&roster, &newest, provider, Some(self.wall())))?;
                     view = self.view();
                     permit = Permit::Create;
                     continue;
@@ -230,7 +265,12 @@ impl World {
 
     fn step(&mut self, op: &Op) {
         match op {
-            Op::Pass(luck) => _ = self.pass(luck),
+            Op::Pass(luck) => {
+                let ended = self.pass(luck);
+                if ended.is_err() && self.calls_left == Some(0) {
+                    self.restart(luck.ahead);
+                }
+            }
             Op::Tick(seconds) => self.now += SignedDuration::from_secs(*seconds),
             Op::Type(wanted) => {
                 let text = if *wanted { "LoadBalancer" } else { "ClusterIP" };
@@ -252,14 +292,18 @@ fn luck() -> impl Strategy<Value = Luck> {
         rare(),
         any::<bool>(),
         0_i64..60,
+        prop_oneof![3 => Just(0), 1 => 0_i64..90],
+        -600_i64..600,
     )
-        .prop_map(|(stale, calls, blind, refuse, lost, lag)| Luck {
+        .prop_map(|(stale, calls, blind, refuse, lost, lag, slow, ahead)| Luck {
             stale,
             calls,
             blind,
             refuse,
             lost,
             lag,
+            slow,
+            ahead,
         })
 }
 

@@ -8,8 +8,9 @@
 //!   └─► LeaveAlone, Nothing, Doubt, Orphan
 //! ```
 //!
-//! A pass opens on the newest version of the Service, gives the loop one turn, and closes. Nothing is remembered from
-//! pass to pass: what matters stands on the Service, so a pass can end anywhere and the next one goes on (law 6).
+//! A pass opens on the newest version of the Service, gives the loop one turn, and closes. Nothing that matters is
+//! remembered from pass to pass: it stands on the Service, so a pass can end anywhere and the next one goes on (law 6).
+//! Only how long an intent has been in sight is remembered, and whoever does not remember it waits longer.
 //!
 //! - The finalizer comes before the first change in a cloud, and never onto a Service that is being deleted.
 //! - It goes only after the loop said that the goal "gone" is reached, and while no intent pends.
@@ -25,7 +26,7 @@ use crate::{
         roster::Roster,
         wake::traces,
     },
-    error::{Error, Result},
+    error::Error,
     lb::{Creation, Goal, Intent, Permit, Rest, Turn},
     view::ServiceView,
 };
@@ -80,9 +81,9 @@ impl<'a> Opening<'a> {
 
 /// Begins a pass on the newest version of a Service.
 ///
-/// `intent` is the judgement on its recorded intent by the settle time of the provider in question.
+/// `intent` is the judgement of [`Intents`](crate::lb::Intents) on it, by the settle time of the provider in question.
 #[must_use]
-pub fn open<'a>(roster: &'a Roster, service: &ServiceView, intent: &Result<Intent>) -> Opening<'a> {
+pub fn open<'a>(roster: &'a Roster, service: &ServiceView, intent: Intent) -> Opening<'a> {
     let mut standing = roster.standing(service);
     if let Some(why) = standing.doubt.take() {
         return Opening::Doubt(why);
@@ -94,7 +95,7 @@ pub fn open<'a>(roster: &'a Roster, service: &ServiceView, intent: &Result<Inten
         Some(server) if server != holder => Opening::Cleanup { provider: holder },
         Some(server) if has_finalizer(service) => Opening::Ensure { provider: server },
         // An intent that still pends must not be renewed: it is all that is known about a creation.
-        Some(server) => Opening::Prepare { provider: server, intent: matches!(intent, Ok(Intent::Free)) },
+        Some(server) => Opening::Prepare { provider: server, intent: intent == Intent::Free },
         None if needs_cleanup(service, &standing) => Opening::Cleanup { provider: holder },
         None if !has_finalizer(service) && traces(roster, service).is_some() => {
             Opening::Orphan { provider: holder }
@@ -139,7 +140,7 @@ pub enum Closing {
 
 /// Ends a pass after its turn. `intent` is the judgement on the newest version of the Service.
 #[must_use]
-pub fn close(goal: Goal, permit: Permit, turn: &Turn, intent: &Result<Intent>) -> Closing {
+pub fn close(goal: Goal, permit: Permit, turn: &Turn, intent: Intent) -> Closing {
     let clear_intent = goal == Goal::Present && intent_is_over(permit, turn, intent);
     match (&turn.rest, goal) {
         (Rest::Unknown(error) | Rest::Failed(error), _) => {
@@ -158,12 +159,11 @@ pub fn close(goal: Goal, permit: Permit, turn: &Turn, intent: &Result<Intent>) -
     }
 }
 
-/// What was going to be done, or the wait for an older intent. One that cannot be read pends until somebody looks.
-fn unless_pending(intent: &Result<Intent>, then: Closing) -> Closing {
+/// What was going to be done, or the wait for an older intent.
+fn unless_pending(intent: Intent, then: Closing) -> Closing {
     match intent {
-        Ok(Intent::Free) => then,
-        Ok(Intent::Pending(left)) => Closing::Hold { left: *left },
-        Err(error) => Closing::Retry { error: error.clone(), clear_intent: false },
+        Intent::Free => then,
+        Intent::Pending(left) => Closing::Hold { left },
     }
 }
 
@@ -172,14 +172,14 @@ fn unless_pending(intent: &Result<Intent>, then: Closing) -> Closing {
 /// With [`Permit::Create`] the intent is the turn's own, so "nothing was created" ends it. Without, it is an older
 /// one, and only the sight of what it was for ends it, or a look that found nothing after its time was over. A failure
 /// after a creation may be that of recording the id.
-fn intent_is_over(permit: Permit, turn: &Turn, intent: &Result<Intent>) -> bool {
+fn intent_is_over(permit: Permit, turn: &Turn, intent: Intent) -> bool {
     let nothing_sent = permit == Permit::Create && turn.creation == Creation::Nothing;
     match turn.rest {
         _ if turn.creation == Creation::Unsure => false,
         Rest::Converged => true,
         Rest::Wait { .. } => nothing_sent || turn.creation == Creation::Known,
         // Something would have to be created, so nothing was found.
-        Rest::Refused => nothing_sent || matches!(intent, Ok(Intent::Free)),
+        Rest::Refused => nothing_sent || intent == Intent::Free,
         Rest::Failed(_) => nothing_sent,
         Rest::NeedsIntent | Rest::Unknown(_) => false,
     }

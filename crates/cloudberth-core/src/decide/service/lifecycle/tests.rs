@@ -9,13 +9,9 @@ use crate::{
     view::{Ingress, ServicePort, ServiceProtocol, ServiceType},
 };
 
-const FREE: Result<Intent> = Ok(Intent::Free);
+const FREE: Intent = Intent::Free;
 const LEFT: Duration = Duration::from_secs(30);
-const PENDING: Result<Intent> = Ok(Intent::Pending(LEFT));
-
-fn unreadable() -> Result<Intent> {
-    Err(Error::user_input("annotation: not a time"))
-}
+const PENDING: Intent = Intent::Pending(LEFT);
 
 fn held(mut view: ServiceView) -> ServiceView {
     view.finalizers = vec![FINALIZER.to_owned()];
@@ -59,13 +55,7 @@ fn how_a_pass_begins() {
         ("FW-149 being deleted, finalizer, ingress", held(shown(deleting(service()))), FREE, cleanup.clone()),
         ("FW-150 the finalizer is there", held(service()), FREE, ensure.clone()),
         ("L6-106 an intent pends", held(service()), PENDING, ensure.clone()),
-        (
-            "L6-107 stripped while it was being created: not renewed",
-            service(),
-            PENDING,
-            finalizer_only.clone(),
-        ),
-        ("L6-108 an intent that nobody can read: not renewed", service(), unreadable(), finalizer_only),
+        ("L6-107 stripped while it was being created: not renewed", service(), PENDING, finalizer_only),
         ("L6-109 no finalizer on what is being deleted", deleting(service()), FREE, Opening::Nothing),
         ("L5-111 being deleted, stripped, published", deleting(shown(service())), FREE, orphan.clone()),
         ("L5-112 being deleted, stripped, recorded", deleting(recorded(service())), FREE, orphan.clone()),
@@ -96,7 +86,7 @@ fn how_a_pass_begins() {
     ];
     let roster = roster();
     for (case, view, intent, want) in table {
-        assert_eq!(open(&roster, &view, &intent), want, "{case}");
+        assert_eq!(open(&roster, &view, intent), want, "{case}");
     }
 }
 
@@ -110,11 +100,11 @@ fn a_service_moves_by_going_first() {
     let roster = Roster::new(vec![candidate("alpha"), candidate("beta")], None).unwrap();
     let moved = annotated(classy("beta"), PROVIDER_ANNOTATION, "alpha");
     let cleanup = Opening::Cleanup { provider: "alpha" };
-    assert_eq!(open(&roster, &held(moved.clone()), &FREE), cleanup);
-    assert_eq!(open(&roster, &moved, &FREE), cleanup, "even if the finalizer was taken away");
-    assert_eq!(open(&roster, &classy("beta"), &FREE), Opening::Prepare { provider: "beta", intent: true });
+    assert_eq!(open(&roster, &held(moved.clone()), FREE), cleanup);
+    assert_eq!(open(&roster, &moved, FREE), cleanup, "even if the finalizer was taken away");
+    assert_eq!(open(&roster, &classy("beta"), FREE), Opening::Prepare { provider: "beta", intent: true });
     let lost = annotated(held(classy("beta")), PROVIDER_ANNOTATION, "gamma");
-    assert!(matches!(open(&roster, &lost, &FREE), Opening::Doubt(_)));
+    assert!(matches!(open(&roster, &lost, FREE), Opening::Doubt(_)));
 }
 
 #[test]
@@ -177,11 +167,9 @@ fn how_a_pass_towards_presence_ends() {
         ),
     ];
     for (case, permit, turn, intent, want) in table {
-        assert_eq!(close(Goal::Present, permit, &turn, &intent), want, "{case}");
+        assert_eq!(close(Goal::Present, permit, &turn, intent), want, "{case}");
     }
-    let odd = close(Goal::Present, NoCreate, &ended(Rest::NeedsIntent, Nothing), &unreadable());
-    assert_eq!(odd, Closing::Retry { error: unreadable().unwrap_err(), clear_intent: false }, "L6-119");
-    let twice = close(Goal::Present, Create, &ended(Rest::NeedsIntent, Nothing), &FREE);
+    let twice = close(Goal::Present, Create, &ended(Rest::NeedsIntent, Nothing), FREE);
     assert!(matches!(twice, Closing::Retry { clear_intent: false, .. }), "{twice:?}");
 }
 
@@ -207,18 +195,12 @@ fn how_a_pass_towards_absence_ends() {
             PENDING,
             Closing::Hold { left: LEFT },
         ),
-        (
-            "L6-121 absent, and an intent that nobody can read",
-            Rest::Converged,
-            unreadable(),
-            Closing::Retry { error: unreadable().unwrap_err(), clear_intent: false },
-        ),
     ];
     for (case, rest, intent, want) in table {
-        assert_eq!(close(Goal::Gone, Permit::NoCreate, &ended(rest, Nothing), &intent), want, "{case}");
+        assert_eq!(close(Goal::Gone, Permit::NoCreate, &ended(rest, Nothing), intent), want, "{case}");
     }
     for rest in [Rest::NeedsIntent, Rest::Refused] {
-        let closing = close(Goal::Gone, Permit::NoCreate, &ended(rest, Nothing), &FREE);
+        let closing = close(Goal::Gone, Permit::NoCreate, &ended(rest, Nothing), FREE);
         assert!(matches!(closing, Closing::Retry { .. }), "L5-117 {closing:?}");
     }
 }
