@@ -19,6 +19,7 @@ use cloudberth_core::{
     time::Tick,
 };
 use futures_util::future::{BoxFuture, FutureExt, Shared};
+use tokio::sync::watch;
 
 use crate::lock;
 
@@ -52,6 +53,7 @@ pub struct Inventory {
     provider: Arc<dyn Provider>,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
+    landed: watch::Sender<Tick>,
 }
 
 enum Next {
@@ -63,7 +65,7 @@ enum Next {
 impl Inventory {
     /// An inventory about which nothing is known yet.
     pub fn new(provider: Arc<dyn Provider>, clock: Arc<dyn Clock>) -> Self {
-        Self { provider, clock, state: Mutex::default() }
+        Self { provider, clock, state: Mutex::default(), landed: watch::Sender::default() }
     }
 
     /// A listing that was begun at `not_before` or later.
@@ -90,10 +92,23 @@ impl Inventory {
         lock(&self.state).newest.clone()
     }
 
+    /// Changes whenever a listing ends, whoever asked for it.
+    pub fn landings(&self) -> watch::Receiver<Tick> {
+        self.landed.subscribe()
+    }
+
     /// Asks the source itself about one machine.
     pub async fn ask(&self, call: &Call, id: &ProviderId) -> Lookup<Instance> {
         match self.provider.instances() {
             Some(instances) => instances.get(call, id).await,
+            None => Lookup::Unknown(no_machines(self.provider.name())),
+        }
+    }
+
+    /// Asks the source itself for a machine of this name, where the cloud can do that.
+    pub async fn find(&self, call: &Call, name: &str) -> Lookup<Instance> {
+        match self.provider.instances() {
+            Some(instances) => instances.find(call, name).await,
             None => Lookup::Unknown(no_machines(self.provider.name())),
         }
     }
@@ -139,6 +154,7 @@ impl Inventory {
         let mut state = lock(&self.state);
         if state.newest.as_ref().is_none_or(|newest| newest.begun < snapshot.begun) {
             state.newest = Some(Arc::clone(snapshot));
+            self.landed.send_replace(snapshot.begun);
         }
         if state.flight.as_ref().is_some_and(|(begun, _)| *begun == snapshot.begun) {
             state.flight = None;
