@@ -8,6 +8,7 @@
 //! | [`lifecycle`] | the shutdown mark, and the removal of nodes whose machines are gone |
 //! | [`routes`] | the routes to the pods of every node |
 //! | [`service`] | a load balancer for every Service that wants one |
+//! | [`team`] | all of them, for one term of leadership |
 
 pub mod clouds;
 pub mod desk;
@@ -16,6 +17,7 @@ pub mod lifecycle;
 pub mod node;
 pub mod routes;
 pub mod service;
+pub mod team;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

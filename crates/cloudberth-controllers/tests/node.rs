@@ -16,25 +16,20 @@ use cloudberth_core::{
     provider_id::Reading,
 };
 use cloudberth_fake::{FakeProvider, Fault};
-use cloudberth_runtime::metrics::{NodeMetrics, QueueMetrics};
 use cloudberth_sim::kube::{Fault as ApiFault, Harm};
 use serde_json::{Value, json};
 use stage::{PROGRAM, Stage};
 
 const SYNCED: &str = "Normal Synced: Node synced successfully";
 
-fn build(stage: &Stage, metrics: &NodeMetrics) -> Result<Arc<NodeController>> {
-    NodeController::new(stage.desk.clone(), NodeSettings::default(), metrics, &QueueMetrics::default())
+fn build(stage: &Stage) -> Result<Arc<NodeController>> {
+    NodeController::new(stage.desk.clone(), NodeSettings::default())
 }
 
 /// A stage with a controller at work.
 async fn open(stage: &mut Stage) -> Arc<NodeController> {
-    open_metered(stage, &NodeMetrics::default()).await
-}
-
-async fn open_metered(stage: &mut Stage, metrics: &NodeMetrics) -> Arc<NodeController> {
     stage.run_ground();
-    let controller = build(stage, metrics).unwrap();
+    let controller = build(stage).unwrap();
     stage.run(Arc::clone(&controller).run());
     stage.pass(1).await;
     controller
@@ -66,8 +61,8 @@ fn patches(stage: &Stage, name: &str) -> usize {
 #[tokio::test(start_paused = true)]
 async fn a_node_gets_all_it_needs() {
     let mut stage = Stage::new();
-    let metrics = NodeMetrics::default();
-    open_metered(&mut stage, &metrics).await;
+    let metrics = stage.desk.metrics.node.clone();
+    open(&mut stage).await;
     stage.join("web-1").await;
     stage.pass(3).await;
     let node = stage.node("web-1").await.unwrap();
@@ -401,6 +396,6 @@ async fn a_bug_that_one_node_meets_stays_with_it() {
 async fn without_machines_there_is_no_controller() {
     let mut stage = Stage::new();
     served_by(&mut stage, Empty);
-    let why = build(&stage, &NodeMetrics::default()).unwrap_err();
+    let why = build(&stage).unwrap_err();
     assert!(why.message().contains("no cloud at work has machines"), "{why}");
 }

@@ -7,18 +7,14 @@ mod stage;
 
 use cloudberth_controllers::node::{NodeController, NodeSettings};
 use cloudberth_core::decide::node::taints::UNINITIALISED;
-use cloudberth_runtime::metrics::{NodeMetrics, QueueMetrics};
 use cloudberth_sim::kube::Call;
 use stage::Stage;
 use tokio::task::JoinHandle;
 
 const NODES: usize = 1_000;
 
-fn start(stage: &Stage) -> (NodeMetrics, JoinHandle<()>) {
-    let (metrics, queues) = (NodeMetrics::default(), QueueMetrics::default());
-    let desk = stage.desk.clone();
-    let controller = NodeController::new(desk, NodeSettings::default(), &metrics, &queues).unwrap();
-    (metrics, tokio::spawn(controller.run()))
+fn start(stage: &Stage) -> JoinHandle<()> {
+    tokio::spawn(NodeController::new(stage.desk.clone(), NodeSettings::default()).unwrap().run())
 }
 
 fn name(number: usize) -> String {
@@ -96,7 +92,8 @@ async fn a_thousand_nodes_that_wait_for_the_controller() {
 async fn a_thousand_nodes_that_join_at_once() {
     let mut stage = Stage::new();
     stage.run_ground();
-    let (metrics, _task) = start(&stage);
+    let _task = start(&stage);
+    let metrics = &stage.desk.metrics.node;
     stage.pass(60).await;
     let before = now(&stage);
     let listings = asked(&stage).0;
@@ -122,7 +119,7 @@ async fn a_thousand_nodes_that_join_at_once() {
 async fn nodes_that_join_one_by_one_share_listings() {
     let mut stage = Stage::new();
     stage.run_ground();
-    let (_metrics, _task) = start(&stage);
+    let _task = start(&stage);
     stage.pass(60).await;
     let listings = asked(&stage).0;
     for number in 0..200 {
@@ -145,7 +142,7 @@ async fn a_quiet_hour_and_a_machine_that_grows() {
     for number in 0..NODES {
         stage.join(&name(number)).await;
     }
-    let (_metrics, _task) = start(&stage);
+    let _task = start(&stage);
     stage.pass(100).await;
     let (before, listings) = (now(&stage), asked(&stage).0);
     stage.pass(3_600).await;

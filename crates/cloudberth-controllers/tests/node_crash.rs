@@ -14,7 +14,6 @@ use std::{
 
 use cloudberth_controllers::node::{NodeController, NodeSettings};
 use cloudberth_core::decide::node::taints::UNINITIALISED;
-use cloudberth_runtime::metrics::{NodeMetrics, QueueMetrics};
 use cloudberth_sim::kube::{Fault, Harm};
 use stage::Stage;
 
@@ -42,8 +41,7 @@ impl<F: Future<Output = ()>> Future for Killed<F> {
 
 fn controller(stage: &Stage) -> Arc<NodeController> {
     let settings = NodeSettings { workers: Some(2), ..NodeSettings::default() };
-    NodeController::new(stage.desk.clone(), settings, &NodeMetrics::default(), &QueueMetrics::default())
-        .unwrap()
+    NodeController::new(stage.desk.clone(), settings).unwrap()
 }
 
 async fn assert_sound(stage: &Stage, case: usize) {

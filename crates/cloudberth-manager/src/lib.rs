@@ -15,5 +15,6 @@ pub mod logging;
 pub mod migration;
 pub mod options;
 pub mod program;
+pub mod replica;
 pub mod rights;
 pub mod selfcheck;

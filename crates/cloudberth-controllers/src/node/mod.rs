@@ -35,7 +35,6 @@ use cloudberth_runtime::{
     crew::Crew,
     herald::{About, Occurrence},
     informer::{Change, Listener},
-    metrics::{NodeMetrics, QueueMetrics},
 };
 use tokio::sync::Notify;
 
@@ -78,19 +77,13 @@ pub struct NodeController {
     memory: Memory,
     /// Listings that were begun earlier do not serve any more.
     floor: Mutex<Tick>,
-    metrics: NodeMetrics,
     synced: Notify,
     closed: Notify,
 }
 
 impl NodeController {
     /// A controller that has not begun yet; an error where no cloud at work has machines.
-    pub fn new(
-        desk: Desk,
-        settings: NodeSettings,
-        metrics: &NodeMetrics,
-        queues: &QueueMetrics,
-    ) -> Result<Arc<Self>> {
+    pub fn new(desk: Desk, settings: NodeSettings) -> Result<Arc<Self>> {
         if desk.clouds.with_machines().next().is_none() {
             return Err(Error::permanent(
                 "the node controller has nothing to do: no cloud at work has machines",
@@ -99,14 +92,13 @@ impl NodeController {
         let inner = ItemExponential::new(BACK_OFF.0, BACK_OFF.1);
         let limiter = Jittered { inner, factor: JITTER, dice: Arc::clone(&desk.dice) };
         let queue = WorkQueue::new(CAPACITY, limiter);
-        let crew = Crew::new("Nodes", queue, Arc::clone(desk.clock())).metered(queues);
+        let crew = Crew::new("Nodes", queue, Arc::clone(desk.clock())).metered(&desk.metrics.queues);
         Ok(Arc::new(Self {
             desk,
             settings,
             crew,
             memory: Memory::default(),
             floor: Mutex::new(Tick::ZERO),
-            metrics: metrics.clone(),
             synced: Notify::new(),
             closed: Notify::new(),
         }))

@@ -181,9 +181,9 @@ impl NodeController {
     fn joined(&self, node: &NodeView) {
         let age = node.created.map(|created| self.desk.clock().wall().duration_since(created));
         let age = age.and_then(|age| Duration::try_from(age).ok()).unwrap_or_default();
-        self.metrics.taint_removal_delay.observe(age);
+        self.desk.metrics.node.taint_removal_delay.observe(age);
         tracing::info!(node = node.name, "a node was initialised");
         self.tell(node, false, events::SYNCED, events::SYNCED_MESSAGE);
-        self.metrics.initial_sync_delay.observe(age);
+        self.desk.metrics.node.initial_sync_delay.observe(age);
     }
 }
