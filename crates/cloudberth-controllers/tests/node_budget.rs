@@ -164,3 +164,27 @@ async fn a_quiet_hour_and_a_machine_that_grows() {
     assert_eq!(stage.node(&name(500)).await.unwrap().labels["node.kubernetes.io/instance-type"], "large");
     println!("a machine that grew: {} write", writes.len());
 }
+
+#[tokio::test(start_paused = true)]
+async fn nodes_without_machines_share_their_retries() {
+    let mut stage = Stage::new();
+    stage.run_ground();
+    stage.clouds[0].add_machine("other", "north-1");
+    let (_metrics, _task) = start(&stage);
+    stage.pass(60).await;
+    let taint = serde_json::json!({"key": UNINITIALISED, "effect": "NoSchedule"});
+    for number in 0..200 {
+        let body = serde_json::json!({"spec": {"taints": [taint]}});
+        stage.create(&stage.nodes(), "Node", &name(number), body).await;
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let (before, listings) = (now(&stage), asked(&stage).0);
+    stage.pass(3_600).await;
+    let told = stage.api.objects("events").len();
+    assert_eq!(told, 200, "L4-408 each is told about once");
+    assert!(stage.writes(before).iter().all(|call| call.resource == "events"), "L1-405");
+    let listings = asked(&stage).0 - listings;
+    assert!(listings <= 30, "L7-406 {listings} listings in an hour");
+    assert_eq!(asked(&stage).1, 0, "L7-406");
+    println!("200 nodes without machines for an hour: {told} events, {listings} listings");
+}
