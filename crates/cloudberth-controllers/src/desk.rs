@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cloudberth_core::{Clock, Dice};
-use cloudberth_runtime::{cluster::Cluster, herald::Herald};
+use cloudberth_runtime::{cluster::Cluster, herald::Herald, metrics::Metrics};
 
 use crate::clouds::Clouds;
 
@@ -16,6 +16,8 @@ pub struct Desk {
     pub clouds: Clouds,
     /// Who tells people.
     pub herald: Arc<Herald>,
+    /// What is counted.
+    pub metrics: Metrics,
     /// Chance.
     pub dice: Arc<Dice>,
     /// The name of the cluster, which is part of the names of what is made for it.

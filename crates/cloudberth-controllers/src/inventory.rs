@@ -6,6 +6,7 @@
 
 use std::{
     fmt,
+    panic::AssertUnwindSafe,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -19,6 +20,7 @@ use cloudberth_core::{
     time::Tick,
 };
 use futures_util::future::{BoxFuture, FutureExt, Shared};
+use tokio::sync::watch;
 
 use crate::lock;
 
@@ -52,6 +54,7 @@ pub struct Inventory {
     provider: Arc<dyn Provider>,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
+    landed: watch::Sender<Tick>,
 }
 
 enum Next {
@@ -63,7 +66,7 @@ enum Next {
 impl Inventory {
     /// An inventory about which nothing is known yet.
     pub fn new(provider: Arc<dyn Provider>, clock: Arc<dyn Clock>) -> Self {
-        Self { provider, clock, state: Mutex::default() }
+        Self { provider, clock, state: Mutex::default(), landed: watch::Sender::default() }
     }
 
     /// A listing that was begun at `not_before` or later.
@@ -88,6 +91,11 @@ impl Inventory {
     /// The newest listing that is known, however old.
     pub fn newest(&self) -> Option<Arc<Snapshot>> {
         lock(&self.state).newest.clone()
+    }
+
+    /// Changes whenever a listing ends, whoever asked for it.
+    pub fn landings(&self) -> watch::Receiver<Tick> {
+        self.landed.subscribe()
     }
 
     /// Asks the source itself about one machine.
@@ -135,7 +143,10 @@ impl Inventory {
         let listing = async move {
             let call = Call::new(begun + PATIENCE, Arc::new(ReadOnly));
             let machines = match provider.instances() {
-                Some(instances) => instances.list(&call).await,
+                Some(instances) => {
+                    let listing = AssertUnwindSafe(instances.list(&call)).catch_unwind().await;
+                    listing.unwrap_or_else(|_| Err(bug(provider.name())))
+                }
                 None => Err(no_machines(provider.name())),
             };
             Arc::new(Snapshot { machines, begun, ended: clock.now() })
@@ -147,6 +158,7 @@ impl Inventory {
         let mut state = lock(&self.state);
         if state.newest.as_ref().is_none_or(|newest| newest.begun < snapshot.begun) {
             state.newest = Some(Arc::clone(snapshot));
+            self.landed.send_replace(snapshot.begun);
         }
         if state.flight.as_ref().is_some_and(|(begun, _)| *begun == snapshot.begun) {
             state.flight = None;
@@ -156,6 +168,12 @@ impl Inventory {
 
 fn no_machines(provider: &str) -> Error {
     Error::permanent(format!("{provider} has no machines"))
+}
+
+/// A bug that one listing met must not end all others.
+fn bug(provider: &str) -> Error {
+    tracing::error!(cloud = provider, "internal error: the listing of machines panicked");
+    Error::permanent("internal error: the listing of machines panicked")
 }
 
 impl fmt::Debug for Inventory {

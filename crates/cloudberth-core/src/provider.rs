@@ -101,6 +101,12 @@ pub trait LoadBalancers: Send + Sync {
         &[]
     }
 
+    /// Whether the load balancer with this id, which a [mark](Self::marks) names, is visible with our credential. Where
+    /// the cloud is not asked it is `Unknown`.
+    fn shows<'a>(&'a self, _call: &'a Call, id: &'a str) -> Boxed<'a, Lookup<()>> {
+        Box::pin(std::future::ready(cannot_show(id)))
+    }
+
     /// How long a creation whose answer was lost may still take to show up in a lookup (law 6).
     fn settle_time(&self) -> Duration;
 
@@ -130,6 +136,11 @@ pub trait LoadBalancers: Send + Sync {
 
     /// What [`turn`](Self::turn) would do, without doing it.
     fn rehearse<'a>(&'a self, call: &'a Call, survey: &'a Survey, want: &'a Want) -> Boxed<'a, Plan>;
+}
+
+/// The answer of a cloud that does not look up load balancers by their ids.
+pub(crate) fn cannot_show(id: &str) -> Lookup<()> {
+    Lookup::Unknown(Error::permanent(format!("this cloud does not look up load balancer {id:?} by its id")))
 }
 
 /// The routes of a cloud.

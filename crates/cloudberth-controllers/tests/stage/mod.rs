@@ -5,7 +5,11 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use cloudberth_controllers::{clouds::Clouds, desk::Desk};
 use cloudberth_core::{Clock, Dice, NodeView, Provider, ServiceView, Tick, call::Unguarded};
 use cloudberth_fake::{Cloud, FakeProvider, Manners};
-use cloudberth_runtime::{cluster::Cluster, herald::Herald};
+use cloudberth_runtime::{
+    cluster::Cluster,
+    herald::Herald,
+    metrics::{Metrics, Registry},
+};
 use cloudberth_sim::{
     Surroundings,
     kube::{Call, KubeApi},
@@ -16,7 +20,10 @@ use kube::{
     api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
-use tokio::{task::JoinHandle, time::Instant};
+use tokio::{
+    task::{AbortHandle, JoinHandle},
+    time::Instant,
+};
 
 /// The name that the program goes by in the clouds' logs.
 pub const PROGRAM: &str = "program";
@@ -80,13 +87,26 @@ impl Stage {
         let cluster = Cluster::new(client.clone(), Arc::clone(&clock), Arc::new(Unguarded));
         let dice = Arc::new(Dice::seeded(1));
         let herald = Herald::new(cluster.clone(), Arc::clone(&dice));
-        let desk = Desk { cluster, clouds: clouds_at_work, herald, dice, cluster_name: "test".into() };
+        let metrics = Metrics::new(&mut Registry::default());
+        let desk =
+            Desk { cluster, clouds: clouds_at_work, herald, metrics, dice, cluster_name: "test".into() };
         Self { api, clouds, clock, desk, people: client, running: Vec::new() }
     }
 
-    /// Runs until the stage is gone.
-    pub fn run(&mut self, part: impl Future<Output = ()> + Send + 'static) {
-        self.running.push(tokio::spawn(part));
+    /// Runs until the stage is gone, or until it is aborted as if the program were killed.
+    pub fn run(&mut self, part: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        let task = tokio::spawn(part);
+        let handle = task.abort_handle();
+        self.running.push(task);
+        handle
+    }
+
+    /// Kills everything that runs, and gives the next program a desk that knows nothing.
+    pub fn reboot(&mut self) {
+        self.running.drain(..).for_each(|task| task.abort());
+        let cluster = Cluster::new(self.people.clone(), Arc::clone(&self.clock), Arc::new(Unguarded));
+        self.desk.herald = Herald::new(cluster.clone(), Arc::clone(&self.desk.dice));
+        self.desk.cluster = cluster;
     }
 
     /// Watches, and writes events.
@@ -156,6 +176,19 @@ impl Stage {
         self.clouds[0].add_machine(name, "north-1");
         let taint = json!({"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"});
         self.create(&self.nodes(), "Node", name, json!({"spec": {"taints": [taint]}})).await;
+    }
+
+    /// A machine in a cloud and its node, Ready and initialised. Returns the machine's id.
+    pub async fn member(&self, cloud: usize, name: &str) -> String {
+        let id = self.clouds[cloud].add_machine(name, "north-1").id;
+        self.register(name, Some(&format!("{}://{id}", ["alpha", "beta"][cloud]))).await;
+        id
+    }
+
+    /// A Ready and initialised node.
+    pub async fn register(&self, name: &str, provider_id: Option<&str>) {
+        self.create(&self.nodes(), "Node", name, json!({"spec": {"providerID": provider_id}})).await;
+        self.set_ready(name, true).await;
     }
 
     pub async fn node(&self, name: &str) -> Option<NodeView> {

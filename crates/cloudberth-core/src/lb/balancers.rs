@@ -9,6 +9,7 @@ use crate::{
     error::{Error, Result},
     lb::{Claim, Decision, Want},
     lookup::Lookup,
+    provider::cannot_show,
     view::ServiceView,
 };
 
@@ -46,6 +47,11 @@ pub trait Balancers: Send + Sync {
     /// The annotations whose value is the id of one of its load balancers.
     fn marks(&self) -> &[&'static str] {
         &[]
+    }
+
+    /// Whether the load balancer with this id, which a [mark](Self::marks) names, is visible with our credential.
+    fn shows(&self, _call: &Call, id: &str) -> impl Future<Output = Lookup<()>> + Send {
+        std::future::ready(cannot_show(id))
     }
 
     /// How long a creation whose answer was lost may take to show up.

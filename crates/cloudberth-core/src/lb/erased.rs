@@ -61,6 +61,10 @@ impl<B: Balancers> LoadBalancers for Erased<B> {
         self.0.marks()
     }
 
+    fn shows<'a>(&'a self, call: &'a Call, id: &'a str) -> Boxed<'a, Lookup<()>> {
+        Box::pin(self.0.shows(call, id))
+    }
+
     fn settle_time(&self) -> Duration {
         self.0.settle_time()
     }

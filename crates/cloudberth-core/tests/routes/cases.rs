@@ -276,14 +276,23 @@ fn deletions_come_first_and_are_awaited_where_addresses_are_tracked() {
 #[test]
 fn nothing_is_decided_on_a_listing_that_failed_or_is_short() {
     let stale = || vec![route("x", "10.120.9.0/24")];
-    let failed = plan(Err(Error::temporary("503")), &single(), &cluster()).unwrap_err();
+    let failed = plan(Err(Error::temporary("503")), &single(), |_| false, &cluster()).unwrap_err();
     assert_eq!(failed, Error::temporary("listing routes: 503"), "FW-290");
-    let short = plan(Ok(Listing::short(stale(), "page 2 is missing")), &single(), &cluster()).unwrap_err();
+    let short =
+        plan(Ok(Listing::short(stale(), "page 2 is missing")), &single(), |_| false, &cluster()).unwrap_err();
     assert_eq!(
         short,
         Error::temporary("listing routes: the listing is incomplete: page 2 is missing"),
         "L5-21"
     );
     assert_eq!(Outcome::of(&Err(failed)), Outcome::Error, "FW-290");
-    assert!(plan(Ok(Listing::complete(stale())), &single(), &cluster()).is_ok());
+    assert!(plan(Ok(Listing::complete(stale())), &single(), |_| false, &cluster()).is_ok());
+}
+
+#[test]
+fn a_route_to_a_node_that_no_cloud_has_claimed_is_left_alone() {
+    let routes = vec![route("x", "10.120.9.0/24"), route("y", "10.120.8.0/24")];
+    let plan = plan(Ok(Listing::complete(routes)), &[], |name| name == "x", &cluster()).unwrap();
+    let want = (vec![("y".to_owned(), "10.120.8.0/24".to_owned())], vec![]);
+    assert_eq!(changes(&plan), want, "L3-121");
 }

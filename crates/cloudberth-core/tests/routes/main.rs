@@ -51,7 +51,7 @@ fn tracking(target: &str, cidr: &str, ips: &[&str]) -> Route {
 }
 
 fn plan_for(routes: &[Route], nodes: &[NodeView]) -> Plan {
-    plan(Ok(Listing::complete(routes.to_vec())), nodes, &cluster()).unwrap()
+    plan(Ok(Listing::complete(routes.to_vec())), nodes, |_| false, &cluster()).unwrap()
 }
 
 /// What is deleted and what is created, sorted.

@@ -105,26 +105,39 @@ pub enum Answer {
 /// A replica that takes over can [`note`](Self::note) the deletions that it saw happen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deletions {
-    /// Ascending.
-    at: Vec<Tick>,
+    /// When, ascending, and the UID of the node where it is known.
+    counted: Vec<(Tick, String)>,
+    /// What went before this time is not known.
+    known_from: Option<Tick>,
 }
 
 impl Deletions {
+    /// Those of a replica that begins at `now` and does not know what went before. Within its first window it lets one
+    /// node go, so that a program that crashes again and again cannot empty a cluster.
+    #[must_use]
+    pub const fn since(now: Tick) -> Self {
+        Self { counted: Vec::new(), known_from: Some(now) }
+    }
+
     /// Remembers a deletion, and forgets those that left the window before it.
     pub fn note(&mut self, at: Tick, cap: Cap) {
-        self.at.retain(|other| *other + cap.window > at);
-        let place = self.at.partition_point(|other| *other <= at);
-        self.at.insert(place, at);
+        self.count(at, "", cap);
+    }
+
+    fn count(&mut self, at: Tick, uid: &str, cap: Cap) {
+        self.counted.retain(|(other, _)| *other + cap.window > at);
+        let place = self.counted.partition_point(|(other, _)| *other <= at);
+        self.counted.insert(place, (at, uid.to_owned()));
     }
 
     /// How many deletions count against the cap now.
     #[must_use]
     pub fn counted(&self, cap: Cap, now: Tick) -> usize {
-        self.at.iter().filter(|at| **at + cap.window > now).count()
+        self.counted.iter().filter(|(at, _)| *at + cap.window > now).count()
     }
 
     /// Decides whether a node that was judged [`Verdict::Delete`](super::Verdict::Delete) goes now; if so it is
-    /// counted, unless the autoscaler is removing it. `nodes` is the number of this cloud's nodes.
+    /// counted, unless the autoscaler is removing it, and once only, however often it has to be tried. `nodes` is the number of this cloud's nodes.
     pub fn sentence(
         &mut self,
         suspect: &Suspect,
@@ -133,29 +146,37 @@ impl Deletions {
         nodes: usize,
         now: Tick,
     ) -> Sentence {
-        self.at.retain(|at| *at + cap.window > now);
-        let allowed = cap.allowed(nodes);
-        // The deletion that must leave the window before another may join.
-        let blocking = self.at.len().checked_sub(allowed);
-        if let (Some(index), false) = (blocking, suspect.autoscaler_removes) {
-            let until = self.at.get(index).map(|at| *at + cap.window);
+        self.counted.retain(|(at, _)| *at + cap.window > now);
+        let tried = self.counted.iter().any(|(_, uid)| *uid == suspect.uid);
+        let free = suspect.autoscaler_removes || tried;
+        let all = cap.allowed(nodes);
+        let beginning = self.known_from.map(|from| from + cap.window).filter(|end| *end > now);
+        let allowed = if beginning.is_some() { all.min(1) } else { all };
+        let taken = self.counted.len();
+        if taken >= allowed && !free {
+            // The deletion that must leave the window before another may join.
+            let leaves =
+                |allowed| self.counted.get(taken.checked_sub(allowed)?).map(|(at, _)| *at + cap.window);
+            let until = match beginning {
+                Some(end) if allowed < all => leaves(all).map_or(Some(end), |at| Some(at.max(end))),
+                _ => leaves(allowed),
+            };
+            memory.hold(suspect, until);
             let event =
                 memory.tell(suspect, Warning::Held).then(|| event::deletion_held(suspect, cap, allowed));
             return Sentence::Wait { until, event };
         }
-        if !suspect.autoscaler_removes {
-            self.note(now, cap);
+        if !free {
+            self.count(now, &suspect.uid, cap);
         }
         Sentence::Delete { uid: suspect.uid.clone(), event: event::deleting_node(suspect) }
     }
 
-    /// Takes the answer to a deletion that was decided at `at`. What certainly deleted nothing is not counted;
-    /// what may have is.
-    pub fn answered(&mut self, suspect: &Suspect, at: Tick, answer: Result<(), &Error>) -> Answer {
+    /// Takes the answer to a deletion. What certainly deleted nothing is not counted; what may have is.
+    pub fn answered(&mut self, suspect: &Suspect, answer: Result<(), &Error>) -> Answer {
         let Err(why) = answer else { return Answer::Gone };
-        if !suspect.autoscaler_removes && !matches!(why.category(), Category::Temporary | Category::Cancelled)
-        {
-            self.take_back(at);
+        if !matches!(why.category(), Category::Temporary | Category::Cancelled) {
+            self.called_off(suspect);
         }
         match why.category() {
             Category::NotFound => Answer::Gone,
@@ -164,9 +185,8 @@ impl Deletions {
         }
     }
 
-    fn take_back(&mut self, at: Tick) {
-        if let Ok(place) = self.at.binary_search(&at) {
-            self.at.remove(place);
-        }
+    /// The deletion was not even sent: it does not count.
+    pub fn called_off(&mut self, suspect: &Suspect) {
+        self.counted.retain(|(_, uid)| *uid != suspect.uid);
     }
 }

@@ -25,11 +25,11 @@ pub use event::{
     NodeEvent, NodeRef, deleting_node, deleting_node_failed, deletion_held, listing_doubtful,
     machine_not_found,
 };
-pub use probing::{IDLE, Probing};
+pub use probing::{IDLE, Probing, alarming};
 pub use suspect::{MACHINE_IS_GONE, Suspect, Tie};
 pub use verdict::{
     CONFIRM_AFTER, Evidence, Memory, Round, START_UP_GRACE, Verdict, Warning, at_once, gather, judge,
-    wants_lookup,
+    lookup_due,
 };
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::suspect::Suspect;
 use crate::time::Tick;
 
 /// The longest time between two listings: what a quiet cluster gets, twelve an hour.
@@ -9,6 +10,14 @@ pub const IDLE: Duration = Duration::from_secs(300);
 
 /// The shortest time between two listings, whatever the flags say.
 const BUSIEST: Duration = Duration::from_secs(1);
+
+/// Whether a change of a node is a reason to look at the machines now: it turned `NotReady`, or somebody said about a node
+/// that is `NotReady` that its machine goes. A node that has only just come is not: it turns Ready, or is safe for a while.
+#[must_use]
+pub fn alarming(before: &Suspect, after: &Suspect) -> bool {
+    let expected = |node: &Suspect| node.is_expected_to_be_gone();
+    before.uid == after.uid && !after.ready && (before.ready || expected(after) && !expected(before))
+}
 
 /// The schedule of listings of one cloud.
 ///
@@ -90,6 +99,35 @@ mod tests {
             probing.listed(now, doubts);
         }
         listings
+    }
+
+    #[test]
+    fn a_node_that_turns_not_ready_or_is_said_to_go_alarms() {
+        let node = |ready, declared_gone| Suspect {
+            name: "a".into(),
+            uid: "u".into(),
+            ready,
+            uninitialised: false,
+            deleting: false,
+            marked_shut_down: false,
+            autoscaler_removes: false,
+            declared_gone,
+            tie: super::super::Tie::NoId,
+            first_seen: Tick::ZERO,
+        };
+        let reborn = Suspect { uid: "v".into(), ..node(false, true) };
+        let table = [
+            ("turns NotReady", node(true, false), node(false, false), true),
+            ("is NotReady", node(false, false), node(false, false), false),
+            ("turns Ready", node(false, false), node(true, false), false),
+            ("is Ready", node(true, false), node(true, true), false),
+            ("is said to go", node(false, false), node(false, true), true),
+            ("is still said to go", node(false, true), node(false, true), false),
+            ("another of that name", node(true, false), reborn, false),
+        ];
+        for (case, before, after, want) in table {
+            assert_eq!(alarming(&before, &after), want, "{case}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::{
     decide::node::taints::{SHUTDOWN, TO_BE_DELETED, UNINITIALISED},
-    provider_id::ProviderId,
+    provider_id::{ProviderId, Reading},
     time::Tick,
     view::{NodeView, Ready},
 };
@@ -49,13 +49,12 @@ pub struct Suspect {
 }
 
 impl Suspect {
-    /// Takes the facts from a node. `ours` gives an id of this cloud as the cloud's listing writes it, and `None`
-    /// for another cloud's.
-    pub fn of(node: &NodeView, ours: impl Fn(&ProviderId) -> Option<ProviderId>, first_seen: Tick) -> Self {
-        let tie = match node.parsed_provider_id() {
+    /// Takes the facts from a node. `read` is how this cloud reads the text of a provider id.
+    pub fn of(node: &NodeView, read: impl Fn(&str) -> Reading, first_seen: Tick) -> Self {
+        let tie = match node.provider_id.as_deref().map(read) {
             None => Tie::NoId,
-            Some(Ok(id)) => ours(&id).map_or(Tie::Foreign, Tie::Ours),
-            Some(Err(_)) => Tie::Foreign,
+            Some(Reading::Mine(id)) => Tie::Ours(id),
+            Some(Reading::Malformed | Reading::Foreign) => Tie::Foreign,
         };
         Self {
             name: node.name.clone(),
@@ -92,12 +91,16 @@ mod tests {
     use super::*;
     use crate::view::{Taint, TaintEffect};
 
-    fn ours(id: &ProviderId) -> Option<ProviderId> {
-        match id.scheme() {
-            "fake" => Some(id.clone()),
-            "old-fake" => ProviderId::new("fake", id.id()).ok(),
-            _ => None,
-        }
+    /// A cloud whose ids were once written without a scheme.
+    fn read(text: &str) -> Reading {
+        let id = match text.split_once("://") {
+            Some(("fake", id)) => id,
+            Some(_) => return Reading::Foreign,
+            None => text,
+        };
+        let good = |id: &str| id.chars().all(|c| c.is_ascii_digit());
+        let id = ProviderId::new("fake", id).ok().filter(|id| good(id.id()));
+        id.map_or(Reading::Malformed, Reading::Mine)
     }
 
     fn of(change: impl FnOnce(&mut NodeView)) -> Suspect {
@@ -108,7 +111,7 @@ mod tests {
             ..NodeView::default()
         };
         change(&mut node);
-        Suspect::of(&node, ours, Tick::from_secs(7))
+        Suspect::of(&node, read, Tick::from_secs(7))
     }
 
     fn plain() -> Suspect {
@@ -174,8 +177,9 @@ mod tests {
         let id: ProviderId = "fake://1".parse().unwrap();
         let table = [
             ("FW-128 our id is used", Some("fake://1"), Tie::Ours(id.clone())),
-            ("an id as a replaced program wrote it", Some("old-fake://1"), Tie::Ours(id.clone())),
+            ("an id as a replaced program wrote it", Some("1"), Tie::Ours(id.clone())),
             ("L3-101 another cloud's", Some("aws:///i-0"), Tie::Foreign),
+            ("L3-105 ours, written wrong", Some("fake://x"), Tie::Foreign),
             ("L3-102 not an id at all", Some("node0"), Tie::Foreign),
             ("none", None, Tie::NoId),
         ];

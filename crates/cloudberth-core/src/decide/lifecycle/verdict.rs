@@ -62,6 +62,8 @@ pub enum Warning {
 pub struct Memory {
     uid: String,
     missing_since: Option<Tick>,
+    /// The cap does not let it go before this time.
+    held_until: Option<Tick>,
     told: Option<Warning>,
 }
 
@@ -75,7 +77,13 @@ impl Memory {
 
     /// The doubts are gone, and what was said about them may be said again.
     fn forget(&mut self) {
-        (self.missing_since, self.told) = (None, None);
+        (self.missing_since, self.held_until, self.told) = (None, None, None);
+    }
+
+    /// The cap does not let the node go before `until`; never if there is none.
+    pub(super) fn hold(&mut self, suspect: &Suspect, until: Option<Tick>) {
+        self.bind(suspect);
+        self.held_until = Some(until.unwrap_or(Tick(Duration::MAX)));
     }
 
     /// True if this warning was not the last one given about this node; it is now.
@@ -118,16 +126,19 @@ pub const fn at_once(suspect: &Suspect) -> Option<Verdict> {
     }
 }
 
-/// Whether the source is worth asking about this one machine, after what the listing `listed` about it.
+/// From when on the source is worth asking about this one machine, after what the listing `listed` about it.
 ///
-/// Only where the answer could end in a deletion, so that calls do not grow with nodes (law 7).
+/// Only where the answer could end in a deletion, so that calls do not grow with nodes (law 7): not about a machine that
+/// is listed, and not before a confirmation counts or while the cap holds the node. Until then the listing's silence
+/// alone is [`Evidence::Unclear`].
 #[must_use]
-pub fn wants_lookup(suspect: &Suspect, listed: &Lookup<InstanceState>, now: Tick) -> bool {
-    at_once(suspect).is_none()
-        && suspect.id().is_some()
-        && !suspect.uninitialised
-        && now >= grace_ends(suspect)
-        && listed.is_absent()
+pub fn lookup_due(suspect: &Suspect, memory: &Memory, listed: &Lookup<InstanceState>) -> Option<Tick> {
+    let worth =
+        at_once(suspect).is_none() && suspect.id().is_some() && !suspect.uninitialised && listed.is_absent();
+    let known = (memory.uid == suspect.uid).then_some(memory);
+    let confirms = known.and_then(|memory| memory.missing_since).map(|since| since + CONFIRM_AFTER);
+    let held = known.and_then(|memory| memory.held_until).filter(|_| !suspect.autoscaler_removes);
+    worth.then(|| [confirms, held].into_iter().flatten().fold(grace_ends(suspect), Tick::max))
 }
 
 /// Puts the answers of a round together: a machine that anybody saw is there, one that everybody who can know

@@ -27,12 +27,18 @@ pub enum After {
 /// [`SAFETY_CHECK`].
 #[must_use]
 pub fn after(outcome: Result<(), &Error>) -> After {
-    match outcome.map_err(|error| error.category().retry()) {
-        Ok(()) | Err(Retry::Never) => After::Forget,
-        Err(Retry::OnChange) => After::Rest(SAFETY_CHECK),
-        Err(Retry::After(wait)) => After::Exactly(wait.min(SAFETY_CHECK)),
-        Err(Retry::Slowly) => After::Exactly(SLOW_RETRY),
-        Err(Retry::Backoff) => After::RateLimited,
+    outcome.map_or_else(|error| error.category().retry().into(), |()| After::Forget)
+}
+
+impl From<Retry> for After {
+    fn from(retry: Retry) -> Self {
+        match retry {
+            Retry::Never => Self::Forget,
+            Retry::OnChange => Self::Rest(SAFETY_CHECK),
+            Retry::After(wait) => Self::Exactly(wait.min(SAFETY_CHECK)),
+            Retry::Slowly => Self::Exactly(SLOW_RETRY),
+            Retry::Backoff => Self::RateLimited,
+        }
     }
 }
 

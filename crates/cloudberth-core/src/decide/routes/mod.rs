@@ -21,4 +21,4 @@ pub use condition::{NETWORK_UNAVAILABLE, Network, condition_patch};
 pub use pass::{Failure, Outcome, Pass, conclude};
 pub use plan::{Plan, plan, responsible};
 pub use start::{Start, start};
-pub use watch::{PASS_GAP, Pace, Trigger, trigger};
+pub use watch::{FULL_PASS, PASS_GAP, Pace, Trigger, full_pass, trigger};

@@ -23,8 +23,8 @@ pub struct Plan {
 
 /// Compares what the cloud lists with what the nodes need.
 ///
-/// `nodes` are all nodes of this cloud and all that no cloud has claimed yet: a route to none of them is of no use.
-/// Nothing is decided on a listing that failed or is short; the error is then the outcome of the pass.
+/// `nodes` are all nodes of this cloud. A route to a node that is `unclaimed`, because no cloud knows it for its own yet,
+/// is left alone; a route to anybody else is of no use. Nothing is decided on a listing that failed or is short; the error is then the outcome of the pass.
 ///
 /// - A route is kept if it leads to a node that has its network, spelled the same, and its addresses, where the cloud
 ///   tracks them, are the node's in any order.
@@ -33,6 +33,7 @@ pub struct Plan {
 pub fn plan<'a>(
     listed: Result<Listing<Route>>,
     nodes: impl IntoIterator<Item = &'a NodeView>,
+    unclaimed: impl Fn(&str) -> bool,
     cluster: &ClusterCidrs,
 ) -> Result<Plan> {
     let listed = listed.context("listing routes")?;
@@ -50,7 +51,8 @@ pub fn plan<'a>(
     for route in &listed.items {
         let key = (route.target.as_deref().unwrap_or_default(), route.destination.as_str());
         let fits = wanted.get(&key).is_some_and(|node| leads_to(route, node));
-        let removable = route.ours && responsible(&route.destination, cluster);
+        let spared = route.target.as_deref().is_some_and(&unclaimed);
+        let removable = route.ours && !spared && responsible(&route.destination, cluster);
         if removable && (route.blackhole || !fits) {
             deletes.push(RouteChange::Delete(route.clone()));
         } else if fits {

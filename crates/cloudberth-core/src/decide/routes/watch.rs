@@ -7,6 +7,17 @@ use crate::{time::Tick, view::NodeView};
 /// The least time between the beginnings of two passes with the same trigger.
 pub const PASS_GAP: Duration = Duration::from_secs(10);
 
+/// The time between two passes that no change asks for, given `--route-reconciliation-period`. Changes of nodes are acted
+/// on when they happen, so a pass is there to find what was edited by hand, and is never needed more often than
+/// [`FULL_PASS`]. Add jitter.
+#[must_use]
+pub fn full_pass(period: Duration) -> Duration {
+    period.max(FULL_PASS)
+}
+
+/// The least time between two passes that no change asks for.
+pub const FULL_PASS: Duration = Duration::from_secs(300);
+
 /// Why a pass runs: the key of the queue and the label of the metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trigger {
@@ -113,6 +124,13 @@ mod tests {
             assert_eq!(trigger(before.as_ref(), after.as_ref()), want, "{case}");
         }
         assert_eq!((NodeChange.as_str(), Periodic.as_str()), ("node_change", "periodic"));
+    }
+
+    #[test]
+    fn full_passes_are_rare_whatever_the_flag_says() {
+        for (flag, want) in [(0, 300), (10, 300), (300, 300), (3_600, 3_600)] {
+            assert_eq!(full_pass(Duration::from_secs(flag)), Duration::from_secs(want), "{flag}");
+        }
     }
 
     #[test]

@@ -107,9 +107,33 @@ fn what_the_autoscaler_removes_neither_waits_nor_counts() {
     let declared = Suspect { declared_gone: true, ..node(10) };
     let got = deletions.sentence(&declared, &mut Memory::default(), Cap::LAW, 9, at(1_000));
     assert_eq!(until(&got), Some(at(1_600)), "L2-114 a person's word is no way past the cap");
-    let failed = deletions.answered(&removed(1), at(1_000), Err(&Error::permanent("403")));
+    let failed = deletions.answered(&removed(1), Err(&Error::permanent("403")));
     assert!(matches!(failed, Answer::Failed(Some(_))));
     assert_eq!(deletions.counted(Cap::LAW, at(1_000)), 1, "what was not counted is not taken back");
+}
+
+#[test]
+fn a_replica_that_does_not_know_the_past_begins_with_one() {
+    let mut deletions = Deletions::since(at(1_000));
+    let mut go =
+        |number, now| deletions.sentence(&node(number), &mut Memory::default(), Cap::LAW, 30, at(now));
+    assert_eq!(go(1, 1_100), delete(1), "L2-116");
+    assert_eq!(
+        until(&go(2, 1_110)),
+        Some(at(1_600)),
+        "L2-117 the first window is over before the one leaves"
+    );
+    assert_eq!(go(2, 1_600), delete(2), "three of thirty from now on");
+    assert_eq!(go(3, 1_600), delete(3));
+    assert_eq!(until(&go(4, 1_600)), Some(at(1_700)));
+
+    let mut small = Deletions::since(at(1_000));
+    let mut go = |number, now| small.sentence(&node(number), &mut Memory::default(), Cap::LAW, 9, at(now));
+    assert_eq!(go(1, 1_100), delete(1));
+    assert_eq!(until(&go(2, 1_110)), Some(at(1_700)), "one of nine, in the beginning and later");
+    let none = Cap { share: Share::Count(0), window: WINDOW };
+    let never = Deletions::since(at(1_000)).sentence(&node(1), &mut Memory::default(), none, 9, at(1_100));
+    assert_eq!(until(&never), None, "none is none");
 }
 
 #[test]
@@ -162,9 +186,23 @@ fn the_answer_to_a_deletion_says_what_comes_next() {
         assert_eq!(go, delete(1));
         let why = category.map(|category| Error::new(category, "no"));
         let answer = why.as_ref().map_or(Ok(()), Err);
-        assert_eq!(deletions.answered(&node(1), at(1_000), answer), want, "{case}");
+        assert_eq!(deletions.answered(&node(1), answer), want, "{case}");
         assert_eq!(deletions.counted(Cap::LAW, at(1_000)), counted, "{case}");
     }
+}
+
+#[test]
+fn a_deletion_that_is_tried_again_counts_once() {
+    let mut deletions = Deletions::default();
+    let go = |deletions: &mut Deletions, number, now| {
+        deletions.sentence(&node(number), &mut Memory::default(), Cap::LAW, 9, at(now))
+    };
+    assert_eq!(go(&mut deletions, 1, 1_000), delete(1));
+    deletions.answered(&node(1), Err(&error()));
+    assert_eq!(go(&mut deletions, 1, 1_010), delete(1), "FW-126 again, although the cap is reached");
+    assert_eq!(until(&go(&mut deletions, 2, 1_010)), Some(at(1_600)), "L2-118 another node waits");
+    deletions.called_off(&node(1));
+    assert_eq!(go(&mut deletions, 2, 1_010), delete(2), "what was not sent does not count");
 }
 
 #[test]

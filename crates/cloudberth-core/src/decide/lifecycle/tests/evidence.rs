@@ -4,7 +4,10 @@ use super::{
     Verdict::{AddShutdownTaint, AskAgain, Delete, Keep, RemoveShutdownTaint, ReportNotFound},
     *,
 };
-use crate::view::{NodeView, Ready};
+use crate::{
+    provider_id::Reading,
+    view::{NodeView, Ready},
+};
 
 /// A node that was missed by the round that ended at 1001.
 fn missed(suspect: &Suspect) -> Memory {
@@ -200,22 +203,42 @@ fn both_sources_must_deny_and_either_can_show() {
 
 #[test]
 fn the_source_is_asked_only_where_a_deletion_could_follow() {
-    let young = Suspect { first_seen: at(941), ..node(1) };
+    let young = Suspect { first_seen: at(950), ..node(1) };
+    let (fresh, missed) = (Memory::default(), missed(&node(1)));
+    let reborn = Suspect { uid: "another".to_owned(), ..node(1) };
     let table = [
-        ("not listed", node(1), Lookup::Absent, true),
-        ("L7-103 listed", node(1), Lookup::Present(Running), false),
-        ("the listing is no good", node(1), Lookup::Unknown(error()), false),
-        ("Ready", ready(1), Lookup::Absent, false),
-        ("another cloud's", Suspect { tie: Tie::Foreign, ..node(1) }, Lookup::Absent, false),
-        ("no id to ask by", Suspect { tie: Tie::NoId, ..node(1) }, Lookup::Absent, false),
-        ("uninitialised", Suspect { uninitialised: true, ..node(1) }, Lookup::Absent, false),
-        ("on its way out", Suspect { deleting: true, ..node(1) }, Lookup::Absent, false),
-        ("new", young, Lookup::Absent, false),
-        ("just not new any more", Suspect { first_seen: at(940), ..node(1) }, Lookup::Absent, true),
+        ("not listed", node(1), &fresh, Lookup::Absent, Some(60)),
+        ("L7-103 listed", node(1), &fresh, Lookup::Present(Running), None),
+        ("the listing is no good", node(1), &fresh, Lookup::Unknown(error()), None),
+        ("Ready", ready(1), &fresh, Lookup::Absent, None),
+        ("another cloud's", Suspect { tie: Tie::Foreign, ..node(1) }, &fresh, Lookup::Absent, None),
+        ("no id to ask by", Suspect { tie: Tie::NoId, ..node(1) }, &fresh, Lookup::Absent, None),
+        ("uninitialised", Suspect { uninitialised: true, ..node(1) }, &fresh, Lookup::Absent, None),
+        ("on its way out", Suspect { deleting: true, ..node(1) }, &fresh, Lookup::Absent, None),
+        ("L7-104 new: not yet", young, &fresh, Lookup::Absent, Some(1_010)),
+        ("L7-105 missed: not before it confirms", node(1), &missed, Lookup::Absent, Some(1_011)),
+        ("missed, and seen again", node(1), &missed, Lookup::Present(Running), None),
+        ("another node of that name was missed", reborn, &missed, Lookup::Absent, Some(60)),
     ];
-    for (case, suspect, listed, want) in table {
-        assert_eq!(wants_lookup(&suspect, &listed, at(1_000)), want, "{case}");
+    for (case, suspect, memory, listed, want) in table {
+        assert_eq!(lookup_due(&suspect, memory, &listed), want.map(at), "{case}");
     }
+}
+
+#[test]
+fn the_source_is_not_asked_about_a_node_that_the_cap_holds() {
+    let (mut deletions, mut memory) = (Deletions::default(), missed(&node(1)));
+    deletions.note(at(1_005), Cap::LAW);
+    deletions.sentence(&node(1), &mut memory, Cap::LAW, 9, at(1_020));
+    let due = |suspect: &Suspect, memory: &Memory| lookup_due(suspect, memory, &Lookup::Absent);
+    assert_eq!(due(&node(1), &memory), Some(at(1_605)), "L7-106");
+    let removed = Suspect { autoscaler_removes: true, ..node(1) };
+    assert_eq!(due(&removed, &memory), Some(at(1_011)), "the cap is not for what the autoscaler removes");
+    let never = Cap { share: Share::Count(0), ..Cap::LAW };
+    Deletions::default().sentence(&node(1), &mut memory, never, 9, at(1_020));
+    assert_eq!(due(&node(1), &memory), Some(Tick(Duration::MAX)), "L7-106 never");
+    judge(&node(1), &mut memory, &round(Seen(Running), 1_030));
+    assert_eq!(due(&node(1), &memory), Some(at(60)), "seen, and all is forgotten");
 }
 
 #[test]
@@ -245,7 +268,7 @@ fn only_ready_itself_protects_a_node() {
     let judged = |ready, newest| {
         let provider_id = Some("fake://1".to_owned());
         let view = NodeView { ready, provider_id, uid: "u1".to_owned(), ..NodeView::default() };
-        let suspect = Suspect::of(&view, |id| Some(id.clone()), at(0));
+        let suspect = Suspect::of(&view, |text| Reading::plain(text, |_| true), at(0));
         let mut memory = Memory::default();
         judge(&suspect, &mut memory, &round(newest, 1_000));
         judge(&suspect, &mut memory, &round(newest, 1_011))

@@ -1,0 +1,180 @@
+//! Routes to the pods of every node, where a cloud has a router that needs telling.
+//!
+//! ```text
+//!   nodes ──► trigger ──► queue (one key for each reason to look) ──► pass over the whole cluster
+//!                                                                       list ─► plan ─► apply ─► condition, events
+//! ```
+//!
+//! Everything is decided by [`decide::routes`](cloudberth_core::decide::routes). A change of a node begins a pass at once;
+//! a rare pass that nobody asked for finds what was edited by hand.
+
+mod pass;
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use cloudberth_core::{
+    NodeView, Result,
+    decide::{
+        queue::{ItemExponential, Jittered, WorkQueue},
+        routes::{FULL_PASS, PASS_GAP, Pace, Start, Trigger, full_pass, start, trigger},
+    },
+    route::ClusterCidrs,
+};
+use cloudberth_runtime::{
+    crew::Crew,
+    informer::{Change, Listener},
+};
+use futures_util::future::join_all;
+use tokio::sync::Notify;
+
+use crate::{clouds::Cloud, desk::Desk, lock};
+
+/// What part of its period a pass that nobody asked for may be late.
+const LATENESS: f64 = 0.5;
+
+/// What the flags say.
+#[derive(Clone, Debug)]
+pub struct RouteSettings {
+    /// `--configure-cloud-routes`.
+    pub configure_cloud_routes: bool,
+    /// `--cluster-cidr`.
+    pub cluster_cidr: String,
+    /// `--route-reconciliation-period`.
+    pub period: Duration,
+}
+
+type Limiter = Jittered<ItemExponential<Trigger>>;
+
+/// The routes of one cloud.
+struct Router {
+    cloud: Cloud,
+    networks: ClusterCidrs,
+    pace: Mutex<Pace>,
+    crew: Crew<Trigger, Limiter>,
+}
+
+/// The route controller of one term of leadership.
+pub struct RouteController {
+    desk: Desk,
+    period: Duration,
+    routers: Vec<Router>,
+    synced: Notify,
+    closed: Notify,
+}
+
+impl RouteController {
+    /// One for all clouds of the desk that have routes; `None` if it is switched off or none has. A bad value of
+    /// `--cluster-cidr` is an error, but only where it is needed.
+    pub fn new(desk: Desk, settings: &RouteSettings) -> Result<Option<Arc<Self>>> {
+        let mut routers = Vec::new();
+        for cloud in desk.clouds.iter() {
+            let offered = cloud.provider.routes().is_some();
+            match start(settings.configure_cloud_routes, offered, &settings.cluster_cidr)? {
+                Start::SwitchedOff => tracing::info!(cloud = cloud.name(), "routes are switched off"),
+                Start::NotOffered => tracing::warn!(
+                    cloud = cloud.name(),
+                    "--configure-cloud-routes asks for routes, and this cloud has none"
+                ),
+                Start::Run(networks) => routers.push(Router::new(&desk, cloud.clone(), networks)),
+            }
+        }
+        let period = full_pass(settings.period);
+        if routers.is_empty() {
+            return Ok(None);
+        }
+        let (synced, closed) = (Notify::new(), Notify::new());
+        Ok(Some(Arc::new(Self { desk, period, routers, synced, closed })))
+    }
+
+    /// Begins nothing more; [`run`](Self::run) ends when the passes that are under way are over.
+    pub fn close(&self) {
+        self.routers.iter().for_each(|router| router.crew.close());
+        self.closed.notify_one();
+    }
+
+    /// Works until it is closed or dropped, which is safe at any moment.
+    pub async fn run(self: Arc<Self>) {
+        let listener: Arc<dyn Listener<NodeView>> = Arc::<Self>::clone(&self);
+        self.desk.cluster.nodes.subscribe(&listener);
+        while !self.desk.cluster.nodes.is_synced() {
+            tokio::select! {
+                biased;
+                () = self.closed.notified() => return,
+                () = self.synced.notified() => {}
+            }
+        }
+        for router in &self.routers {
+            // Every node that is known has asked for a pass. Without any there may be routes that lead nowhere.
+            if !self.desk.cluster.nodes.all().iter().any(|node| self.is_of(router, node)) {
+                self.want(router, Trigger::Periodic);
+            }
+        }
+        join_all(self.routers.iter().map(|router| self.keep(router))).await;
+    }
+
+    async fn keep(&self, router: &Router) {
+        let now_and_then = async {
+            loop {
+                tokio::time::sleep(self.desk.dice.jitter(self.period, LATENESS)).await;
+                self.want(router, Trigger::Periodic);
+            }
+        };
+        tokio::select! {
+            biased;
+            () = router.crew.run(1, |trigger| self.pass(router, trigger), |_, _| (), || ()) => {}
+            () = now_and_then => {}
+        }
+    }
+
+    /// Asks for a pass as soon as the pace allows it.
+    fn want(&self, router: &Router, trigger: Trigger) {
+        let now = self.desk.clock().now();
+        let due = lock(&router.pace).due(trigger, now);
+        router.crew.add_after(trigger, due.since(now));
+    }
+
+    /// Whether a node certainly belongs to this cloud.
+    fn is_of(&self, router: &Router, node: &NodeView) -> bool {
+        self.desk.clouds.owner(node).is_some_and(|owner| owner.name() == router.cloud.name())
+    }
+}
+
+impl Router {
+    fn new(desk: &Desk, cloud: Cloud, networks: ClusterCidrs) -> Self {
+        let limiter = Jittered {
+            inner: ItemExponential::new(PASS_GAP, FULL_PASS),
+            factor: LATENESS,
+            dice: Arc::clone(&desk.dice),
+        };
+        // There are only as many keys as triggers, so there is always room.
+        let queue = WorkQueue::new(usize::MAX, limiter);
+        let crew = Crew::new("Routes", queue, Arc::clone(desk.clock())).metered(&desk.metrics.queues);
+        Self { cloud, networks, pace: Mutex::default(), crew }
+    }
+}
+
+impl Listener<NodeView> for RouteController {
+    fn changed(&self, change: &Change<NodeView>) {
+        for router in &self.routers {
+            let mine = |node: &Option<Arc<NodeView>>| node.clone().filter(|node| self.is_of(router, node));
+            if let Some(why) = trigger(mine(&change.old).as_deref(), mine(&change.new).as_deref()) {
+                self.want(router, why);
+            }
+        }
+    }
+
+    fn synced(&self) {
+        self.synced.notify_one();
+    }
+}
+
+impl fmt::Debug for RouteController {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let clouds: Vec<_> = self.routers.iter().map(|router| router.cloud.name()).collect();
+        f.debug_struct("RouteController").field("clouds", &clouds).finish_non_exhaustive()
+    }
+}
