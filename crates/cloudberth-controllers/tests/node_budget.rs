@@ -89,7 +89,8 @@ async fn a_thousand_nodes_that_wait_for_the_controller() {
     assert_eq!(stage.writes(before), [], "L4-403 a new controller");
     assert!(asked(&stage).0 <= 3, "{:?}", asked(&stage));
     second.abort();
-    println!("second pass and new controller: {} writes, {} listings in all", 0, asked(&stage).0);
+    let writes = stage.writes(before).len();
+    println!("second pass and new controller: {writes} writes, {} listings in all", asked(&stage).0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,7 +154,8 @@ async fn a_quiet_hour_and_a_machine_that_grows() {
     let listings = asked(&stage).0 - listings;
     assert!((10..=12).contains(&listings), "L7-404 {listings} listings in an hour");
     assert_eq!(asked(&stage).1, 0, "L7-404 nobody is asked about alone");
-    println!("a quiet hour with {NODES} nodes: 0 writes, {listings} listings, 0 look-ups");
+    let (writes, alone) = (stage.writes(before).len(), asked(&stage).1);
+    println!("a quiet hour with {NODES} nodes: {writes} writes, {listings} listings, {alone} look-ups");
 
     let machine = stage.clouds[0].machines().into_iter().find(|machine| machine.name == name(500)).unwrap();
     stage.clouds[0].resize(&machine.id, "large");
