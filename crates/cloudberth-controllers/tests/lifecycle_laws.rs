@@ -248,6 +248,21 @@ async fn a_new_node_is_not_deleted_before_its_machine_is_listed() {
     assert_eq!(lookups(&stage.clouds[0]), 0, "L7-131");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_new_term_is_as_quick_for_what_happened_before_it() {
+    let mut stage = Stage::new();
+    let ids = ten(&stage).await;
+    stage.run_ground();
+    stage.pass(1).await;
+    stage.clouds[0].set_state(&ids[0], MachineState::Stopped);
+    stage.set_ready("n0", false).await;
+    stage.clouds[0].plan_faults(|r| (r.number < 1).then_some(Fault::Refuse(Category::Temporary)));
+    let term = stage.lifecycle(Share::Percent(10));
+    stage.run(term.run());
+    stage.pass(15).await;
+    assert!(stage.node("n0").await.unwrap().has_taint(SHUTDOWN), "L6-123 though the first listing failed");
+}
+
 /// Runs something until so many calls of any kind were made, and then lets go of it wherever it is.
 struct CrashAt<'a, F> {
     run: Pin<Box<F>>,

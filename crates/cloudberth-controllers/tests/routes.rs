@@ -245,3 +245,23 @@ async fn it_runs_only_where_routes_are_wanted_and_networks_are_good() {
     assert!(new(bad).unwrap_err().message().contains("--cluster-cidr"), "FW-307");
     assert!(new(settings()).unwrap().is_some(), "FW-309");
 }
+
+#[tokio::test(start_paused = true)]
+async fn two_passes_are_never_close_whoever_asks() {
+    let mut stage = Stage::new();
+    begin(&mut stage);
+    stage.pass(20).await;
+    let throttled = Category::Throttled { retry_after: Some(Duration::from_secs(1)) };
+    stage.clouds[0].plan_faults(move |r| {
+        (r.operation == "list routes" && r.number < 8).then_some(Fault::Refuse(throttled))
+    });
+    for number in 1..60 {
+        node(&stage, 0, &format!("n{number}"), &format!("10.244.{number}.0/24")).await;
+        stage.pass(1).await;
+    }
+    stage.pass(60).await;
+    let listings = stage.clouds[0].calls().into_iter().filter(|call| call.operation == "list routes");
+    let at: Vec<_> = listings.skip(1).map(|call| call.at.0.as_secs_f64()).collect();
+    assert!(at.len() > 6 && at.windows(2).all(|two| two[1] - two[0] > 9.9), "FW-304 FW-305 {at:?}");
+    assert_eq!(routes(&stage.clouds[0]).len(), 59, "FW-305");
+}
