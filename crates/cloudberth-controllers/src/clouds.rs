@@ -63,6 +63,29 @@ impl Clouds {
         self.iter().find(|cloud| cloud.provider.name() == name)
     }
 
+    /// Those that have machines at all.
+    pub fn with_machines(&self) -> impl Iterator<Item = &Cloud> + Clone {
+        self.iter().filter(|cloud| cloud.provider.instances().is_some())
+    }
+
+    /// The clouds whose machines say to whom a node belongs and which machine it is: the one whose id it carries; one
+    /// that the id is meant for, though it cannot read it; without an id the one that its label names, otherwise all.
+    /// None for a node that is certainly somebody else's.
+    pub fn candidates(&self, node: &NodeView) -> Vec<&Cloud> {
+        let Some(id) = &node.provider_id else {
+            let label = node.labels.get(PROVIDER_LABEL);
+            return self
+                .with_machines()
+                .filter(|cloud| label.is_none_or(|name| name == cloud.name()))
+                .collect();
+        };
+        let reads = |wanted: fn(&Reading) -> bool| {
+            self.with_machines().find(move |cloud| wanted(&cloud.provider.read_id(id)))
+        };
+        let mine = reads(|reading| matches!(reading, Reading::Mine(_)));
+        mine.or_else(|| reads(|reading| *reading == Reading::Malformed)).into_iter().collect()
+    }
+
     /// The cloud to which a node certainly belongs: whose id it carries, or, while it carries none, which its label
     /// names, or the only one at work. To whom any other node belongs takes a look at the machines.
     pub fn owner(&self, node: &NodeView) -> Option<&Cloud> {

@@ -106,6 +106,14 @@ impl Inventory {
         }
     }
 
+    /// Asks the source itself for a machine of this name, where the cloud can do that.
+    pub async fn find(&self, call: &Call, name: &str) -> Lookup<Instance> {
+        match self.provider.instances() {
+            Some(instances) => instances.find(call, name).await,
+            None => Lookup::Unknown(no_machines(self.provider.name())),
+        }
+    }
+
     /// How many listings were begun.
     pub fn listings(&self) -> u64 {
         lock(&self.state).listings

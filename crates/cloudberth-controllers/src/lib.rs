@@ -4,14 +4,20 @@
 //! |---|---|
 //! | [`clouds`] | the providers that are at work in the cluster, each with its [`inventory`] of machines |
 //! | [`desk`] | what every controller works with |
+//! | [`node`] | nodes: initialised, and kept current |
 //! | [`lifecycle`] | the shutdown mark, and the removal of nodes whose machines are gone |
 //! | [`routes`] | the routes to the pods of every node |
+//! | [`service`] | a load balancer for every Service that wants one |
+//! | [`team`] | all of them, for one term of leadership |
 
 pub mod clouds;
 pub mod desk;
 pub mod inventory;
 pub mod lifecycle;
+pub mod node;
 pub mod routes;
+pub mod service;
+pub mod team;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

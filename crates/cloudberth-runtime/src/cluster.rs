@@ -44,6 +44,12 @@ impl Cluster {
         Self { client, clock, gate, nodes, services }
     }
 
+    /// The same cluster with the same stores, written to as far as another gate allows.
+    #[must_use]
+    pub fn behind(&self, gate: Arc<dyn Gate>) -> Self {
+        Self { gate, ..self.clone() }
+    }
+
     /// The client, for those who read only.
     pub const fn client(&self) -> &Client {
         &self.client

@@ -76,7 +76,8 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> Crew<K, L> {
 
     /// Hands out no more work. [`run`](Self::run) ends when what is under way is over.
     pub fn close(&self) {
-        lock(&self.queue).close();
+        self.with_queue(|queue, _| queue.close());
+        self.meter.iter().for_each(Meter::emptied);
         self.news.notify_one();
     }
 

@@ -32,7 +32,7 @@ pub struct Informer<V: Watched> {
     store: Mutex<Store<V>>,
     listeners: Mutex<Vec<Weak<dyn Listener<V>>>>,
     clock: Arc<dyn Clock>,
-    broken_since: Mutex<Option<Tick>>,
+    broken_since: Arc<Mutex<Option<Tick>>>,
 }
 
 impl<V: Watched> Informer<V> {
@@ -42,13 +42,15 @@ impl<V: Watched> Informer<V> {
             store: Mutex::new(Store::new()),
             listeners: Mutex::new(Vec::new()),
             clock,
-            broken_since: Mutex::new(None),
+            broken_since: Arc::default(),
         })
     }
 
     /// Watches until it is dropped. The store is kept over that; the next run brings it up to date.
     pub async fn run(&self, client: Client, dice: Arc<Dice>) {
-        let mut events = pin!(watch::<V>(client, dice));
+        let broken_since = Arc::clone(&self.broken_since);
+        let answered = move || *lock(&broken_since) = None;
+        let mut events = pin!(watch::<V>(client, dice, answered));
         while let Some(told) = events.next().await {
             self.take_in(told);
         }
@@ -114,8 +116,7 @@ impl<V: Watched> Informer<V> {
             Told::Unreadable(key, why) => {
                 tracing::warn!(kind = V::KIND, ?key, %why, "an object cannot be read; its last version is kept");
             }
-            Told::Complete | Told::There(_) | Told::Gone(_) => *lock(&self.broken_since) = None,
-            Told::Begin => {}
+            Told::Begin | Told::There(_) | Told::Gone(_) | Told::Complete => {}
         }
         let (changes, first_complete) = {
             let mut store = lock(&self.store);

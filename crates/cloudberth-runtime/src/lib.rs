@@ -15,6 +15,7 @@ pub mod herald;
 pub mod informer;
 pub mod metrics;
 pub mod object;
+pub mod rest;
 mod store;
 pub mod trouble;
 mod watch;

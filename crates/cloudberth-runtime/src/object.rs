@@ -103,7 +103,11 @@ impl<V: Watched> Object<V> {
 
 impl<'de, V: Watched> Deserialize<'de> for Object<V> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        let json = Value::deserialize(from)?;
+        let mut json = Value::deserialize(from)?;
+        // The object once more, as text. Nobody here reads it, and it is larger than all the rest.
+        if let Some(Value::Object(annotations)) = json.pointer_mut("/metadata/annotations") {
+            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+        }
         let field = |name: &str| json.pointer(&format!("/metadata/{name}")).and_then(Value::as_str);
         // What the watch itself looks at, and no more.
         let meta = ObjectMeta {

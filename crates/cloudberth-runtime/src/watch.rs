@@ -4,15 +4,24 @@ use std::{sync::Arc, time::Duration};
 
 use cloudberth_core::{Dice, Error};
 use futures_util::{Stream, StreamExt};
+use http::Request;
 use kube::{
     Api, Client,
+    client::Body,
     runtime::watcher::{self, watcher},
 };
+use tower::{BoxError, service_fn};
+use tower_http::timeout::TimeoutBody;
 
 use crate::object::{Object, Watched};
 
 /// How long a broken watch rests before it is tried again: from the first, doubling up to the second.
 const REST: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+
+/// How long the beginning of an answer may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long an answer that has begun may be silent. A watch ends by itself before that.
+const SILENCE: Duration = Duration::from_secs(320);
 
 /// What the watch said.
 #[derive(Clone, Debug)]
@@ -32,8 +41,15 @@ pub(crate) enum Told<V: Watched> {
 }
 
 /// Every object of a kind, as it comes and goes. Never ends by itself.
-pub(crate) fn watch<V: Watched>(client: Client, dice: Arc<Dice>) -> impl Stream<Item = Told<V>> + Send {
-    let api: Api<Object<V>> = Api::all(client);
+///
+/// `answered` is called when the API begins to answer: on a quiet day that is all that is heard of a watch which was
+/// broken before.
+pub(crate) fn watch<V: Watched>(
+    client: Client,
+    dice: Arc<Dice>,
+    answered: impl Fn() + Clone + Send + Sync + 'static,
+) -> impl Stream<Item = Told<V>> + Send {
+    let api: Api<Object<V>> = Api::all(patient(client, answered));
     let mut broken = 0_u32;
     let events = watcher(api, watcher::Config::default()).map(move |event| match event {
         Ok(event) => {
@@ -56,6 +72,23 @@ pub(crate) fn watch<V: Watched>(client: Client, dice: Arc<Dice>) -> impl Stream<
     })
 }
 
+/// A client that gives up on a server which does not begin to answer, or falls silent (law 12).
+fn patient(client: Client, answered: impl Fn() + Clone + Send + Sync + 'static) -> Client {
+    let send = move |request: Request<Body>| {
+        let (client, answered) = (client.clone(), answered.clone());
+        async move {
+            let Ok(answer) = tokio::time::timeout(PATIENCE, client.send(request)).await else {
+                return Err("the Kubernetes API did not answer in time".into());
+            };
+            if answer.as_ref().is_ok_and(|answer| answer.status().is_success()) {
+                answered();
+            }
+            answer.map(|answer| answer.map(|body| TimeoutBody::new(SILENCE, body))).map_err(BoxError::from)
+        }
+    };
+    Client::new(service_fn(send), "")
+}
+
 fn rest(broken: u32) -> Duration {
     let factor = 1_u32.checked_shl(broken.saturating_sub(1)).unwrap_or(u32::MAX);
     REST.0.saturating_mul(factor.max(1)).min(REST.1)
@@ -76,6 +109,38 @@ fn tell<V: Watched>(event: watcher::Event<Object<V>>) -> Told<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::{
+        convert::Infallible,
+        pin::Pin,
+        task::{Context, Poll},
+    };
+
+    /// A body of which nothing ever comes.
+    struct Stuck;
+
+    impl http_body::Body for Stuck {
+        type Data = bytes::Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<http_body::Frame<Self::Data>, Infallible>>> {
+            Poll::Pending
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_falls_silent_is_given_up() {
+        let answers = async |_: Request<Body>| Ok::<_, Infallible>(http::Response::new(Stuck));
+        let silent = patient(Client::new(service_fn(answers), ""), || ());
+        let begun = tokio::time::Instant::now();
+        let listing =
+            silent.request::<serde_json::Value>(Request::get("/api/v1/nodes").body(vec![]).unwrap());
+        let ended = tokio::time::timeout(Duration::from_secs(1_000), listing).await;
+        assert!(ended.is_ok_and(|answer| answer.is_err()), "L12-30");
+        assert_eq!(begun.elapsed().as_secs(), SILENCE.as_secs());
+    }
 
     #[test]
     fn a_broken_watch_rests_longer_each_time_but_not_for_ever() {

@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 
 use cloudberth_core::{ServiceView, decide::service::FINALIZER, lb::INTENT_ANNOTATION, view::ServiceType};
 use cloudberth_fake::{ALGORITHM, BALANCER_ID, Balancer, TABLE};
+use cloudberth_sim::kube::Call;
 
-use crate::{
-    program::CLUSTER,
-    world::{PROGRAM, World},
-};
+use crate::{program::CLUSTER, replica::PROGRAM, world::World};
 
 /// What is not yet as it should be; empty once the world has come to rest.
 pub(crate) async fn unfinished(world: &World) -> Result<Vec<String>, String> {
@@ -102,11 +100,36 @@ pub(crate) fn deletions(world: &World) -> Vec<String> {
     wrong
 }
 
-/// How many writes the program has made so far, to Kubernetes and to the cloud.
+/// Law 9, by true time, which no replica knows:
+///
+/// - A write leaves a replica, for Kubernetes or for the cloud, only while the Lease as the API server stores it names
+///   that replica. So no write is sent after another could have begun.
+/// - At the instant at which the stored Lease comes to name somebody else, or nobody, no other replica holds a claim
+///   that is still good by its own clock. No call outlives its sender's claim, so nothing that was sent before is still
+///   being waited for.
+///
+/// What was sent in time may be carried out later; it was under way, and nobody acts on its answer any more.
+pub(crate) fn leadership(world: &World) -> Vec<String> {
+    let kube = world.witness.sent().into_iter().map(|write| (write.at, write.who, write.what));
+    let calls = world.cloud.calls().into_iter().filter(|call| call.write);
+    let cloud = calls.map(|call| (call.sent, call.who, call.operation.to_owned()));
+    let stray = kube.chain(cloud).filter_map(|(at, who, what)| {
+        let holder = world.witness.holder_at(at);
+        let wrong = format!("law 9: {who} sent {what} at {:?} while the lease named {holder:?}", at.0);
+        (holder != who).then_some(wrong)
+    });
+    world.witness.wrong().into_iter().chain(stray).collect()
+}
+
+/// How many writes the program has made so far, to Kubernetes and to the cloud. The Lease aside.
 pub(crate) fn writes(world: &World) -> (usize, usize) {
-    let kube = world.api.calls(0).iter().filter(|c| c.user_agent == PROGRAM && c.is_write()).count();
+    let kube = world.api.calls(0).iter().filter(|c| by_program(c) && c.is_write()).count();
     let cloud = world.cloud.calls().iter().filter(|c| c.write).count();
     (kube, cloud)
+}
+
+fn by_program(call: &Call) -> bool {
+    call.user_agent.starts_with(PROGRAM) && call.resource != "leases"
 }
 
 /// Everything that was asked of both, in order: equal for equal seeds, to the byte.

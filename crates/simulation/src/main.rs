@@ -39,7 +39,10 @@ fn options() -> Result<Options, String> {
                 options.broken = Some(match law.as_str() {
                     "4" => Broken::SecondPassWrites,
                     "6" => Broken::NoIntent,
-                    other => return Err(format!("--break {other}: the laws that can be broken are 4 and 6")),
+                    "9" => Broken::NeverYields,
+                    other => {
+                        return Err(format!("--break {other}: the laws that can be broken are 4, 6 and 9"));
+                    }
                 });
                 options.law = Some(law);
             }
@@ -56,6 +59,7 @@ fn options() -> Result<Options, String> {
 struct Tally {
     runs: u64,
     failed: Vec<u64>,
+    terms: usize,
     slowest: Duration,
     digest: u64,
 }
@@ -92,6 +96,7 @@ fn main() -> ExitCode {
             }
             let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
             tally.runs += 1;
+            tally.terms += account.terms;
             tally.slowest = tally.slowest.max(account.rested_after);
             tally.digest = tally.digest.wrapping_add(digest(seed, &account.log));
             if !account.wrong.is_empty() {
@@ -112,9 +117,10 @@ fn main() -> ExitCode {
 
 fn report(options: &Options, tally: &Tally) -> ExitCode {
     println!(
-        "{} seeds, {} failed, at rest after at most {} s of virtual time, digest {:016x}",
+        "{} seeds, {} failed, {} times somebody came to lead, at rest after at most {} s of virtual time, digest {:016x}",
         tally.runs,
         tally.failed.len(),
+        tally.terms,
         tally.slowest.as_secs(),
         tally.digest
     );

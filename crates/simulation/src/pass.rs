@@ -7,7 +7,7 @@ use std::{
 
 use cloudberth_core::{
     Call, Error, Result, ServiceView,
-    call::Unguarded,
+    call::{Gate, Unguarded},
     decide::{
         nodeset::eligible::eligible,
         queue::{After, after},
@@ -17,19 +17,17 @@ use cloudberth_core::{
             roster::Roster,
         },
     },
-    lb::{Backend, Goal, Intent, IntentMark, Permit, Publish, Scribe, Turn, Want},
+    lb::{Backend, Creation, Goal, Intent, IntentMark, Permit, Publish, Scribe, Turn, Want},
     provider::{Boxed, LoadBalancers},
 };
+use cloudberth_runtime::trouble::translate;
 use kube::{
     Api,
     api::{DynamicObject, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
-use crate::{
-    program::{Broken, CLUSTER, Known, Program, lock, resource},
-    trouble::translate,
-};
+use crate::program::{Broken, CLUSTER, Known, Program, lock, resource};
 
 /// How long one pass may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -83,14 +81,21 @@ impl Pass<'_> {
         lock(self.known).intents.judge(&page.newest(), now, balancers.settle_time())
     }
 
+    fn call(&self) -> Call {
+        let yields = self.program.broken != Some(Broken::NeverYields);
+        let election = Arc::clone(&self.program.election) as Arc<dyn Gate>;
+        let gate = if yields { election } else { Arc::new(Unguarded) };
+        Call::new(self.program.clock.now() + PATIENCE, gate)
+    }
+
     async fn turn(&self, balancers: &dyn LoadBalancers, page: &Page<'_>, goal: Goal, permit: Permit) -> Turn {
-        let call = Call::new(self.program.clock.now() + PATIENCE, Arc::new(Unguarded));
+        let call = self.call();
         let want = self.want(page, goal);
         let turn = match balancers.survey(&call).await {
             Ok(survey) => balancers.turn(&call, &survey, &want, permit, page).await,
             Err(error) => Turn::unknown(error),
         };
-        if permit == Permit::Create {
+        if turn.creation != Creation::Nothing {
             lock(self.known).intents.touched(&want.service.key(), self.program.clock.now());
         }
         turn
@@ -144,16 +149,20 @@ impl Page<'_> {
         let sloppy = || json!({"metadata": {"uid": service.uid}});
         let body = body.or_else(|| (self.pass.program.broken == Some(Broken::SecondPassWrites)).then(sloppy));
         let Some(body) = body else { return Ok(()) };
+        let clock = &self.pass.program.clock;
+        let until = self.pass.call().write_until(clock.now())?;
         self.remember(&service, &body);
         let client = self.pass.program.client.clone();
         let api: Api<DynamicObject> =
             Api::namespaced_with(client, &service.namespace, &resource("Service", "services"));
         let (params, patch) = (PatchParams::default(), Patch::Strategic(body));
-        let object = match api.patch_subresource("status", &service.name, &params, &patch).await {
-            Ok(object) => object,
+        let answer = api.patch_subresource("status", &service.name, &params, &patch);
+        let object = match tokio::time::timeout(until.since(clock.now()), answer).await {
+            Ok(Ok(object)) => object,
             // An object that is gone needs nothing written.
-            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
-            Err(error) => return Err(translate(&error)),
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => return Ok(()),
+            Ok(Err(error)) => return Err(translate(&error)),
+            Err(_) => return Err(Error::temporary("the Kubernetes API did not answer in time")),
         };
         let json = serde_json::to_value(&object).map_err(|e| Error::permanent(e.to_string()))?;
         *lock(&self.service) = Arc::new(ServiceView::from_json(&json)?);

@@ -23,8 +23,10 @@ use cloudberth_core::{
     },
     lb::{ClaimBook, Intents},
 };
+use cloudberth_runtime::election::Election;
 use futures_util::{
     Stream, StreamExt,
+    future::join,
     stream::{self, FuturesUnordered},
 };
 use kube::{
@@ -33,6 +35,7 @@ use kube::{
     runtime::watcher::{self, watcher},
 };
 use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::pass::Pass;
 
@@ -43,6 +46,8 @@ pub enum Broken {
     SecondPassWrites,
     /// Law 6: it creates without recording its intent first.
     NoIntent,
+    /// Law 9: once it has led, it writes on, whoever leads.
+    NeverYields,
 }
 
 /// How many Services are worked on at once.
@@ -58,6 +63,8 @@ pub(crate) struct Program {
     pub provider: Arc<dyn Provider>,
     pub clock: Arc<dyn Clock>,
     pub dice: Arc<Dice>,
+    pub election: Arc<Election>,
+    pub stop: watch::Receiver<bool>,
     pub broken: Option<Broken>,
 }
 
@@ -94,9 +101,31 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Program {
-    /// Runs until it is dropped.
+    /// Runs until it is told to stop. What it was at is finished before others may lead.
     pub(crate) async fn run(self) {
         let Ok(roster) = self.roster() else { return };
+        let mut stop = self.stop.clone();
+        let work = async {
+            while !*self.stop.borrow() {
+                let term = tokio::select! {
+                    biased;
+                    _ = stop.wait_for(|told| *told) => break,
+                    term = self.election.led() => term,
+                };
+                tokio::select! {
+                    biased;
+                    () = self.election.lost(term), if self.broken != Some(Broken::NeverYields) => {}
+                    () = self.lead(&roster) => {}
+                }
+            }
+            self.election.stop();
+        };
+        join(work, self.election.run()).await;
+    }
+
+    /// Works until it is told to stop and nothing is under way any more. Nothing is remembered from an earlier time of
+    /// leading: another replica may have led since.
+    async fn lead(&self, roster: &Roster) {
         let known = Mutex::new(Known {
             services: BTreeMap::new(),
             nodes: BTreeMap::new(),
@@ -114,14 +143,19 @@ impl Program {
         let mut news = Box::pin(stream::select(services, nodes));
         let mut passes = Passes::new();
         let mut drift = Box::pin(tokio::time::sleep(self.dice.jitter(DRIFT, 0.5)));
-        loop {
-            self.begin_passes(&roster, &known, &mut passes);
-            // While every worker is busy a delayed key can wait for the next one that is not.
-            let wakeup = lock(&known).queue.next_wakeup().filter(|_| passes.len() < WORKERS);
+        let mut stop = self.stop.clone();
+        let mut stopping = false;
+        while !stopping || !passes.is_empty() {
+            if !stopping {
+                self.begin_passes(roster, &known, &mut passes);
+            }
+            // While every worker is busy a delayed key can wait for the next one that is not; at the end, for ever.
+            let wakeup = lock(&known).queue.next_wakeup().filter(|_| !stopping && passes.len() < WORKERS);
             let nap = wakeup.map(|at| at.since(self.clock.now()));
             tokio::select! {
                 biased;
-                Some(told) = news.next() => self.learn(&roster, &mut lock(&known), told),
+                _ = stop.wait_for(|told| *told), if !stopping => stopping = true,
+                Some(told) = news.next() => self.learn(roster, &mut lock(&known), told),
                 Some((key, after)) = passes.next(), if !passes.is_empty() => {
                     let mut known = lock(&known);
                     let now = self.clock.now();

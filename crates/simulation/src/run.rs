@@ -22,6 +22,8 @@ const REST: Duration = Duration::from_secs(900);
 pub struct Account {
     /// Broken laws, in words; empty for a good run.
     pub wrong: Vec<String>,
+    /// How often somebody came to lead.
+    pub terms: usize,
     /// How long it took to come to rest after the last fault.
     pub rested_after: Duration,
     /// Everything that was asked of the Kubernetes API and of the cloud.
@@ -38,6 +40,7 @@ pub fn run(schedule: &Schedule, broken: Option<Broken>) -> Account {
         Ok(runtime) => runtime.block_on(live(schedule, broken)),
         Err(error) => Account {
             wrong: vec![format!("no runtime: {error}")],
+            terms: 0,
             rested_after: Duration::ZERO,
             log: String::new(),
         },
@@ -53,16 +56,17 @@ async fn live(schedule: &Schedule, broken: Option<Broken>) -> Account {
         world.perform(deed).await;
     }
     time::sleep_until(start + TURMOIL).await;
-    world.end_faults();
+    world.end_faults().await;
     let (mut wrong, rested_after) = come_to_rest(&world).await;
     if wrong.is_empty() {
         wrong.extend(stay_at_rest(&mut world).await);
     }
     wrong.extend(laws::deletions(&world));
+    wrong.extend(laws::leadership(&world));
     if !world.program_lives() {
-        wrong.push("the program died".to_owned());
+        wrong.push("a replica died".to_owned());
     }
-    Account { wrong, rested_after, log: laws::log(&world) }
+    Account { wrong, terms: world.witness.terms(), rested_after, log: laws::log(&world) }
 }
 
 async fn come_to_rest(world: &World) -> (Vec<String>, Duration) {

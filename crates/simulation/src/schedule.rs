@@ -30,8 +30,13 @@ pub(crate) enum Deed {
     Exclude { node: u8, excluded: bool },
     /// Somebody deletes the load balancer of a Service by hand.
     Demolish { service: u8 },
-    /// The program dies and starts again.
-    Crash,
+    /// The replica that leads, or the other one, dies and starts again.
+    Crash { leader: bool },
+    /// The replica that leads is told to end, in order, and is followed by another one.
+    Retire,
+    /// The replica that leads, or the other one, cannot reach the Kubernetes API: it hears so, or it hears nothing.
+    /// The cloud it can reach.
+    Partition { leader: bool, silent: bool, seconds: u64 },
     /// Requests to the cloud go wrong: this fault hits one in so many, for so long.
     Cloud { fault: Fault, one_in: u64, seconds: u64 },
     /// Requests to the Kubernetes API go wrong: the next so many of this verb.
@@ -91,7 +96,7 @@ fn draw_ports(rng: &mut fastrand::Rng) -> Vec<i64> {
 fn draw_deed(rng: &mut fastrand::Rng, services: u8, nodes: u8) -> Deed {
     let service = rng.u8(0..services);
     let node = rng.u8(0..nodes);
-    match rng.u8(0..24) {
+    match rng.u8(0..28) {
         0..=1 => Deed::Create { service, ports: draw_ports(rng) },
         2..=3 => Deed::SetPorts { service, ports: draw_ports(rng) },
         4 => Deed::SetAlgorithm { service, algorithm: choose(rng, &ALGORITHMS) },
@@ -101,10 +106,12 @@ fn draw_deed(rng: &mut fastrand::Rng, services: u8, nodes: u8) -> Deed {
         9 => Deed::RemoveNode { node },
         10 => Deed::Exclude { node, excluded: rng.bool() },
         11 => Deed::Demolish { service },
-        12..=14 => Deed::Crash,
+        12..=14 => Deed::Crash { leader: rng.u8(0..4) > 0 },
         15..=18 => Deed::Cloud { fault: draw_fault(rng), one_in: rng.u64(1..=4), seconds: rng.u64(5..=60) },
         19..=21 => Deed::Kube { harm: draw_harm(rng), verb: draw_verb(rng), times: rng.u64(1..=6) },
         22 => Deed::RestartKube,
+        23..=24 => Deed::Retire,
+        25..=26 => Deed::Partition { leader: rng.u8(0..4) > 0, silent: rng.bool(), seconds: rng.u64(1..=50) },
         _ => Deed::Compact,
     }
 }
@@ -134,7 +141,7 @@ fn draw_harm(rng: &mut fastrand::Rng) -> Harm {
 }
 
 fn draw_verb(rng: &mut fastrand::Rng) -> &'static str {
-    choose(rng, &["patch", "patch", "list", "watch"])
+    choose(rng, &["patch", "patch", "list", "watch", "update", "get"])
 }
 
 impl fmt::Display for Schedule {

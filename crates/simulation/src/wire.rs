@@ -5,7 +5,7 @@
 
 use std::{
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, Mutex},
     task::{Context, Poll},
     time::Duration,
 };
@@ -14,10 +14,62 @@ use cloudberth_core::Dice;
 
 use cloudberth_sim::kube::{Body, KubeService};
 use http::{HeaderValue, Request, header::USER_AGENT};
-use tokio::{sync::oneshot, time};
+use tokio::{
+    sync::{Notify, oneshot},
+    time,
+};
 use tower::Service;
 
+use crate::{
+    program::lock,
+    witness::{Witness, is_lease},
+};
+
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// How a client is cut off from the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// It learns so at once.
+    Refused,
+    /// It hears nothing until the cut is over, and then that the connection broke.
+    Silent,
+}
+
+/// What can cut a client off.
+#[derive(Default)]
+pub(crate) struct Partition {
+    cut: Mutex<Option<Cut>>,
+    mended: Notify,
+}
+
+impl Partition {
+    pub(crate) fn cut(&self, how: Cut) {
+        *lock(&self.cut) = Some(how);
+    }
+
+    pub(crate) fn mend(&self) {
+        *lock(&self.cut) = None;
+        self.mended.notify_waiters();
+    }
+
+    /// Passes while there is no cut. Otherwise fails, sooner or later: nothing crosses a cut.
+    async fn cross(&self) -> Result<(), BoxError> {
+        loop {
+            let mut mended = std::pin::pin!(self.mended.notified());
+            mended.as_mut().enable();
+            let cut = *lock(&self.cut);
+            match cut {
+                None => return Ok(()),
+                Some(Cut::Refused) => return Err("no route to the API server".into()),
+                Some(Cut::Silent) => mended.await,
+            }
+            if lock(&self.cut).is_none() {
+                return Err("the connection broke".into());
+            }
+        }
+    }
+}
 
 /// A client's connection.
 #[derive(Clone)]
@@ -26,6 +78,8 @@ pub(crate) struct Wire {
     pub(crate) who: HeaderValue,
     pub(crate) dice: Arc<Dice>,
     pub(crate) latency: Duration,
+    pub(crate) partition: Arc<Partition>,
+    pub(crate) witness: Option<Arc<Witness>>,
 }
 
 impl Wire {
@@ -45,16 +99,28 @@ impl Service<Request<kube::client::Body>> for Wire {
 
     fn call(&mut self, mut request: Request<kube::client::Body>) -> Self::Future {
         request.headers_mut().insert(USER_AGENT, self.who.clone());
+        if let Some(witness) = &self.witness {
+            witness.sends(self.who.to_str().unwrap_or_default(), &request);
+        }
         let (there, back) = (self.leg(), self.leg());
-        let mut api = self.api.clone();
+        let mut wire = self.clone();
         let (answer, waiting) = oneshot::channel();
         tokio::spawn(async move {
-            time::sleep(there).await;
-            let result = api.call(request).await;
-            time::sleep(back).await;
+            let result = async {
+                wire.partition.cross().await?;
+                time::sleep(there).await;
+                let about_lease = is_lease(&request);
+                let result = wire.api.call(request).await;
+                if let Some(witness) = wire.witness.as_ref().filter(|_| about_lease) {
+                    witness.looks();
+                }
+                time::sleep(back).await;
+                wire.partition.cross().await?;
+                Ok(result?)
+            };
             // Nobody waiting any more is no concern of the server.
-            let _ = answer.send(result);
+            let _ = answer.send(result.await);
         });
-        Box::pin(async move { Ok(waiting.await??) })
+        Box::pin(async move { waiting.await? })
     }
 }

@@ -1,4 +1,4 @@
-//! The world of one run: clock, Kubernetes API, cloud, people, and the program that may die.
+//! The world of one run: clock, Kubernetes API, cloud, people, and two replicas that may die.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,44 +7,27 @@ use std::{
 };
 
 use cloudberth_core::{Clock, Dice, NodeView, ServiceView, Tick, decide::nodeset::eligible::eligible};
-use cloudberth_fake::{Cloud, FakeProvider, Manners};
+use cloudberth_fake::{Cloud, Manners};
 use cloudberth_sim::{
     Surroundings,
     kube::{Fault, KubeApi},
 };
 use http::HeaderValue;
-use jiff::Timestamp;
 use kube::{
     Api, Client,
     api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
-use tokio::{task::JoinHandle, time::Instant};
+use tokio::time::Instant;
 
 use crate::{
-    program::{Broken, CLUSTER, Program, resource},
+    clock::RunClock,
+    program::{Broken, CLUSTER, resource},
+    replica::{PROGRAM, Replica, Site},
     schedule::Deed,
-    wire::Wire,
+    wire::{Cut, Wire},
+    witness::Witness,
 };
-
-/// The name that the program goes by in both call logs.
-pub(crate) const PROGRAM: &str = "reference-program";
-
-/// Time as it passes in this run only, beginning at a fixed date.
-struct RunClock(Instant);
-
-impl Clock for RunClock {
-    fn now(&self) -> Tick {
-        Tick(self.0.elapsed())
-    }
-
-    fn wall(&self) -> Timestamp {
-        Timestamp::from_second(1_700_000_000)
-            .ok()
-            .and_then(|t| t.checked_add(self.0.elapsed()).ok())
-            .unwrap_or_default()
-    }
-}
 
 /// Everything that one run is made of.
 pub(crate) struct World {
@@ -55,10 +38,12 @@ pub(crate) struct World {
     pub(crate) condemned: BTreeMap<String, Tick>,
     /// Load balancers that somebody deleted by hand.
     pub(crate) demolished: BTreeSet<String>,
+    /// Sees by true time who leads and who writes.
+    pub(crate) witness: Arc<Witness>,
     people: Client,
     dice: Arc<Dice>,
     broken: Option<Broken>,
-    program: Option<JoinHandle<()>>,
+    replicas: Vec<Replica>,
 }
 
 impl World {
@@ -69,54 +54,102 @@ impl World {
         let api = KubeApi::new(Surroundings::new(seed, move || wall.wall()));
         let manners = Manners {
             latency: Duration::from_millis(200),
-            lag: Duration::from_secs(dice.bits() % 10),
+            lag: Duration::from_secs(dice.bits() % 30),
             build: Duration::from_secs(dice.bits() % 20),
             quota: 100,
         };
         let cloud = Cloud::new(Arc::clone(&clock), Dice::seeded(seed ^ 0xc10d), manners);
-        let people = client(&api, "people", &dice, Duration::ZERO);
+        let people = people(&api, &dice);
+        let witness = Arc::new(Witness::new(api.clone(), Arc::clone(&clock)));
         Self {
             api,
             cloud,
             clock,
             condemned: BTreeMap::new(),
             demolished: BTreeSet::new(),
+            witness,
             people,
             dice,
             broken,
-            program: None,
+            replicas: vec![Replica::new(0), Replica::new(1)],
         }
     }
 
-    /// Starts the program, or starts it again.
+    /// Starts both replicas, or starts them again: they know nothing and see everything for the first time.
     pub(crate) async fn restart_program(&mut self) {
-        if let Some(old) = self.program.take() {
-            old.abort();
-            // Waits until everything that it held is dropped; the error says that it was told to.
-            let _ = old.await;
+        for slot in 0..self.replicas.len() {
+            self.restart(slot).await;
         }
-        let program = Program {
-            client: client(&self.api, PROGRAM, &self.dice, Duration::from_millis(50)),
-            provider: Arc::new(FakeProvider::new("fake", &self.cloud, PROGRAM, Arc::clone(&self.clock))),
-            clock: Arc::clone(&self.clock),
-            dice: Arc::new(Dice::seeded(self.dice.bits())),
-            broken: self.broken,
-        };
-        self.program = Some(tokio::spawn(program.run()));
     }
 
-    /// Whether the program is still there; it never ends by itself.
+    async fn restart(&mut self, slot: usize) {
+        let Self { api, cloud, clock, dice, witness, broken, replicas, .. } = self;
+        let site = Site { api, cloud, clock, dice, witness, broken: *broken };
+        if let Some(replica) = replicas.get_mut(slot) {
+            replica.kill(witness).await;
+            replica.start(&site);
+        }
+    }
+
+    /// Starts a successor for each replica that was told to end and has, or must.
+    async fn replace_retired(&mut self, wait: bool) {
+        for slot in 0..self.replicas.len() {
+            let Some(replica) = self.replicas.get_mut(slot).filter(|replica| replica.is_retiring()) else {
+                continue;
+            };
+            if wait || !replica.lives() {
+                replica.retired(&self.witness).await;
+                self.restart(slot).await;
+            }
+        }
+    }
+
+    /// The replica that leads by true time, or the other one. While nobody leads, either will do.
+    fn slot(&self, leader: bool) -> usize {
+        let name = self.witness.leader();
+        let leads = self.replicas.iter().position(|replica| replica.identity == name).unwrap_or_default();
+        if leader { leads } else { (leads + 1) % self.replicas.len() }
+    }
+
+    async fn crash(&mut self, leader: bool) {
+        self.restart(self.slot(leader)).await;
+    }
+
+    fn retire_leader(&self) {
+        if let Some(replica) = self.replicas.get(self.slot(true)) {
+            replica.retire();
+        }
+    }
+
+    fn cut_off(&self, leader: bool, silent: bool, seconds: u64) {
+        let Some(replica) = self.replicas.get(self.slot(leader)) else { return };
+        let partition = Arc::clone(&replica.partition);
+        partition.cut(if silent { Cut::Silent } else { Cut::Refused });
+        // What was being streamed to it ends; the other replica takes its watches up again at once.
+        self.api.restart();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            partition.mend();
+        });
+    }
+
+    /// Whether both replicas are still there; they never end by themselves.
     pub(crate) fn program_lives(&self) -> bool {
-        self.program.as_ref().is_some_and(|program| !program.is_finished())
+        self.replicas.iter().all(Replica::lives)
     }
 
     /// From now on everything goes well.
-    pub(crate) fn end_faults(&mut self) {
+    pub(crate) async fn end_faults(&mut self) {
         self.cloud.stop_faults();
         self.api.clear_faults();
+        for replica in &self.replicas {
+            replica.partition.mend();
+        }
+        self.replace_retired(true).await;
     }
 
     pub(crate) async fn perform(&mut self, deed: &Deed) {
+        self.replace_retired(false).await;
         match deed {
             Deed::Create { service, ports } => self.create_service(*service, ports).await,
             Deed::SetPorts { service, ports } => {
@@ -153,7 +186,9 @@ impl World {
                 let _ = self.nodes().patch(&node_name(*node), &PatchParams::default(), &patch).await;
             }
             Deed::Demolish { service } => self.demolish(*service).await,
-            Deed::Crash => self.restart_program().await,
+            Deed::Crash { leader } => self.crash(*leader).await,
+            Deed::Retire => self.retire_leader(),
+            Deed::Partition { leader, silent, seconds } => self.cut_off(*leader, *silent, *seconds),
             Deed::Cloud { fault, one_in, seconds } => {
                 let (fault, one_in) = (*fault, *one_in);
                 let until = self.clock.now() + Duration::from_secs(*seconds);
@@ -251,9 +286,16 @@ impl World {
     }
 }
 
-fn client(api: &KubeApi, who: &'static str, dice: &Arc<Dice>, latency: Duration) -> Client {
-    let who = HeaderValue::from_static(who);
-    Client::new(Wire { api: api.service(), who, dice: Arc::clone(dice), latency }, "default")
+fn people(api: &KubeApi, dice: &Arc<Dice>) -> Client {
+    let wire = Wire {
+        api: api.service(),
+        who: HeaderValue::from_static("people"),
+        dice: Arc::clone(dice),
+        latency: Duration::ZERO,
+        partition: Arc::default(),
+        witness: None,
+    };
+    Client::new(wire, "default")
 }
 
 fn service_name(service: u8) -> String {

@@ -20,7 +20,10 @@ use kube::{
     api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
-use tokio::{task::JoinHandle, time::Instant};
+use tokio::{
+    task::{AbortHandle, JoinHandle},
+    time::Instant,
+};
 
 /// The name that the program goes by in the clouds' logs.
 pub const PROGRAM: &str = "program";
@@ -90,9 +93,20 @@ impl Stage {
         Self { api, clouds, clock, desk, people: client, running: Vec::new() }
     }
 
-    /// Runs until the stage is gone.
-    pub fn run(&mut self, part: impl Future<Output = ()> + Send + 'static) {
-        self.running.push(tokio::spawn(part));
+    /// Runs until the stage is gone, or until it is aborted as if the program were killed.
+    pub fn run(&mut self, part: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        let task = tokio::spawn(part);
+        let handle = task.abort_handle();
+        self.running.push(task);
+        handle
+    }
+
+    /// Kills everything that runs, and gives the next program a desk that knows nothing.
+    pub fn reboot(&mut self) {
+        self.running.drain(..).for_each(|task| task.abort());
+        let cluster = Cluster::new(self.people.clone(), Arc::clone(&self.clock), Arc::new(Unguarded));
+        self.desk.herald = Herald::new(cluster.clone(), Arc::clone(&self.desk.dice));
+        self.desk.cluster = cluster;
     }
 
     /// Watches, and writes events.

@@ -41,6 +41,7 @@ pub use key::{Alias, Entry, Fallback, Key, Reading, Report, Row, Spelling};
 pub use kind::{By, Cidr, Int, Kind, OneOf, Pattern, Text, Unsigned};
 pub use list::{CommaList, Json, JsonList};
 pub use table::{Parsed, Retired, Table};
+pub use typo::nearest;
 
 use std::collections::BTreeMap;
 

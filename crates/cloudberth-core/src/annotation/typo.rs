@@ -1,14 +1,11 @@
-//! What somebody who mistyped a key may have meant.
+//! What somebody who mistyped a name may have meant.
 
 /// The name of the declared key that `key` is nearest to, if it is near enough to be a slip of the finger.
 ///
 /// `spellings` are pairs of a spelling and the name to suggest for it; of equally near ones the first counts. A slip
 /// is two letters, or a quarter of what follows `prefix` in long keys.
-pub(super) fn nearest(
-    key: &str,
-    prefix: &str,
-    spellings: &[(&'static str, &'static str)],
-) -> Option<&'static str> {
+#[must_use]
+pub fn nearest(key: &str, prefix: &str, spellings: &[(&'static str, &'static str)]) -> Option<&'static str> {
     let tail = key.strip_prefix(prefix).unwrap_or(key);
     let slip = (tail.chars().count() / 4).max(2);
     spellings

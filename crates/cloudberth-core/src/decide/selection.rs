@@ -132,7 +132,7 @@ pub const fn status_workers(status_updates: i32, syncs: i32) -> i32 {
 /// Every mistake in the worker counts of the node controller.
 #[must_use]
 pub fn node_worker_mistakes(syncs: i32, status_updates: i32) -> Vec<Error> {
-    let mut wrong = Vec::from_iter(at_least_one("--concurrent-node-syncs", syncs));
+    let mut wrong = Vec::from_iter(worker_mistake("--concurrent-node-syncs", syncs));
     if status_updates < 0 {
         wrong.push(Error::user_input(format!(
             "--concurrent-node-status-updates is {status_updates}; it must be 0 (as many as \
@@ -142,13 +142,9 @@ pub fn node_worker_mistakes(syncs: i32, status_updates: i32) -> Vec<Error> {
     wrong
 }
 
-/// The mistake in the worker count of the node-lifecycle controller.
+/// The mistake in the worker count that `flag` sets.
 #[must_use]
-pub fn lifecycle_worker_mistake(syncs: i32) -> Option<Error> {
-    at_least_one("--concurrent-node-lifecycle-syncs", syncs)
-}
-
-fn at_least_one(flag: &str, workers: i32) -> Option<Error> {
+pub fn worker_mistake(flag: &str, workers: i32) -> Option<Error> {
     (workers < 1).then(|| Error::user_input(format!("{flag} is {workers}; it must be at least 1")))
 }
 
@@ -304,7 +300,7 @@ mod tests {
         for (case, syncs, good) in
             [("FW-324", 0, false), ("FW-134", -5, false), ("FW-133", 5, true), ("the least", 1, true)]
         {
-            let mistake = lifecycle_worker_mistake(syncs).map(|e| e.to_string());
+            let mistake = worker_mistake("--concurrent-node-lifecycle-syncs", syncs).map(|e| e.to_string());
             let text = format!("--concurrent-node-lifecycle-syncs is {syncs}; it must be at least 1");
             assert_eq!(mistake, (!good).then_some(text), "{case}");
         }

@@ -63,8 +63,9 @@ impl Intents {
         }
     }
 
-    /// A turn that was permitted to create is over, and what it sent may still be on its way: the settle time begins
-    /// again. To be said after every such turn whose outcome is not known, also after one that was given up.
+    /// A turn that may have sent a creation is over, and what it sent may still be on its way: the settle time begins
+    /// again. To be said after every turn whose account does not say that nothing was sent, also after one that was
+    /// permitted to create and given up.
     pub fn touched(&mut self, key: &ObjectKey, now: Tick) {
         if let Some(sight) = self.0.get_mut(key) {
             sight.since = sight.since.max(now);

@@ -5,13 +5,14 @@
 mod plan;
 mod wish;
 
-pub use wish::{ALGORITHM, BALANCER_ID, FLOATING_ADDRESS, TABLE};
+pub use wish::{ALGORITHM, BALANCER_ID, FLOATING_ADDRESS, NODE_SELECTOR, TABLE};
 
 use std::{collections::BTreeSet, time::Duration};
 
 use cloudberth_core::{
     Call, Category, Error, Listing, Lookup, Result, ServiceView,
-    annotation::Table,
+    annotation::{Table, Value},
+    decide::nodeset::Selector,
     lb::{Balancers, Claim, ClaimKind, Decision, Outcome, Want},
 };
 
@@ -143,6 +144,16 @@ impl Balancers for Fakes {
 
     fn settle_time(&self) -> Duration {
         Duration::from_secs(60)
+    }
+
+    fn selector(&self, service: &ServiceView) -> Result<Option<Selector>> {
+        match TABLE.parse(&service.annotations).get(&NODE_SELECTOR) {
+            Value::Set(selector) => Ok(Some(selector)),
+            Value::Unset => Ok(None),
+            Value::Wrong => {
+                Err(Error::user_input(format!("{} is not a label selector", NODE_SELECTOR.name())))
+            }
+        }
     }
 
     fn width(&self) -> usize {

@@ -8,7 +8,7 @@ use cloudberth_core::{
 };
 
 use super::{
-    ALGORITHM, Act, Answer, BALANCER_ID, FLOATING_ADDRESS, Seen,
+    ALGORITHM, Act, Answer, BALANCER_ID, FLOATING_ADDRESS, NODE_SELECTOR, Seen,
     wish::{self, Wish},
 };
 use crate::cloud::{Balancer, Listener};
@@ -45,6 +45,10 @@ fn converge(scheme: &str, want: &Want, seen: &Seen) -> Decision<Act> {
     let there = &seen.there;
     let mut wish = Wish::read(scheme, want);
     wish.machines.retain(|machine| !seen.missing.contains(machine));
+    if is_refused(&wish, NODE_SELECTOR.name()) {
+        // Nobody knows which nodes are meant: no others come in, and those that are gone go.
+        wish.machines.retain(|machine| there.members.values().any(|member| member == machine));
+    }
     contested(want, &mut wish.refused);
     let next = if there.ready {
         // What takes traffic on comes before what takes it off.

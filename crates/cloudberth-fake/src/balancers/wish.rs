@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use cloudberth_core::{
-    ServiceView,
-    annotation::{Key, OneOf, Parsed, Table, Text},
+    Error, ServiceView,
+    annotation::{By, Key, OneOf, Parsed, Table, Text},
+    decide::nodeset::Selector,
     lb::{Impact, Refusal, Want},
     net::IpFamily,
     view::{ServicePort, ServiceProtocol, SessionAffinity},
@@ -31,9 +32,17 @@ pub static FLOATING_ADDRESS: Key<Text> = Key::new("fake.cloudberth.dev/floating-
     .impact(Impact::Minimal)
     .about("A floating address of the cloud that should lead to the load balancer.");
 
+/// Which nodes stand behind the load balancer.
+pub static NODE_SELECTOR: Key<By<Selector>> = Key::new(
+    "fake.cloudberth.dev/node-selector",
+    By::new("a label selector", |text| text.parse().map_err(|why: Error| why.message().to_owned())),
+)
+.impact(Impact::Minimal)
+.about("Only nodes whose labels match stand behind the load balancer.");
+
 /// All of them.
-pub static TABLE: Table =
-    Table::new(&[&BALANCER_ID, &ALGORITHM, &FLOATING_ADDRESS]).watching(&["fake.cloudberth.dev/"]);
+pub static TABLE: Table = Table::new(&[&BALANCER_ID, &ALGORITHM, &FLOATING_ADDRESS, &NODE_SELECTOR])
+    .watching(&["fake.cloudberth.dev/"]);
 
 /// The name of a Service's load balancer. It carries the UID: a Service of the same name that comes later, or one of
 /// another cluster, has another.

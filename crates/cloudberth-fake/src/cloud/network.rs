@@ -51,6 +51,8 @@ pub enum Fault {
 /// One request that reached the cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallRecord {
+    /// When it left the program.
+    pub sent: Tick,
     /// When it took effect.
     pub at: Tick,
     /// Who sent it.
@@ -150,7 +152,8 @@ impl Network {
         let fault = self.shared.next_fault(operation, kind);
         let (there, back) = (self.shared.leg(), self.shared.leg());
         let (answer, waiting) = oneshot::channel();
-        let (shared, who, subject) = (Arc::clone(&self.shared), self.who.clone(), subject.to_owned());
+        let (shared, subject) = (Arc::clone(&self.shared), subject.to_owned());
+        let sender = Sender { who: self.who.clone(), sent: shared.clock.now() };
         tokio::spawn(async move {
             time::sleep(there).await;
             if let Some(Fault::Stall(wait)) = fault {
@@ -159,7 +162,7 @@ impl Network {
             if fault == Some(Fault::RequestLost) {
                 return;
             }
-            let result = shared.handle(&who, kind, operation, subject, fault, apply);
+            let result = shared.handle(sender, kind, operation, subject, fault, apply);
             if let Some(Fault::Stall(_)) = fault {
                 // The connection stays open; the program has to give up by itself.
                 time::sleep(patience).await;
@@ -177,6 +180,12 @@ impl Network {
             Err(_) => Err(lost(operation, "no answer in time")),
         }
     }
+}
+
+/// Who sent a request, and when by the cloud's clock.
+struct Sender {
+    who: String,
+    sent: Tick,
 }
 
 fn lost(operation: &str, why: &str) -> Trouble {
@@ -199,7 +208,7 @@ impl Shared {
 
     fn handle<R>(
         &self,
-        who: &str,
+        sender: Sender,
         kind: Kind,
         operation: &'static str,
         subject: String,
@@ -215,7 +224,8 @@ impl Shared {
         };
         let outcome = result.as_ref().map_or_else(|e| e.category().label(), |_| "ok");
         let write = kind == Kind::Write;
-        lock(&self.log).push(CallRecord { at, who: who.to_owned(), operation, write, subject, outcome });
+        let Sender { who, sent } = sender;
+        lock(&self.log).push(CallRecord { sent, at, who, operation, write, subject, outcome });
         result
     }
 }

@@ -100,6 +100,8 @@ pub struct ServiceMetrics {
     pub node_sync_latency: Histogram,
     /// How long it took to update the hosts of one.
     pub update_hosts_latency: Histogram,
+    /// Load balancers that may be left without a Service, because somebody took the finalizer away.
+    pub orphans: Counter,
 }
 
 impl Default for ServiceMetrics {
@@ -110,6 +112,7 @@ impl Default for ServiceMetrics {
             node_sync_errors: Counter::default(),
             node_sync_latency: latency(),
             update_hosts_latency: latency(),
+            orphans: Counter::default(),
         }
     }
 }
@@ -129,6 +132,9 @@ impl ServiceMetrics {
         let name = "service_controller_update_loadbalancer_host_latency_seconds";
         let help = "Seconds that the update of the hosts of one load balancer took";
         publish(registry, name, Alpha, help, self.update_hosts_latency.clone());
+        let name = "cloudberth_orphaned_load_balancers_total";
+        let help = "Load balancers that may be left without a Service; they are never deleted";
+        publish(registry, name, Alpha, help, self.orphans.clone());
     }
 }
 

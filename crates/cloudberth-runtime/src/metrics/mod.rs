@@ -12,6 +12,7 @@ mod kinds;
 pub mod manager;
 mod process;
 pub mod queue;
+pub mod rest;
 mod text;
 
 pub use prometheus_client::{encoding::EncodeLabelSet, registry::Registry};
@@ -23,6 +24,7 @@ pub use self::{
     kinds::{Counter, Family, Gauge, Histogram, Stability, publish},
     manager::{BuildInfo, ManagerMetrics},
     queue::{Meter, QueueMetrics},
+    rest::RestMetrics,
     text::{CONTENT_TYPE, render},
 };
 
@@ -45,6 +47,8 @@ pub struct Metrics {
     pub manager: ManagerMetrics,
     /// Of the calls to the clouds.
     pub clouds: CloudMetrics,
+    /// Of the calls to the Kubernetes API.
+    pub rest: RestMetrics,
 }
 
 impl Metrics {
@@ -61,6 +65,7 @@ impl Metrics {
             election: ElectionMetrics::default(),
             manager: ManagerMetrics::default(),
             clouds: CloudMetrics::default(),
+            rest: RestMetrics::default(),
         };
         all.queues.register(registry);
         all.node.register(registry);
@@ -70,6 +75,7 @@ impl Metrics {
         all.election.register(registry);
         all.manager.register(registry);
         all.clouds.register(registry);
+        all.rest.register(registry);
         all
     }
 }

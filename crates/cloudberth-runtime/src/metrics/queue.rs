@@ -159,6 +159,11 @@ impl Meter {
         }
     }
 
+    /// Nothing waits any more.
+    pub(crate) fn emptied(&self) {
+        self.depth.set(0);
+    }
+
     /// Work panicked.
     pub(crate) fn panicked(&self) {
         self.panics.inc();
@@ -167,7 +172,7 @@ impl Meter {
 
 impl Drop for Meter {
     fn drop(&mut self) {
-        self.depth.set(0);
+        self.emptied();
         lock(&self.running).clear();
     }
 }

@@ -72,6 +72,7 @@ async fn every_series_bears_the_name_type_and_stability_that_is_looked_for() {
         ("service_controller_nodesync_error_total", "ALPHA", "counter", ""),
         ("service_controller_nodesync_latency_seconds", "ALPHA", "histogram", doubling),
         ("service_controller_update_loadbalancer_host_latency_seconds", "ALPHA", "histogram", doubling),
+        ("cloudberth_orphaned_load_balancers_total", "ALPHA", "counter", ""),
         ("route_controller_route_sync_total", "ALPHA", "counter", ""),
         ("running_managed_controllers", "BETA", "gauge", ""),
         ("workqueue_depth", "BETA", "gauge", ""),
@@ -159,8 +160,11 @@ async fn a_queue_tells_how_it_is_doing() {
         assert_eq!(now(), [0.0, 3.0, 1.0, 25.0, 25.0, 2.0, 1.0]);
     }
     crew.add(9);
+    assert_eq!(now()[..2].to_vec(), [1.0, 4.0]);
+    crew.close();
+    assert_eq!(now()[..2].to_vec(), [0.0, 4.0], "what will never be handed out does not wait");
     drop(crew);
-    assert_eq!(now(), [0.0, 4.0, 1.0, 0.0, 0.0, 2.0, 1.0], "nothing waits for a crew that is gone");
+    assert_eq!(now(), [0.0, 4.0, 1.0, 0.0, 0.0, 2.0, 1.0], "nothing is in progress in a crew that is gone");
 }
 
 #[test]

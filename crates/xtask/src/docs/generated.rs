@@ -26,6 +26,11 @@ pub(crate) enum Part {
 pub(crate) const GENERATED: &[Generated] = &[
     Generated { file: "CONTRIBUTING.md", part: Part::Region("stages"), text: stages },
     Generated { file: "docs/reference/errors.md", part: Part::Whole, text: errors },
+    Generated {
+        file: "docs/reference/flags.md",
+        part: Part::Whole,
+        text: cloudberth_manager::flags::markdown,
+    },
 ];
 
 impl Generated {

@@ -54,7 +54,7 @@ pub fn initialise(node: &NodeView, claim: &Claim<'_>) -> Verdict {
         Claim::Ours { machine: Lookup::Unknown(why), .. } | Claim::Undecided(why) => {
             return Verdict::Retry(why.clone());
         }
-        Claim::Nowhere(why) => return Verdict::NotFound(why.clone()),
+        Claim::Nowhere(searched) => return Verdict::NotFound(searched.explain(node)),
         Claim::Foreign(why) => return Verdict::Leave(why.clone()),
     };
     match addresses(node, machine) {
@@ -94,6 +94,7 @@ mod tests {
     use super::*;
     use crate::{
         decide::node::{
+            ownership::Searched,
             patch::Subresource,
             reconcile::reconcile,
             testkit::{self, apply, machine, map, node, taint, waiting},
@@ -260,8 +261,8 @@ mod tests {
             (
                 "FW-7 no machine of that name",
                 waiting("n"),
-                Claim::Nowhere(Error::new(Category::NotFound, "no machine is called n")),
-                "not found: no machine is called n",
+                Claim::Nowhere(Searched::default()),
+                "not found: no machine is called \"n\"",
             ),
             ("FW-13 looking up the id failed", waiting("n"), unknown("500"), "retry Temporary: 500"),
             (

@@ -3,6 +3,8 @@
 //! | module | decides |
 //! |---|---|
 //! | [`ownership`], [`machine`] | which cloud a node belongs to, and which machine it is |
+//! | [`source`] | what counts of an absence when the cloud was asked again |
+//! | [`change`] | which changes of a node need a look |
 //! | [`initialise`] | what a node that waits for its cloud gets before pods may come |
 //! | [`reconcile`] | what a node in service gets when its machine has changed |
 //! | [`addresses`], [`node_ip`] | which addresses, in which order |
@@ -14,6 +16,7 @@
 //! decision about a node that already has what it should have is to write nothing (law 4).
 
 pub mod addresses;
+pub mod change;
 pub mod events;
 pub mod initialise;
 pub mod labels;
@@ -23,6 +26,7 @@ pub mod ownership;
 pub mod patch;
 pub mod reconcile;
 pub mod record;
+pub mod source;
 pub mod taints;
 
 #[cfg(test)]

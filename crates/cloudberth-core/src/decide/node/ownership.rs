@@ -52,11 +52,44 @@ pub enum Claim<'a> {
     },
     /// To somebody else, and how we know; never touched.
     Foreign(String),
-    /// It carries no id, and every cloud said completely that it has no machine of that name. The error shows what was
-    /// searched.
-    Nowhere(Error),
+    /// It carries no id, and every cloud said completely that it has no machine of that name.
+    Nowhere(Searched<'a>),
     /// It cannot be said yet, and why.
     Undecided(Error),
+}
+
+/// Where a machine was looked for in vain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Searched<'a>(Vec<(&'a str, &'a Listing<Instance>)>);
+
+impl<'a> Searched<'a> {
+    fn new(clouds: &[Cloud<'a>]) -> Self {
+        Self(clouds.iter().filter_map(|cloud| Some((cloud.name, cloud.machines.as_ref().ok()?))).collect())
+    }
+
+    /// What was searched, which names come near, and how to mend it. Comparing the node's name with that of every
+    /// machine takes a while: ask once.
+    #[must_use]
+    pub fn explain(&self, node: &NodeView) -> Error {
+        let listed = self.0.iter();
+        let searched =
+            listed.clone().map(|(name, machines)| format!("the {} of {name}", machines.items.len()));
+        let names =
+            listed.flat_map(|(_, machines)| machines.items.iter().map(|machine| machine.name.as_str()));
+        let near = machine::nearest(&node.name, names);
+        let hint = if near.is_empty() {
+            String::new()
+        } else {
+            format!("; the nearest names are {}", join(near.iter().map(|name| format!("{name:?}"))))
+        };
+        let message = format!(
+            "no machine is called {:?} among {}{hint}; give the machine the node's name, or start the node's kubelet \
+             with --provider-id",
+            node.name,
+            join(searched)
+        );
+        Error::new(Category::NotFound, cut(&message, MESSAGE_LIMIT))
+    }
 }
 
 /// Says to whom `node` belongs.
@@ -137,27 +170,8 @@ fn by_name<'a>(node: &NodeView, clouds: &[Cloud<'a>]) -> Claim<'a> {
         }
         (_, Some(why)) => Claim::Undecided(why),
         ([(cloud, machine)], None) => Claim::Ours { cloud, machine: Lookup::Present(machine) },
-        ([], None) => Claim::Nowhere(nowhere(node, clouds)),
+        ([], None) => Claim::Nowhere(Searched::new(clouds)),
     }
-}
-
-fn nowhere(node: &NodeView, clouds: &[Cloud<'_>]) -> Error {
-    let listed = clouds.iter().filter_map(|cloud| Some((cloud.name, cloud.machines.as_ref().ok()?)));
-    let searched = listed.clone().map(|(name, machines)| format!("the {} of {name}", machines.items.len()));
-    let names = listed.flat_map(|(_, machines)| machines.items.iter().map(|machine| machine.name.as_str()));
-    let near = machine::nearest(&node.name, names);
-    let hint = if near.is_empty() {
-        String::new()
-    } else {
-        format!("; the nearest names are {}", join(near.iter().map(|name| format!("{name:?}"))))
-    };
-    let message = format!(
-        "no machine is called {:?} among {}{hint}; give the machine the node's name, or start the node's kubelet \
-         with --provider-id",
-        node.name,
-        join(searched)
-    );
-    Error::new(Category::NotFound, cut(&message, MESSAGE_LIMIT))
 }
 
 fn join(items: impl Iterator<Item = String>) -> String {
@@ -282,25 +296,28 @@ mod tests {
         }
     }
 
+    fn explained(node: &NodeView, clouds: &[Cloud<'_>]) -> Error {
+        let Claim::Nowhere(searched) = claim(node, clouds) else { panic!() };
+        searched.explain(node)
+    }
+
     #[test]
     fn an_explanation_shows_what_was_searched_and_how_to_mend_it() {
         let a = listed(&[("alpha://1", "web-01"), ("alpha://2", "db")]);
         let b = listed(&[("beta://1", "web-2")]);
-        let Claim::Nowhere(why) = claim(&node("web-1"), &two(&a, &b)) else { panic!() };
+        let why = explained(&node("web-1"), &two(&a, &b));
         assert_eq!(why.category(), Category::NotFound);
         assert_eq!(
             why.message(),
             "no machine is called \"web-1\" among the 2 of alpha, the 1 of beta; the nearest names are \"web-01\", \
              \"web-2\"; give the machine the node's name, or start the node's kubelet with --provider-id"
         );
-        let Claim::Nowhere(why) = claim(&node("zzzzzzzz"), &two(&a, &b)) else { panic!() };
+        let why = explained(&node("zzzzzzzz"), &two(&a, &b));
         assert!(!why.message().contains("nearest"), "{why}");
-        let Claim::Nowhere(why) = claim(&node("n"), &[]) else { panic!() };
+        let why = explained(&node("n"), &[]);
         assert!(why.message().contains("among none"), "{why}");
         let long = listed(&[("alpha://1", &"x".repeat(2_000))]);
-        let Claim::Nowhere(why) = claim(&node(&"x".repeat(2_000)[..1_999]), &two(&long, &b)) else {
-            panic!()
-        };
+        let why = explained(&node(&"x".repeat(2_000)[..1_999]), &two(&long, &b));
         assert!(why.message().len() <= MESSAGE_LIMIT && why.message().ends_with('…'));
 
         let twin = listed(&[("beta://7", "web-01")]);

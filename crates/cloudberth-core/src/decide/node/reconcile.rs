@@ -54,6 +54,7 @@ mod tests {
     use crate::{
         decide::node::{
             node_ip,
+            ownership::Searched,
             patch::Subresource,
             testkit::{addresses, apply, machine, map, node, waiting},
         },
@@ -87,7 +88,7 @@ mod tests {
                 0,
             ),
             ("L1-214 not decided", in_service(), Claim::Undecided(Error::temporary("503")), 0),
-            ("nowhere", in_service(), Claim::Nowhere(Error::temporary("none")), 0),
+            ("nowhere", in_service(), Claim::Nowhere(Searched::default()), 0),
             ("L3-205 another cloud's", in_service(), Claim::Foreign("not ours".into()), 0),
             ("there", in_service(), present.clone(), 2),
             ("there, labels agree", in_service().labelled(LABELS), present.clone(), 1),

@@ -237,7 +237,7 @@ impl World {
         }
         loop {
             let turn = self.turn(&view, goal, permit, luck);
-            if permit == Permit::Create {
+            if permit == Permit::Create && turn.as_ref().map_or(true, |t| t.creation != Creation::Nothing) {
                 let now = self.tick();
                 self.intents.touched(&view.key(), now);
             }

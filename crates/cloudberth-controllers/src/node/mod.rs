@@ -1,0 +1,204 @@
+//! Nodes get from their cloud what they need to serve, and keep it current.
+//!
+//! A node that waits for its cloud is initialised in two writes: its addresses, then provider id, labels and the removal
+//! of the taint in one patch. A node in service gets other addresses and labels when its machine has changed. What is
+//! written is decided in core; here it is gathered, sent and retried.
+//!
+//! ```text
+//!   a node's change ─┐                    ┌─► look: listings of the clouds that may have its machine
+//!   a pass ──────────┼─► queue ─► worker ─┤
+//!   a failure ───────┘                    └─► carry out: decide, patch, decide again on the answer
+//! ```
+//!
+//! Nothing is kept between terms of leadership: a new controller finds out by looking, and where all is well it writes
+//! nothing.
+
+mod look;
+mod memory;
+mod work;
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use cloudberth_core::{
+    Error, NodeView, Result,
+    decide::{
+        node::{change, events, taints},
+        queue::{ItemExponential, Jittered, WorkQueue},
+    },
+    time::Tick,
+};
+use cloudberth_runtime::{
+    crew::Crew,
+    herald::{About, Occurrence},
+    informer::{Change, Listener},
+};
+use tokio::sync::Notify;
+
+use self::memory::Memory;
+use crate::{desk::Desk, lock};
+
+/// How many nodes are worked on at once where nobody sets a ceiling. The work is waiting for the API server, so this is
+/// a matter of how many requests it is asked at once.
+const WORKERS: usize = 32;
+/// More nodes than any cluster has; the bound is there so that a bug cannot fill the memory.
+const CAPACITY: usize = 100_000;
+/// The wait of a node that failed: from the first, doubling up to the second. The first is short enough for a machine
+/// that shows up a moment after its node; the second is that of a pass, so that no machine is found later than that.
+const BACK_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(300));
+/// By how much waits are stretched at most, so that nodes and replicas do not march in step.
+const JITTER: f64 = 0.1;
+/// No cloud is listed more often than this, whatever the flag says.
+const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
+
+/// How the controller works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeSettings {
+    /// How often addresses and labels of all nodes are compared with their machines (`--node-status-update-frequency`).
+    pub period: Duration,
+    /// How many nodes may be worked on at once; `None` leaves it to the program.
+    pub workers: Option<usize>,
+}
+
+impl Default for NodeSettings {
+    fn default() -> Self {
+        Self { period: Duration::from_secs(300), workers: None }
+    }
+}
+
+/// The node controller of one term of leadership.
+pub struct NodeController {
+    desk: Desk,
+    settings: NodeSettings,
+    crew: Crew<String, Jittered<ItemExponential<String>>>,
+    memory: Memory,
+    /// Listings that were begun earlier do not serve any more.
+    floor: Mutex<Tick>,
+    synced: Notify,
+    closed: Notify,
+}
+
+impl NodeController {
+    /// A controller that has not begun yet; an error where no cloud at work has machines.
+    pub fn new(desk: Desk, settings: NodeSettings) -> Result<Arc<Self>> {
+        if desk.clouds.with_machines().next().is_none() {
+            return Err(Error::permanent(
+                "the node controller has nothing to do: no cloud at work has machines",
+            ));
+        }
+        let inner = ItemExponential::new(BACK_OFF.0, BACK_OFF.1);
+        let limiter = Jittered { inner, factor: JITTER, dice: Arc::clone(&desk.dice) };
+        let queue = WorkQueue::new(CAPACITY, limiter);
+        let crew = Crew::new("Nodes", queue, Arc::clone(desk.clock())).metered(&desk.metrics.queues);
+        Ok(Arc::new(Self {
+            desk,
+            settings,
+            crew,
+            memory: Memory::default(),
+            floor: Mutex::new(Tick::ZERO),
+            synced: Notify::new(),
+            closed: Notify::new(),
+        }))
+    }
+
+    /// How often a worker met a bug.
+    pub fn panics(&self) -> u64 {
+        self.crew.panics()
+    }
+
+    /// Begins nothing more; [`run`](Self::run) ends when what is under way is over.
+    pub fn close(&self) {
+        self.crew.close();
+        self.closed.notify_one();
+    }
+
+    /// Works until it is closed or dropped, which is safe at any moment.
+    pub async fn run(self: Arc<Self>) {
+        let listener: Arc<dyn Listener<NodeView>> = Arc::<Self>::clone(&self);
+        self.desk.cluster.nodes.subscribe(&listener);
+        while !self.desk.cluster.nodes.is_synced() {
+            tokio::select! {
+                biased;
+                () = self.closed.notified() => return,
+                () = self.synced.notified() => {}
+            }
+        }
+        let work = self.crew.run(
+            self.settings.workers.unwrap_or(WORKERS).max(1),
+            |name| self.work(name),
+            |name, text| self.met_a_bug(name, text),
+            || self.add_all(|_| true),
+        );
+        tokio::select! {
+            biased;
+            () = self.passes() => {}
+            () = work => {}
+        }
+    }
+
+    /// Compares all nodes in service with their machines, again and again. Nodes that wait come back by themselves.
+    async fn passes(&self) {
+        let period = self.settings.period.max(SHORTEST_PERIOD);
+        loop {
+            // A listing that somebody else asked for lately serves this pass too.
+            *lock(&self.floor) = self.desk.clock().now() - period / 2;
+            self.add_all(|node| !node.has_taint(taints::UNINITIALISED));
+            tokio::time::sleep(self.desk.dice.jitter(period, JITTER)).await;
+        }
+    }
+
+    fn add_all(&self, which: impl Fn(&NodeView) -> bool) {
+        for node in self.desk.cluster.nodes.all().iter().filter(|node| which(node)) {
+            self.crew.add(node.name.clone());
+        }
+    }
+
+    fn met_a_bug(&self, name: &str, text: &str) {
+        let Some(node) = self.desk.cluster.nodes.get(&name.to_owned()) else { return };
+        if self.memory.is_news(&node, events::BUG) {
+            self.warn(&node, events::BUG, &format!("internal error: {text}"));
+        }
+    }
+
+    fn warn(&self, node: &NodeView, reason: &str, message: &str) {
+        tracing::warn!(node = node.name, reason, message, "a node needs attention");
+        self.tell(node, true, reason, message);
+    }
+
+    fn tell(&self, node: &NodeView, warning: bool, reason: &str, message: &str) {
+        self.desk.herald.tell(Occurrence {
+            about: About::node(node),
+            warning,
+            reason: reason.to_owned(),
+            message: cloudberth_core::error::cut(message, events::MESSAGE_LIMIT),
+            component: events::COMPONENT,
+        });
+    }
+}
+
+impl Listener<NodeView> for NodeController {
+    fn changed(&self, change: &Change<NodeView>) {
+        match (&change.old, &change.new) {
+            (Some(old), Some(new)) if !change::matters(old, new) => {}
+            (_, Some(new)) => {
+                self.memory.meet(new, self.desk.clock().now());
+                self.crew.add(new.name.clone());
+            }
+            (Some(old), None) => self.memory.forget(&old.name),
+            (None, None) => {}
+        }
+    }
+
+    fn synced(&self) {
+        self.synced.notify_one();
+    }
+}
+
+impl fmt::Debug for NodeController {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NodeController").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,96 @@
+//! What is remembered about each Service, in memory. All of it can be lost: that costs a pass or an event, never a
+//! load balancer.
+
+use std::{collections::BTreeMap, sync::Mutex};
+
+use cloudberth_core::{
+    ObjectKey,
+    decide::service::{
+        change::Written,
+        telling::{Occasion, Told},
+    },
+};
+
+use crate::lock;
+
+/// Why a Service is looked at. Of several reasons the last one here counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Errand {
+    /// It may have been edited by hand in the cloud.
+    Drift,
+    /// Its set of nodes changed.
+    Nodes,
+    /// It changed itself, is new, or failed before.
+    Service,
+}
+
+impl Errand {
+    pub(super) const fn occasion(self) -> Occasion {
+        match self {
+            Self::Nodes => Occasion::Nodes,
+            Self::Drift | Self::Service => Occasion::Service,
+        }
+    }
+}
+
+/// What is remembered about one Service.
+#[derive(Debug, Default)]
+pub(super) struct Note {
+    /// What we wrote on it last.
+    pub(super) written: Written,
+    /// What people were told about it.
+    pub(super) told: Told,
+    /// Why it is in the queue.
+    pub(super) errand: Option<Errand>,
+    /// The object, by its UID, that we let go of.
+    pub(super) released: Option<String>,
+    /// The object, by its UID, that was reported as an orphan.
+    pub(super) orphan: Option<String>,
+    /// The object itself has to change first: a look after hand edits is no use.
+    pub(super) asleep: bool,
+}
+
+/// What is remembered about all of them.
+#[derive(Debug, Default)]
+pub(super) struct Memory(Mutex<BTreeMap<ObjectKey, Note>>);
+
+impl Memory {
+    /// Looks at, or changes, what is remembered about one.
+    pub(super) fn of<T>(&self, key: &ObjectKey, then: impl FnOnce(&mut Note) -> T) -> T {
+        let mut notes = lock(&self.0);
+        match notes.get_mut(key) {
+            Some(note) => then(note),
+            None => then(notes.entry(key.clone()).or_default()),
+        }
+    }
+
+    /// Looks at what is remembered about one, if anything is.
+    pub(super) fn peek<T>(&self, key: &ObjectKey, then: impl FnOnce(Option<&Note>) -> T) -> T {
+        then(lock(&self.0).get(key))
+    }
+
+    /// Notes one more reason to look at it.
+    pub(super) fn send(&self, key: &ObjectKey, errand: Errand) {
+        self.of(key, |note| note.errand = note.errand.max(Some(errand)));
+    }
+
+    /// The object is gone. What is still to be done under its name is not.
+    pub(super) fn forget(&self, key: &ObjectKey) -> Note {
+        let mut notes = lock(&self.0);
+        let note = notes.remove(key).unwrap_or_default();
+        if let Some(errand) = note.errand {
+            notes.insert(key.clone(), Note { errand: Some(errand), ..Note::default() });
+        }
+        note
+    }
+
+    /// Nothing is left to be done under this name.
+    pub(super) fn erase(&self, key: &ObjectKey) {
+        lock(&self.0).remove(key);
+    }
+
+    /// How many are remembered.
+    pub(super) fn len(&self) -> usize {
+        lock(&self.0).len()
+    }
+}

@@ -1,0 +1,115 @@
+//! A Service in its newest version, and the only way in which a pass writes on it.
+
+use std::sync::{Arc, Mutex};
+
+use cloudberth_core::{
+    Category, Error, ObjectKey, Result, ServiceView,
+    decide::service::{change::remember, patch},
+    lb::{Claim, IntentMark, Publish, Scribe, StepReport},
+    provider::Boxed,
+};
+use serde_json::Value;
+
+use super::{ServiceController, surveys::Surveys};
+use crate::lock;
+
+/// How long one write may take.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// The page of one Service during one pass.
+pub(super) struct Page<'a> {
+    pub(super) controller: &'a ServiceController,
+    pub(super) cloud: &'a Surveys,
+    pub(super) key: &'a ObjectKey,
+    /// The newest version that this pass has seen, in case that the store has lost it by now.
+    seen: Mutex<Arc<ServiceView>>,
+}
+
+impl<'a> Page<'a> {
+    pub(super) fn new(
+        controller: &'a ServiceController,
+        cloud: &'a Surveys,
+        key: &'a ObjectKey,
+        service: Arc<ServiceView>,
+    ) -> Self {
+        Self { controller, cloud, key, seen: Mutex::new(service) }
+    }
+
+    /// The newest version of this very object: the store has the answers of our own writes too.
+    pub(super) fn newest(&self) -> Arc<ServiceView> {
+        let mut seen = lock(&self.seen);
+        let known = self.controller.desk.cluster.services.get(self.key);
+        if let Some(known) = known.filter(|known| known.uid == seen.uid) {
+            *seen = known;
+        }
+        Arc::clone(&seen)
+    }
+
+    /// What the newest version lays claim to.
+    pub(super) fn claims(&self) -> Vec<Claim> {
+        let service = self.newest();
+        let balancers = self.cloud.balancers();
+        balancers.map(|b| b.claims(&service, &self.controller.desk.cluster_name)).unwrap_or_default()
+    }
+
+    /// Puts the finalizer on, with an intent where one is asked for. An object that is gone is an error: nothing may
+    /// be made for it any more.
+    pub(super) async fn prepare(&self, provider: &str, intent: bool) -> Result<()> {
+        let desk = &self.controller.desk;
+        let now = intent.then(|| desk.clock().wall());
+        let body = patch::prepare(&desk.clouds.roster, &self.newest(), provider, now);
+        let written = self.write(body).await;
+        written.map_err(|why| why.context("failed to add load balancer cleanup finalizer"))
+    }
+
+    /// Writes what differs. An object that is gone needs nothing.
+    pub(super) async fn record(&self, publish: &Publish, clear_intent: bool) -> Result<()> {
+        patch::written(self.write(patch::record(&self.newest(), publish, clear_intent)).await)
+    }
+
+    /// Takes the finalizer off. From here on the object may vanish at any moment, and that is as it should be.
+    pub(super) async fn release(&self) -> Result<()> {
+        let service = self.newest();
+        let standing = self.controller.desk.clouds.roster.standing(&service);
+        let memory = &self.controller.memory;
+        memory.of(self.key, |note| note.released = Some(service.uid.clone()));
+        match self.write(patch::release(&service, &standing)).await {
+            Err(why) if why.category() == Category::NotFound => Ok(()),
+            Err(why) => {
+                if why.category() == Category::Conflict {
+                    memory.of(self.key, |note| note.released = None);
+                }
+                Err(why.context("failed to remove load balancer cleanup finalizer"))
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    async fn write(&self, body: Option<Value>) -> Result<(), Error> {
+        let Some(body) = body else { return Ok(()) };
+        // The watch may be faster than the answer.
+        self.controller.memory.of(self.key, |note| remember(&mut note.written, &body));
+        let cluster = &self.controller.desk.cluster;
+        let answer = cluster.patch_service(&cluster.call(PATIENCE), self.key, &body).await?;
+        let mut seen = lock(&self.seen);
+        if answer.uid == seen.uid {
+            *seen = answer;
+        }
+        Ok(())
+    }
+}
+
+impl Scribe for Page<'_> {
+    fn record<'a>(&'a self, publish: &'a Publish, intent: IntentMark) -> Boxed<'a, Result<()>> {
+        Box::pin(Page::record(self, publish, intent == IntentMark::Clear))
+    }
+
+    fn step(&self, report: StepReport) {
+        let StepReport { label, impact, result } = report;
+        match result {
+            Ok(()) => tracing::info!(service = %self.key, %impact, "{label}"),
+            Err(why) => tracing::warn!(service = %self.key, %impact, %why, "{label}: not done, or not known"),
+        }
+        self.cloud.mutated(&self.claims());
+    }
+}

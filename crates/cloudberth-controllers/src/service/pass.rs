@@ -1,0 +1,373 @@
+//! One look at one Service: open, look, a turn of the load-balancer loop, close.
+
+use std::{sync::Arc, time::Duration};
+
+use cloudberth_core::{
+    Category, Error, LoadBalancers, NodeView, ObjectKey, Result, ServiceView,
+    decide::{
+        nodeset::synced::Fleet,
+        queue::{After, after},
+        service::{
+            events,
+            lifecycle::{Closing, Opening, close, open},
+        },
+    },
+    lb::{Backend, Claim, Goal, INTENT_ANNOTATION, Intent, Notice, Permit, Publish, Survey, Turn, Want},
+    time::Tick,
+};
+
+use super::{ServiceController, memory::Errand, page::Page};
+use crate::lock;
+
+/// How long one turn of the loop may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// A look that is at most as old as this serves.
+const YOUNG: Duration = Duration::from_secs(3);
+/// A look that is at most as old as this serves a Service that is looked at only for the sake of hand edits.
+const YOUNG_FOR_DRIFT: Duration = Duration::from_secs(60);
+
+/// Why a pass ended before its time.
+enum Stumble {
+    /// A write failed.
+    Error(Error),
+    /// The Service is not any more what the pass began with: begin again.
+    Changed,
+}
+
+impl From<Error> for Stumble {
+    fn from(why: Error) -> Self {
+        Self::Error(why)
+    }
+}
+
+/// The claims of a Service, as long as a pass needs them. Whoever waits for one of them is sent to work when the pass
+/// is over, also if a bug ends it.
+struct Held<'a> {
+    controller: &'a ServiceController,
+    key: &'a ObjectKey,
+    /// Whether the key only stands in line.
+    waits: bool,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if self.waits {
+            return;
+        }
+        let freed = lock(&self.controller.book).release(self.key);
+        for other in freed {
+            self.controller.crew.add(other);
+        }
+        self.controller.looked_at(self.key);
+        if self.controller.desk.cluster.services.get(self.key).is_none() {
+            self.controller.memory.erase(self.key);
+        }
+    }
+}
+
+/// A turn is under way. One that never ends, because of a bug, may have changed things all the same; what one that was
+/// allowed to create has sent may still be on its way.
+struct Mutating<'a> {
+    page: &'a Page<'a>,
+    claims: &'a [Claim],
+    permit: Permit,
+    ended: bool,
+}
+
+impl Drop for Mutating<'_> {
+    fn drop(&mut self) {
+        let controller = self.page.controller;
+        if !self.ended {
+            self.page.cloud.mutated(self.claims);
+        }
+        if self.permit == Permit::Create {
+            lock(&controller.intents).touched(self.page.key, controller.desk.clock().now());
+        }
+    }
+}
+
+/// What there is in a cloud, and for whose sake it was looked at.
+struct Look {
+    survey: Survey,
+    claims: Vec<Claim>,
+}
+
+/// How a turn ended, and the nodes that it was had with.
+type Ended = (Turn, Vec<Arc<NodeView>>);
+
+struct Pass<'a> {
+    controller: &'a ServiceController,
+    page: &'a Page<'a>,
+    balancers: &'a dyn LoadBalancers,
+    errand: Errand,
+}
+
+impl ServiceController {
+    /// Looks at the Service of this key, and does what is to be done about it.
+    pub(super) async fn work(&self, key: ObjectKey) -> After {
+        let mut held = Held { controller: self, key: &key, waits: false };
+        let Some(service) = self.desk.cluster.services.get(&key) else { return After::Forget };
+        let roster = &self.desk.clouds.roster;
+        let cloud = roster.standing(&service).holder.and_then(|name| self.clouds.get(name));
+        let Some((cloud, balancers)) = cloud.and_then(|cloud| Some((cloud, cloud.balancers()?))) else {
+            // Nobody's of ours, or nobody can tell whose.
+            match open(roster, &service, Intent::Free) {
+                Opening::LeaveAlone => self.memory.erase(&key),
+                opening => {
+                    let notices = self.memory.of(&key, |note| {
+                        note.errand = None;
+                        note.told.opening(&opening)
+                    });
+                    self.tell(&service, notices);
+                }
+            }
+            return After::Forget;
+        };
+        let page = Page::new(self, cloud, &key, service);
+        if !lock(&self.book).acquire(&key, &page.claims()) {
+            // Whoever holds one of them sends us to work when it lets go.
+            held.waits = true;
+            return After::Forget;
+        }
+        let errand = self.memory.of(&key, |note| {
+            note.asleep = false;
+            note.errand.take().unwrap_or(Errand::Service)
+        });
+        let pass = Pass { controller: self, page: &page, balancers, errand };
+        let began = self.desk.clock().now();
+        let after = pass.run().await;
+        if errand == Errand::Nodes {
+            self.desk.metrics.service.update_hosts_latency.observe(self.desk.clock().now().since(began));
+        }
+        after
+    }
+}
+
+impl Pass<'_> {
+    async fn run(&self) -> After {
+        match self.go().await {
+            Ok(after) => after,
+            Err(Stumble::Changed) => After::Rest(Duration::ZERO),
+            Err(Stumble::Error(why)) => {
+                // Somebody else wrote at the same time, or the object is gone: its next version is on its way.
+                let quiet = matches!(why.category(), Category::Conflict | Category::NotFound);
+                self.say(events::sync_failed(&why).filter(|_| !quiet));
+                after(Err(&why))
+            }
+        }
+    }
+
+    async fn go(&self) -> Result<After, Stumble> {
+        let service = self.page.newest();
+        // Judged before the look: what a look shows that began while an intent pended is no proof of absence.
+        let intent = self.judge(&service);
+        let Some((provider, goal, _)) = self.open(&service, intent).turn() else {
+            self.open_aloud(&service, intent);
+            return Ok(After::Forget);
+        };
+        let not_before = self.not_before(&service);
+        let look = match self.look(not_before).await {
+            Ok(look) => look,
+            Err(why) => {
+                let unknown = (Turn::unknown(why), self.members(provider, goal, &service));
+                let closing = self.close(goal, Permit::NoCreate, &unknown, intent);
+                return self.end(provider, closing).await;
+            }
+        };
+        let service = self.same(provider, goal, intent, &look)?;
+        let opening = self.open_aloud(&service, intent);
+        if let Opening::Prepare { provider, intent } = opening {
+            self.prepare(provider, intent).await?;
+        }
+        let permit = opening.turn().map_or(Permit::NoCreate, |(_, _, permit)| permit);
+        let turn = self.turn(provider, &look, goal, permit).await;
+        let mut closing = self.close(goal, permit, &turn, intent);
+        if closing == Closing::RecordIntent {
+            // What the turn did before it met the creation, the look must show too.
+            let look = self.look(not_before).await?;
+            self.same(provider, goal, intent, &look)?;
+            self.prepare(provider, true).await?;
+            let turn = self.turn(provider, &look, goal, Permit::Create).await;
+            closing = self.close(goal, Permit::Create, &turn, intent);
+        }
+        self.end(provider, closing).await
+    }
+
+    fn open(&self, service: &ServiceView, intent: Intent) -> Opening<'_> {
+        open(&self.controller.desk.clouds.roster, service, intent)
+    }
+
+    /// Opens, and says what is to be said about it.
+    fn open_aloud(&self, service: &ServiceView, intent: Intent) -> Opening<'_> {
+        let opening = self.open(service, intent);
+        let orphan = matches!(opening, Opening::Orphan { .. }).then(|| service.uid.clone());
+        let notices = self.controller.memory.of(self.page.key, |note| {
+            let news = orphan.is_some() && note.orphan != orphan;
+            note.orphan = orphan.or_else(|| note.orphan.take());
+            if news {
+                self.controller.desk.metrics.service.orphans.inc();
+            }
+            note.told.opening(&opening)
+        });
+        self.say(notices);
+        opening
+    }
+
+    /// What the recorded intent allows.
+    fn judge(&self, service: &ServiceView) -> Intent {
+        let now = self.controller.desk.clock().now();
+        lock(&self.controller.intents).judge(service, now, self.balancers.settle_time())
+    }
+
+    /// How old a look may be. Where an intent is recorded, it has to be begun after the judgement.
+    fn not_before(&self, service: &ServiceView) -> Tick {
+        let now = self.controller.desk.clock().now();
+        match self.errand {
+            _ if service.annotations.contains_key(INTENT_ANNOTATION) => now,
+            Errand::Drift => now - YOUNG_FOR_DRIFT,
+            Errand::Nodes | Errand::Service => now - YOUNG,
+        }
+    }
+
+    async fn look(&self, not_before: Tick) -> Result<Look> {
+        let claims = self.page.claims();
+        let survey = self.page.cloud.survey(&claims, not_before).await?;
+        Ok(Look { survey, claims })
+    }
+
+    /// The newest version, if it still asks for the same of the same cloud, the look was for what it claims, and nobody
+    /// else works on that.
+    fn same(
+        &self,
+        provider: &str,
+        goal: Goal,
+        intent: Intent,
+        look: &Look,
+    ) -> Result<Arc<ServiceView>, Stumble> {
+        let service = self.page.newest();
+        let gone =
+            self.controller.desk.cluster.services.get(self.page.key).is_none_or(|s| s.uid != service.uid);
+        let again = self.open(&service, intent).turn();
+        let same = again.is_some_and(|(who, what, _)| (who, what) == (provider, goal));
+        let seen = self.page.claims() == look.claims;
+        if gone || !same || !seen || !lock(&self.controller.book).acquire(self.page.key, &look.claims) {
+            return Err(Stumble::Changed);
+        }
+        Ok(service)
+    }
+
+    /// Puts the finalizer on. Where somebody else wrote at the same time and that is known by now, there is no need to
+    /// wait before beginning again.
+    async fn prepare(&self, provider: &str, intent: bool) -> Result<(), Stumble> {
+        let used = self.page.newest().resource_version.clone();
+        match self.page.prepare(provider, intent).await {
+            Err(why)
+                if why.category() == Category::Conflict && self.page.newest().resource_version != used =>
+            {
+                Err(Stumble::Changed)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Has a turn of the loop with the newest nodes; returns these too.
+    async fn turn(&self, provider: &str, look: &Look, goal: Goal, permit: Permit) -> Ended {
+        let desk = &self.controller.desk;
+        let Look { survey, claims } = look;
+        let service = self.page.newest();
+        let members = self.members(provider, goal, &service);
+        if goal == Goal::Present {
+            lock(&self.controller.synced).note(self.page.key, Fleet::of(&members));
+        }
+        let rivals = lock(&self.controller.register).rivals(self.page.key, provider, claims);
+        let backend = |node: &Arc<NodeView>| Backend { node: Arc::clone(node), local_endpoint: None };
+        let backends = members.iter().map(backend).collect();
+        let want = Want { service, cluster: desk.cluster_name.clone(), goal, backends, rivals };
+        let call = desk.cluster.call(PATIENCE);
+        let mut mutating = Mutating { page: self.page, claims, permit, ended: false };
+        let turn = self.balancers.turn(&call, survey, &want, permit, self.page).await;
+        mutating.ended = true;
+        (turn, members)
+    }
+
+    fn members(&self, provider: &str, goal: Goal, service: &ServiceView) -> Vec<Arc<NodeView>> {
+        if goal == Goal::Gone {
+            return Vec::new();
+        }
+        // A selector that cannot be read is refused by the plan, which then keeps the nodes that are there.
+        let selector = self.balancers.selector(service).ok().flatten();
+        self.controller.members(provider, selector.as_ref())
+    }
+
+    /// Closes, and says what is to be said about it.
+    fn close(&self, goal: Goal, permit: Permit, (turn, members): &Ended, intent: Intent) -> Closing {
+        let closing = close(goal, permit, turn, intent);
+        let names: Vec<_> = members.iter().map(|node| node.name.as_str()).collect();
+        let occasion = self.errand.occasion();
+        let notices = self
+            .controller
+            .memory
+            .of(self.page.key, |note| note.told.closing(goal, occasion, turn, &names, &closing));
+        self.say(notices);
+        if self.errand == Errand::Nodes && goal == Goal::Present {
+            let metrics = &self.controller.desk.metrics.service;
+            metrics.load_balancer_syncs.inc();
+            if matches!(closing, Closing::Retry { .. }) {
+                metrics.node_sync_errors.inc();
+            }
+        }
+        closing
+    }
+
+    /// Writes down what is to be written at the end, and says when the Service is looked at again.
+    async fn end(&self, provider: &str, closing: Closing) -> Result<After, Stumble> {
+        let nothing = Publish::default();
+        Ok(match closing {
+            Closing::Rest { clear_intent } => {
+                self.page.record(&nothing, clear_intent).await?;
+                After::Forget
+            }
+            Closing::Wait { poll, clear_intent } => {
+                self.page.record(&nothing, clear_intent).await?;
+                self.controller.memory.send(self.page.key, self.errand);
+                After::Exactly(poll)
+            }
+            Closing::Hold { left } => After::Exactly(left),
+            Closing::Release => self.release(provider).await?,
+            Closing::Retry { error, clear_intent } => {
+                self.page.record(&nothing, clear_intent).await?;
+                let asleep = error.category() == Category::UserInput;
+                self.controller.memory.of(self.page.key, |note| note.asleep = asleep);
+                after(Err(&error))
+            }
+            Closing::RecordIntent => {
+                return Err(Error::permanent("internal error: an intent is asked for twice").into());
+            }
+        })
+    }
+
+    /// Lets go of the Service, unless it wants its load balancer back by now.
+    async fn release(&self, provider: &str) -> Result<After, Stumble> {
+        let still = |opening: Opening<'_>| opening == Opening::Cleanup { provider };
+        if !still(self.open(&self.page.newest(), Intent::Free)) {
+            return Err(Stumble::Changed);
+        }
+        self.page.release().await?;
+        lock(&self.controller.synced).forget(self.page.key);
+        let notices = self.controller.memory.of(self.page.key, |note| note.told.released());
+        self.say(notices);
+        let service = self.page.newest();
+        if self.open(&service, Intent::Free).turn().is_some() {
+            // Another cloud serves it now.
+            return Ok(After::Rest(Duration::ZERO));
+        }
+        if !service.deleting {
+            self.controller.memory.erase(self.page.key);
+        }
+        Ok(After::Forget)
+    }
+
+    fn say(&self, notices: impl IntoIterator<Item = Notice>) {
+        self.controller.tell(&self.page.newest(), notices);
+    }
+}

@@ -1,0 +1,141 @@
+//! The controllers of one term of leadership.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use cloudberth_core::Result;
+use futures_util::future::{BoxFuture, FutureExt, join_all};
+
+use crate::{
+    desk::Desk,
+    lifecycle::{LifecycleController, LifecycleSettings},
+    node::{NodeController, NodeSettings},
+    routes::{RouteController, RouteSettings},
+    service::{ServiceController, ServiceSettings},
+};
+
+/// Which controllers run, and how; `None` for one that was switched off.
+#[derive(Clone, Debug, Default)]
+pub struct TeamSettings {
+    /// `cloud-node-controller`.
+    pub node: Option<NodeSettings>,
+    /// `cloud-node-lifecycle-controller`.
+    pub lifecycle: Option<LifecycleSettings>,
+    /// `service-lb-controller`.
+    pub service: Option<ServiceSettings>,
+    /// `node-route-controller`.
+    pub routes: Option<RouteSettings>,
+}
+
+/// A controller that was started.
+struct Member {
+    /// The name in `running_managed_controllers`.
+    name: &'static str,
+    run: Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>,
+    close: Box<dyn Fn() + Send + Sync>,
+}
+
+/// The controllers of one term of leadership. A new term has a new team: nothing is remembered from one to the other.
+pub struct Team {
+    desk: Desk,
+    members: Vec<Member>,
+}
+
+fn member<C, F>(name: &'static str, controller: Arc<C>, run: fn(Arc<C>) -> F, close: fn(&C)) -> Member
+where
+    C: Send + Sync + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let closes = Arc::clone(&controller);
+    Member {
+        name,
+        run: Box::new(move || run(Arc::clone(&controller)).boxed()),
+        close: Box::new(move || close(&closes)),
+    }
+}
+
+impl Team {
+    /// A team that does nothing before [`run`](Self::run). A controller for which no cloud has anything to do is left
+    /// out with a warning; one whose settings make no sense is an error.
+    pub fn new(desk: &Desk, settings: &TeamSettings) -> Result<Self> {
+        let mut members = Vec::new();
+        if let Some(settings) = settings.node {
+            match NodeController::new(desk.clone(), settings) {
+                Ok(controller) => {
+                    members.push(member(
+                        "cloud-node",
+                        controller,
+                        NodeController::run,
+                        NodeController::close,
+                    ));
+                }
+                Err(why) => tracing::warn!(%why, "the node controller does not run"),
+            }
+        }
+        if let Some(settings) = settings.lifecycle {
+            let controller = LifecycleController::new(desk.clone(), settings);
+            let (run, close) = (LifecycleController::run, LifecycleController::close);
+            members.push(member("cloud-node-lifecycle", controller, run, close));
+        }
+        if let Some(settings) = settings.service.clone() {
+            let controller = ServiceController::new(desk.clone(), settings);
+            members.push(member("service", controller, ServiceController::run, ServiceController::close));
+        }
+        if let Some(settings) = &settings.routes
+            && let Some(controller) = RouteController::new(desk.clone(), settings)?
+        {
+            members.push(member("route", controller, RouteController::run, RouteController::close));
+        }
+        Ok(Self { desk: desk.clone(), members })
+    }
+
+    /// The names of those that run.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.members.iter().map(|member| member.name)
+    }
+
+    /// Works until every controller was closed, or until it is dropped, which is safe at any moment.
+    pub async fn run(&self) {
+        let _running = Running::new(self);
+        join_all(self.members.iter().map(|member| (member.run)())).await;
+    }
+
+    /// Works until `stop`, then begins nothing more and gives what is under way `grace` to end.
+    pub async fn run_until(&self, stop: impl Future<Output = ()>, grace: Duration) {
+        let mut run = pin!(self.run());
+        tokio::select! {
+            biased;
+            () = stop => self.close(),
+            () = &mut run => return,
+        }
+        if tokio::time::timeout(grace, run).await.is_err() {
+            tracing::warn!("work under way did not end in time; it is taken up by the next leader");
+        }
+    }
+
+    /// No new work is begun; [`run`](Self::run) ends when what is under way is over.
+    pub fn close(&self) {
+        self.members.iter().for_each(|member| (member.close)());
+    }
+}
+
+/// Keeps `running_managed_controllers` true.
+struct Running<'a>(&'a Team);
+
+impl<'a> Running<'a> {
+    fn new(team: &'a Team) -> Self {
+        team.names().for_each(|name| team.desk.metrics.manager.set_running(name, true));
+        Self(team)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.names().for_each(|name| self.0.desk.metrics.manager.set_running(name, false));
+    }
+}
+
+impl std::fmt::Debug for Team {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}

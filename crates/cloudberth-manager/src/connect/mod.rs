@@ -1,0 +1,130 @@
+//! The way to the Kubernetes API.
+
+mod throttle;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use cloudberth_core::{Error, Result};
+use http::{HeaderValue, Uri, header::USER_AGENT};
+use kube::{
+    Client, Config,
+    client::ClientBuilder,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+
+pub use throttle::{Ceiling, Throttle};
+
+/// How long a connection may take to come up.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Where the API server is, as the flags say it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Address {
+    /// `--kubeconfig`.
+    pub kubeconfig: Option<PathBuf>,
+    /// `--master`, which wins over the server that the file names.
+    pub master: Option<String>,
+}
+
+/// Finds the API server: by the flags; with neither of them from inside the cluster, and outside of one by the file
+/// that kubectl would use.
+pub async fn configure(address: &Address) -> Result<Config> {
+    let mut config = match &address.kubeconfig {
+        Some(path) => from_file(path).await?,
+        None if address.master.is_some() => Config::new(Uri::default()),
+        None => match Config::incluster() {
+            Ok(config) => config,
+            Err(inside) => Config::from_kubeconfig(&KubeConfigOptions::default()).await.map_err(|outside| {
+                Error::user_input(format!(
+                    "no way to a Kubernetes API is known: not inside a cluster ({inside}), and no kubeconfig \
+                     ({outside}); set --kubeconfig"
+                ))
+            })?,
+        },
+    };
+    if let Some(master) = &address.master {
+        config.cluster_url = uri(master)?;
+    }
+    config.connect_timeout = Some(CONNECT);
+    config.disable_compression = true;
+    // Every write is ours to judge: one that is sent again behind our back may leave after the claim has ended.
+    config.default_retry = false;
+    Ok(config)
+}
+
+async fn from_file(path: &Path) -> Result<Config> {
+    let explain =
+        |why: &dyn std::fmt::Display| Error::user_input(format!("--kubeconfig {}: {why}", path.display()));
+    let file = Kubeconfig::read_from(path).map_err(|why| explain(&why))?;
+    Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(|why| explain(&why))
+}
+
+fn uri(master: &str) -> Result<Uri> {
+    let with_scheme = if master.contains("://") { master.to_owned() } else { format!("http://{master}") };
+    let parsed: std::result::Result<Uri, _> = with_scheme.parse();
+    parsed
+        .ok()
+        .filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some())
+        .ok_or_else(|| Error::user_input(format!("--master: {master:?} is not the address of a server")))
+}
+
+/// A client that goes by `name` in the server's log, and asks no more than `ceiling` allows.
+pub fn client(config: &Config, name: &str, ceiling: &Throttle) -> Result<Client> {
+    let mut config = config.clone();
+    let agent = HeaderValue::from_str(name).map_err(|why| Error::permanent(why.to_string()))?;
+    config.headers.push((USER_AGENT, agent));
+    let builder = ClientBuilder::try_from(config).map_err(|why| Error::user_input(why.to_string()))?;
+    Ok(builder.with_layer(ceiling).build())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_master_is_an_address() {
+        let table = [
+            ("https://10.0.0.1:6443", Some("https://10.0.0.1:6443/")),
+            ("10.0.0.1:8080", Some("http://10.0.0.1:8080/")),
+            ("", None),
+            ("ftp://10.0.0.1", None),
+            ("not an address", None),
+        ];
+        for (text, want) in table {
+            assert_eq!(uri(text).ok().map(|uri| uri.to_string()).as_deref(), want, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_that_cannot_be_used_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let broken = dir.path().join("broken");
+        std::fs::write(&broken, "clusters: {").unwrap();
+        for path in [dir.path().join("missing"), broken] {
+            let address = Address { kubeconfig: Some(path.clone()), master: None };
+            let error = configure(&address).await.unwrap_err();
+            let want = format!("--kubeconfig {}: ", path.display());
+            assert!(error.message().starts_with(&want), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_flag_wins_over_the_file_and_nothing_is_sent_twice() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config");
+        let text = "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: https://10.0.0.1:6443}}]\n\
+                    contexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {token: t}}]\n";
+        std::fs::write(&path, text).unwrap();
+        let of = async |master: Option<&str>| {
+            let address = Address { kubeconfig: Some(path.clone()), master: master.map(str::to_owned) };
+            configure(&address).await.unwrap()
+        };
+        assert_eq!(of(None).await.cluster_url.to_string(), "https://10.0.0.1:6443/");
+        let config = of(Some("https://10.0.0.2")).await;
+        assert_eq!(config.cluster_url.to_string(), "https://10.0.0.2/");
+        assert!(!config.default_retry, "L9-30");
+    }
+}

@@ -1,0 +1,20 @@
+//! The controller manager: its flags, its configuration, and the wiring of everything below it.
+//!
+//! What the program is asked to do is a pure function of arguments, environment and files that are handed in;
+//! [`CommandLine::read`] is where it begins.
+//!
+//! [`CommandLine::read`]: command::CommandLine::read
+
+pub mod command;
+pub mod configz;
+pub mod connect;
+pub mod env;
+pub mod flags;
+pub mod gates;
+pub mod logging;
+pub mod migration;
+pub mod options;
+pub mod program;
+pub mod replica;
+pub mod rights;
+pub mod selfcheck;

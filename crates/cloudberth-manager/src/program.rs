@@ -1,0 +1,113 @@
+//! Under which name the program was called, and which version it is.
+
+use std::path::Path;
+
+/// The version of this program, as it is reported.
+pub const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
+
+/// The names of the programs that cloudberth stands in for, and the cloud of each.
+const NAMES: [(&str, &str); 4] = [
+    ("binarylane-cloud-controller-manager", "binarylane"),
+    ("brightbox-cloud-controller-manager", "brightbox"),
+    ("cloudlycke-cloud-controller-manager", "cloudlycke"),
+    ("cloudscale-cloud-controller-manager", "cloudscale"),
+];
+
+/// The provider that `--cloud-provider` means when it is not given, by the name under which the program was called
+/// (the first argument, with or without folders). `None`: called by another name, it presets nothing.
+#[must_use]
+pub fn preset_provider(called: &str) -> Option<&'static str> {
+    let name = Path::new(called).file_name()?.to_str()?;
+    NAMES.iter().find(|(known, _)| *known == name).map(|(_, provider)| *provider)
+}
+
+/// What is known about how this program was built. It is handed in by the binary, which alone knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Build<'a> {
+    /// The commit; empty if not known.
+    pub commit: &'a str,
+    /// When, in RFC 3339; empty if not known.
+    pub date: &'a str,
+    /// The compiler's version; empty if not known.
+    pub compiler: &'a str,
+    /// The system and the processor, such as `linux/amd64`.
+    pub platform: &'a str,
+}
+
+/// The line that `--version` prints. Scripts that look at the programs replaced expect it in this form.
+#[must_use]
+pub fn version_line() -> String {
+    format!("Kubernetes {VERSION}")
+}
+
+/// The line that `--version=raw` prints.
+#[must_use]
+pub fn raw_version_line(build: &Build<'_>) -> String {
+    let (major, minor) = (env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"));
+    format!(
+        "version.Info{{Major:{major:?}, Minor:{minor:?}, GitVersion:{VERSION:?}, GitCommit:{:?}, BuildDate:{:?}, \
+         Compiler:{:?}, Platform:{:?}}}",
+        build.commit, build.date, build.compiler, build.platform
+    )
+}
+
+/// Refuses a version that `--version=v…` may not report: one that differs from ours in more than what follows the
+/// three numbers.
+pub(crate) fn check_version(text: &str) -> Result<(), String> {
+    let numbers = |text: &str| {
+        let core = text.trim_start_matches('v').split(['-', '+']).next().unwrap_or_default();
+        let parts: Option<Vec<u64>> = core.split('.').map(|part| part.parse().ok()).collect();
+        parts.filter(|parts| parts.len() == 3)
+    };
+    match numbers(text) {
+        Some(asked) if Some(&asked) == numbers(VERSION).as_ref() => Ok(()),
+        Some(_) => Err(format!("its three numbers must be those of this program, which is {VERSION}")),
+        None => Err(format!("it must be a version of three numbers, such as {VERSION}-mine")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_name_presets_its_cloud() {
+        let table = [
+            ("cloudscale-cloud-controller-manager", Some("cloudscale")),
+            ("/usr/local/bin/binarylane-cloud-controller-manager", Some("binarylane")),
+            ("./brightbox-cloud-controller-manager", Some("brightbox")),
+            ("cloudlycke-cloud-controller-manager", Some("cloudlycke")),
+            ("cloudberth", None),
+            ("cloud-controller-manager", None),
+            ("cloudscale-cloud-controller-manager/cloudberth", None),
+            ("my-cloudscale-cloud-controller-manager", None),
+            ("/", None),
+            ("", None),
+        ];
+        for (called, want) in table {
+            assert_eq!(preset_provider(called), want, "{called:?}");
+        }
+    }
+
+    #[test]
+    fn the_version_is_printed_in_the_known_form() {
+        assert_eq!(version_line(), format!("Kubernetes v{}", env!("CARGO_PKG_VERSION")));
+        let build = Build { commit: "abc", date: "", compiler: "rustc", platform: "linux/amd64" };
+        let want = "version.Info{Major:\"MAJOR\", Minor:\"MINOR\", GitVersion:\"vALL\", GitCommit:\"abc\", BuildDate:\"\", \
+                    Compiler:\"rustc\", Platform:\"linux/amd64\"}"
+            .replace("MAJOR", env!("CARGO_PKG_VERSION_MAJOR"))
+            .replace("MINOR", env!("CARGO_PKG_VERSION_MINOR"))
+            .replace("ALL", env!("CARGO_PKG_VERSION"));
+        assert_eq!(raw_version_line(&build), want);
+    }
+
+    #[test]
+    fn only_the_tail_of_the_version_can_be_changed() {
+        for good in [VERSION.to_owned(), format!("{VERSION}-rc.1"), format!("{VERSION}+mine.2")] {
+            assert_eq!(check_version(&good), Ok(()), "{good}");
+        }
+        for (bad, why) in [("v99.0.0", "three numbers must be"), ("v1", "such as"), ("v1.x.0", "such as")] {
+            assert!(check_version(bad).unwrap_err().contains(why), "{bad}");
+        }
+    }
+}

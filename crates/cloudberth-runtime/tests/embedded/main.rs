@@ -1,0 +1,8 @@
+//! The parts that speak to the API, against the embedded one on virtual time.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+
+mod herald;
+mod informer;
+mod memory;
+mod rest;
+mod stage;

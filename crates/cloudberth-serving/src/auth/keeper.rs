@@ -1,0 +1,232 @@
+//! Keeps the trusted authorities up to date, from files and from what the cluster announces.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use cloudberth_core::Dice;
+use futures_util::{StreamExt as _, pin_mut};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client, runtime::watcher::watch_object};
+use tokio::time::{sleep, timeout};
+
+use super::{
+    Authentication,
+    headers::ProxyHeaders,
+    trust::{Announced, Proxies, Trust},
+};
+use crate::{
+    error::{Error, Result},
+    tls::{clients::Pool, material},
+};
+
+const NAMESPACE: &str = "kube-system";
+const NAME: &str = "extension-apiserver-authentication";
+/// The first look may take so long.
+const TIMEOUT: Duration = Duration::from_secs(10);
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// A file with authorities, and what was in it when it was last taken over.
+#[derive(Debug)]
+struct AuthorityFile {
+    flag: &'static str,
+    path: PathBuf,
+    content: Mutex<Vec<u8>>,
+}
+
+impl AuthorityFile {
+    fn open(flag: &'static str, path: &Path) -> Result<(Self, Pool)> {
+        let content = material::read(flag, path)?;
+        let pool = Pool::from_pem(&content)
+            .map_err(|why| Error::new(format!("{flag}: {} cannot be used: {why}", path.display())))?;
+        Ok((Self { flag, path: path.to_owned(), content: Mutex::new(content) }, pool))
+    }
+
+    /// The authorities, if the file has changed for the better.
+    fn changed(&self) -> Result<Option<Pool>> {
+        let mut held = self.content.lock().unwrap_or_else(PoisonError::into_inner);
+        let content = material::read(self.flag, &self.path)?;
+        if *held == content {
+            return Ok(None);
+        }
+        let pool = Pool::from_pem(&content).map_err(|why| {
+            Error::new(format!("{}: {} cannot be used: {why}", self.flag, self.path.display()))
+        })?;
+        *held = content;
+        Ok(Some(pool))
+    }
+}
+
+/// The newest trust, and where the next one comes from. Whatever goes wrong later leaves the last good one in force.
+pub(crate) struct Keeper {
+    trust: Mutex<Arc<Trust>>,
+    clients: Option<AuthorityFile>,
+    proxies: Option<AuthorityFile>,
+    headers: ProxyHeaders,
+    /// Who to ask for what no file says; none where nothing is to be asked.
+    cluster: Option<Api<ConfigMap>>,
+    dice: Arc<Dice>,
+}
+
+impl Keeper {
+    pub(crate) async fn open(options: &Authentication, dice: Arc<Dice>) -> Result<Self> {
+        let mut trust = Trust::default();
+        let (mut clients, mut proxies) = (None, None);
+        if let Some(path) = &options.client_ca_file {
+            let (file, pool) = AuthorityFile::open("--client-ca-file", path)?;
+            (clients, trust.clients) = (Some(file), Some(pool));
+        }
+        if let Some(path) = &options.proxy_ca_file {
+            let (file, pool) = AuthorityFile::open("--requestheader-client-ca-file", path)?;
+            trust.proxies = Some(Proxies { pool, headers: options.proxy_headers.clone() });
+            proxies = Some(file);
+        }
+        let lacking = (clients.is_none() || proxies.is_none()) && !options.skip_lookup;
+        let cluster = options.client.as_ref().filter(|_| lacking).map(config_maps);
+        if lacking && cluster.is_none() {
+            tracing::warn!(
+                "there is no client to read {NAMESPACE}/{NAME} with, so certificates of clients are not accepted; \
+                 set --authentication-kubeconfig, or --client-ca-file and --requestheader-client-ca-file"
+            );
+        }
+        let keeper = Self {
+            trust: Mutex::new(Arc::new(trust)),
+            clients,
+            proxies,
+            headers: options.proxy_headers.clone(),
+            cluster,
+            dice,
+        };
+        keeper.first_look(options.tolerate_lookup_failure).await?;
+        Ok(keeper)
+    }
+
+    /// The trust in force.
+    pub(crate) fn current(&self) -> Arc<Trust> {
+        Arc::clone(&self.lock())
+    }
+
+    /// Follows changes; never ends.
+    pub(crate) async fn keep(&self, every: Duration) {
+        tokio::join!(self.follow_files(every), self.follow_cluster());
+    }
+
+    async fn first_look(&self, tolerate: bool) -> Result<()> {
+        let Some(api) = &self.cluster else { return Ok(()) };
+        let found = match timeout(TIMEOUT, api.get_opt(NAME)).await {
+            Ok(found) => found.map_err(|error| error.to_string()),
+            Err(_) => Err(format!("no answer within {} s", TIMEOUT.as_secs())),
+        };
+        let problem = match found {
+            Ok(None) => {
+                tracing::warn!("there is no ConfigMap {NAMESPACE}/{NAME}; it is waited for");
+                None
+            }
+            Ok(Some(map)) => self.take(&map),
+            Err(why) => Some(why),
+        };
+        match problem {
+            // An authority for clients that is lacking only means that nobody can use a certificate.
+            Some(why) if self.proxies.is_none() && !tolerate => Err(Error::new(format!(
+                "cannot learn from ConfigMap {NAMESPACE}/{NAME} whom to trust: {why}; grant the right to read it, or \
+                 set --authentication-tolerate-lookup-failure or --authentication-skip-lookup"
+            ))),
+            Some(why) => {
+                tracing::warn!("cannot learn from ConfigMap {NAMESPACE}/{NAME} whom to trust: {why}");
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Takes over what is good and not given by a file. What is wrong with the part about front proxies comes back.
+    fn take(&self, map: &ConfigMap) -> Option<String> {
+        let announced = Announced::read(&map.data.clone().unwrap_or_default());
+        let mut trust = Trust::clone(&self.current());
+        match announced.clients.filter(|_| self.clients.is_none()) {
+            Some(Ok(pool)) => trust.clients = Some(pool),
+            Some(Err(why)) => tracing::warn!("ConfigMap {NAMESPACE}/{NAME}: {why}"),
+            None => {}
+        }
+        let problem = match announced.proxies.filter(|_| self.proxies.is_none()) {
+            Some(Ok(proxies)) => {
+                trust.proxies = Some(proxies);
+                None
+            }
+            Some(Err(why)) => Some(why),
+            None => None,
+        };
+        *self.lock() = Arc::new(trust);
+        problem
+    }
+
+    async fn follow_cluster(&self) {
+        let Some(api) = &self.cluster else { return };
+        let mut wait = FIRST_WAIT;
+        let changes = watch_object(api.clone(), NAME);
+        pin_mut!(changes);
+        while let Some(change) = changes.next().await {
+            match change {
+                Ok(Some(map)) => {
+                    wait = FIRST_WAIT;
+                    if let Some(why) = self.take(&map) {
+                        tracing::warn!("ConfigMap {NAMESPACE}/{NAME}: {why}");
+                    }
+                }
+                // What the cluster last said stays in force.
+                Ok(None) => wait = FIRST_WAIT,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot watch ConfigMap {NAMESPACE}/{NAME}");
+                    sleep(self.dice.jitter(wait, 0.2)).await;
+                    wait = (wait * 2).min(LONGEST_WAIT);
+                }
+            }
+        }
+    }
+
+    async fn follow_files(&self, every: Duration) {
+        if self.clients.is_none() && self.proxies.is_none() {
+            return;
+        }
+        loop {
+            sleep(every).await;
+            self.look_at_files();
+        }
+    }
+
+    fn look_at_files(&self) {
+        let changed = |file: &Option<AuthorityFile>| {
+            let result = file.as_ref()?.changed();
+            result.inspect_err(|error| tracing::warn!(%error, "the authorities in use stay")).ok().flatten()
+        };
+        let (clients, proxies) = (changed(&self.clients), changed(&self.proxies));
+        if clients.is_none() && proxies.is_none() {
+            return;
+        }
+        let mut trust = Trust::clone(&self.current());
+        if clients.is_some() {
+            trust.clients = clients;
+        }
+        if let Some(pool) = proxies {
+            trust.proxies = Some(Proxies { pool, headers: self.headers.clone() });
+        }
+        *self.lock() = Arc::new(trust);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Arc<Trust>> {
+        self.trust.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn config_maps(client: &Client) -> Api<ConfigMap> {
+    Api::namespaced(client.clone(), NAMESPACE)
+}
+
+impl std::fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keeper").field("asks_the_cluster", &self.cluster.is_some()).finish_non_exhaustive()
+    }
+}

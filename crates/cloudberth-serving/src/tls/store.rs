@@ -1,0 +1,307 @@
+//! The certificates that the server shows, kept up to date.
+
+use std::{
+    fmt,
+    net::IpAddr,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use cloudberth_core::{Clock, Tick};
+use rustls::{
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+
+use super::{
+    material::{self, Named},
+    selfsigned,
+};
+use crate::error::{Error, Result};
+
+/// Where certificates come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CertificateSource {
+    /// `--tls-cert-file` and `--tls-private-key-file`: both, or neither.
+    pub files: Option<(PathBuf, PathBuf)>,
+    /// `--cert-dir`: a pair is looked for here, and left here if there is none.
+    pub directory: Option<PathBuf>,
+    /// The pair's name in the directory: `cloud-controller-manager`, and `.crt` and `.key` after it.
+    pub pair_name: String,
+    /// `--tls-sni-cert-key`: certificate, key, and the names that they are for (empty: those in the certificate).
+    pub sni: Vec<(PathBuf, PathBuf, Vec<String>)>,
+}
+
+/// The content of two files: certificates, and their key.
+type Held = (Vec<u8>, Vec<u8>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Watched {
+    what: &'static str,
+    certificate: PathBuf,
+    key: PathBuf,
+    names: Vec<String>,
+}
+
+impl Watched {
+    fn read(&self) -> Result<Held> {
+        Ok((material::read(self.what, &self.certificate)?, material::read(self.what, &self.key)?))
+    }
+
+    fn load(&self, (certificate, key): &Held) -> Result<Named> {
+        let key = material::pair(&format!("{} {}", self.what, self.certificate.display()), certificate, key)?;
+        let names = if self.names.is_empty() {
+            material::names(&key)
+        } else {
+            self.names.iter().map(|name| name.to_ascii_lowercase()).collect()
+        };
+        Ok(Named { names, key })
+    }
+
+    /// The pair, if it is not what was held before.
+    fn changed(&self, before: Option<&Held>) -> Result<Option<(Held, Named)>> {
+        let held = self.read()?;
+        if Some(&held) == before {
+            return Ok(None);
+        }
+        let named = self.load(&held)?;
+        Ok(Some((held, named)))
+    }
+}
+
+struct Loaded {
+    main: Arc<CertifiedKey>,
+    sni: Vec<Named>,
+    /// What the files held when they were last taken over, in the order of `watched`.
+    contents: Vec<Held>,
+    /// When a certificate that lives in memory was made.
+    made: Option<Tick>,
+}
+
+/// Certificates in use. What is in files is taken over when it changes; a broken new one leaves the old in use.
+pub struct CertificateStore {
+    watched: Vec<Watched>,
+    main_from_file: bool,
+    address: IpAddr,
+    clock: Arc<dyn Clock>,
+    loaded: Mutex<Loaded>,
+}
+
+impl CertificateStore {
+    /// Loads or makes the certificates for a server at `address`.
+    pub fn open(source: &CertificateSource, address: IpAddr, clock: Arc<dyn Clock>) -> Result<Self> {
+        let main = match (&source.files, &source.directory) {
+            (Some((certificate, key)), _) => Some(("--tls-cert-file", certificate.clone(), key.clone())),
+            (None, Some(directory)) => {
+                let file = |end: &str| directory.join(format!("{}.{end}", source.pair_name));
+                let (certificate, key) = (file("crt"), file("key"));
+                ensure_pair(&certificate, &key, address, &*clock)?;
+                Some(("--cert-dir", certificate, key))
+            }
+            (None, None) => None,
+        };
+        let main_from_file = main.is_some();
+        let mut watched: Vec<_> = main
+            .map(|(what, certificate, key)| Watched { what, certificate, key, names: Vec::new() })
+            .into_iter()
+            .collect();
+        watched.extend(source.sni.iter().map(|(certificate, key, names)| Watched {
+            what: "--tls-sni-cert-key",
+            certificate: certificate.clone(),
+            key: key.clone(),
+            names: names.clone(),
+        }));
+        let contents = watched.iter().map(Watched::read).collect::<Result<Vec<_>>>()?;
+        let mut named =
+            watched.iter().zip(&contents).map(|(from, held)| from.load(held)).collect::<Result<Vec<_>>>()?;
+        let (main, made) = if main_from_file {
+            (named.remove(0).key, None)
+        } else {
+            (in_memory(address, &*clock)?, Some(clock.now()))
+        };
+        let loaded = Mutex::new(Loaded { main, sni: named, contents, made });
+        Ok(Self { watched, main_from_file, address, clock, loaded })
+    }
+
+    /// Looks whether files have changed, and takes over what is good. Each problem comes back as a sentence.
+    pub fn refresh(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let mut loaded = self.lock();
+        if loaded.made.is_some_and(|made| self.clock.now().since(made) >= selfsigned::RENEW_AFTER) {
+            match in_memory(self.address, &*self.clock) {
+                Ok(key) => (loaded.main, loaded.made) = (key, Some(self.clock.now())),
+                Err(error) => problems.push(error.to_string()),
+            }
+        }
+        for (at, from) in self.watched.iter().enumerate() {
+            match from.changed(loaded.contents.get(at)) {
+                Ok(None) => {}
+                Ok(Some((held, named))) => {
+                    if at == 0 && self.main_from_file {
+                        loaded.main = named.key;
+                    } else if let Some(slot) = loaded.sni.get_mut(at - usize::from(self.main_from_file)) {
+                        *slot = named;
+                    }
+                    if let Some(slot) = loaded.contents.get_mut(at) {
+                        *slot = held;
+                    }
+                    tracing::info!(file = %from.certificate.display(), "took over a changed certificate");
+                }
+                Err(error) => problems.push(format!("the certificate in use stays: {error}")),
+            }
+        }
+        problems
+    }
+
+    fn choose(&self, asked: Option<&str>) -> Arc<CertifiedKey> {
+        let loaded = self.lock();
+        Arc::clone(material::choose(&loaded.sni, asked).map_or(&loaded.main, |named| &named.key))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Loaded> {
+        // Every change is one assignment of a whole value.
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ResolvesServerCert for CertificateStore {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.choose(hello.server_name()))
+    }
+}
+
+impl fmt::Debug for CertificateStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CertificateStore").field("watched", &self.watched).finish_non_exhaustive()
+    }
+}
+
+fn in_memory(address: IpAddr, clock: &dyn Clock) -> Result<Arc<CertifiedKey>> {
+    let made = selfsigned::make(address, clock.wall())?;
+    material::pair("the certificate made in memory", made.chain.as_bytes(), made.key.as_bytes())
+}
+
+/// Leaves a pair that can be read as it is, and makes one otherwise.
+fn ensure_pair(certificate: &Path, key: &Path, address: IpAddr, clock: &dyn Clock) -> Result<()> {
+    if std::fs::File::open(certificate).is_ok() && std::fs::File::open(key).is_ok() {
+        return Ok(());
+    }
+    let made = selfsigned::make(address, clock.wall())?;
+    let cannot = |path: &Path| {
+        let path = path.display().to_string();
+        move |error: std::io::Error| Error::new(format!("--cert-dir: cannot write {path}: {error}"))
+    };
+    if let Some(directory) = certificate.parent() {
+        std::fs::create_dir_all(directory).map_err(cannot(directory))?;
+    }
+    write_private(key, &made.key).map_err(cannot(key))?;
+    std::fs::write(certificate, &made.chain).map_err(cannot(certificate))
+}
+
+#[cfg(unix)]
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _};
+    // A file that is there already keeps its mode when it is opened; so it goes first.
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+#[cfg(not(unix))]
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    std::fs::write(path, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use cloudberth_http::surroundings::SystemClock;
+
+    use super::*;
+
+    const ANYWHERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
+
+    fn clock() -> Arc<dyn Clock> {
+        Arc::new(SystemClock::starting_at("2031-05-06T12:00:00Z".parse().unwrap()))
+    }
+
+    fn shown(store: &CertificateStore, name: Option<&str>) -> Vec<u8> {
+        store.choose(name).cert[0].to_vec()
+    }
+
+    fn in_directory(directory: &Path) -> CertificateSource {
+        CertificateSource {
+            directory: Some(directory.to_owned()),
+            pair_name: "cloud-controller-manager".to_owned(),
+            ..CertificateSource::default()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_directory_keeps_its_pair_and_files_go_before_it() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("new");
+        let source = in_directory(&directory);
+        let first = CertificateStore::open(&source, ANYWHERE, clock()).unwrap();
+        let again = CertificateStore::open(&source, ANYWHERE, clock()).unwrap();
+        assert_eq!(shown(&first, None), shown(&again, None), "the pair is used again");
+        let (certificate, key) =
+            (directory.join("cloud-controller-manager.crt"), directory.join("cloud-controller-manager.key"));
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(key.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        let other = place.path().join("other");
+        let elsewhere = CertificateSource { files: Some((certificate, key)), ..in_directory(&other) };
+        let given = CertificateStore::open(&elsewhere, ANYWHERE, clock()).unwrap();
+        assert_eq!(shown(&given, None), shown(&first, None), "files go before the directory");
+        assert!(!other.exists(), "and nothing is made there");
+        let memory = CertificateStore::open(&CertificateSource::default(), ANYWHERE, clock()).unwrap();
+        assert_ne!(shown(&memory, None), shown(&first, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn changed_files_are_taken_over_and_broken_ones_are_not() {
+        let place = tempfile::tempdir().unwrap();
+        let sni = place.path().join("sni");
+        CertificateStore::open(&in_directory(&sni), ANYWHERE, clock()).unwrap();
+        let path = |directory: &Path, end: &str| directory.join(format!("cloud-controller-manager.{end}"));
+        let main = place.path().join("main");
+        let mut source = in_directory(&main);
+        source.sni = vec![(path(&sni, "crt"), path(&sni, "key"), vec!["Other.example".to_owned()])];
+        let store = CertificateStore::open(&source, ANYWHERE, clock()).unwrap();
+        let before = (shown(&store, None), shown(&store, Some("other.example")));
+        assert_ne!(before.0, before.1);
+        assert_eq!(shown(&store, Some("localhost")), before.0);
+        assert_eq!(store.refresh(), [""; 0]);
+
+        for (directory, at) in [(&main, 0), (&sni, 1)] {
+            let now = (shown(&store, None), shown(&store, Some("other.example")));
+            let fresh = selfsigned::make(ANYWHERE, clock().wall()).unwrap();
+            std::fs::write(path(directory, "crt"), &fresh.chain).unwrap();
+            let problems = store.refresh();
+            assert!(problems[0].contains("do not make a pair"), "half of a change: {problems:?}");
+            assert_eq!((shown(&store, None), shown(&store, Some("other.example"))), now);
+            std::fs::write(path(directory, "key"), &fresh.key).unwrap();
+            assert_eq!(store.refresh(), [""; 0]);
+            let then = (shown(&store, None), shown(&store, Some("other.example")));
+            assert_eq!((now.0 != then.0, now.1 != then.1), (at == 0, at == 1));
+        }
+        std::fs::remove_file(path(&main, "key")).unwrap();
+        assert!(store.refresh()[0].contains("cannot read"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_certificate_in_memory_is_renewed_before_it_ends() {
+        let store = CertificateStore::open(&CertificateSource::default(), ANYWHERE, clock()).unwrap();
+        let first = shown(&store, None);
+        tokio::time::advance(Duration::from_secs(300 * 24 * 3600)).await;
+        assert_eq!((store.refresh(), shown(&store, None) == first), (vec![], true));
+        tokio::time::advance(Duration::from_secs(40 * 24 * 3600)).await;
+        assert_eq!((store.refresh(), shown(&store, None) == first), (vec![], false));
+    }
+}

@@ -1,0 +1,112 @@
+//! Connections that dawdle, and a server that stops.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+
+mod common;
+
+use std::{sync::Arc, time::Duration};
+
+use cloudberth_serving::{Authorization, Limits};
+use cloudberth_sim::kube::{Fault, Harm};
+use common::{Caller, Wants, client_of, cluster, delegated, start};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    sync::Notify,
+    time::{Instant, timeout},
+};
+
+/// A cluster that takes its time over tokens, a client for it, and news of the first question about one.
+fn slow_cluster(millis: u64) -> (kube::Client, Arc<Notify>) {
+    let (api, _) = cluster();
+    let mut slow = Fault::new(Harm::Latency { millis });
+    "tokenreviews".clone_into(&mut slow.resource);
+    api.add_fault(slow);
+    let asked = Arc::new(Notify::new());
+    let news = Arc::clone(&asked);
+    let client = client_of(&api, move |path| {
+        if path.ends_with("/tokenreviews") {
+            news.notify_one();
+        }
+    });
+    (client, asked)
+}
+
+#[tokio::test]
+async fn requests_under_way_are_answered_before_the_server_stops() {
+    for http2 in [false, true] {
+        let (client, asked) = slow_cluster(500);
+        let mut port = start(delegated(&client)).await;
+        // One that is idle, and one that never gets through its handshake, hold up nothing.
+        let idle = port.tls(&Caller::nobody(), port.roots()).await.unwrap();
+        let silent = tokio::net::TcpStream::connect(port.address).await.unwrap();
+        let stop = port.stop.take().unwrap();
+        let caller = Caller { http2, ..Caller::token("prometheus") };
+        let (got, ()) = tokio::join!(port.get("/metrics", &caller), async {
+            asked.notified().await;
+            stop.send(()).unwrap();
+        });
+        assert_eq!((got.status, got.body.as_str()), (200, "up 1\n"), "HTTP/2: {http2}");
+        timeout(Duration::from_secs(5), &mut port.task).await.expect("the server never stops").unwrap();
+        assert!(tokio::net::TcpStream::connect(port.address).await.is_err(), "nothing listens any more");
+        drop((idle, silent));
+    }
+}
+
+#[tokio::test]
+async fn the_grace_has_an_end() {
+    let (client, asked) = slow_cluster(8_000);
+    let limits = Limits { grace: Duration::from_millis(100), ..Limits::default() };
+    let mut port = start(Wants { limits, ..delegated(&client) }).await;
+    let stop = port.stop.take().unwrap();
+    let caller = Caller::token("prometheus");
+    let began = Instant::now();
+    let (got, ()) = tokio::join!(port.try_get("/metrics", &caller), async {
+        asked.notified().await;
+        stop.send(()).unwrap();
+    });
+    assert!(got.is_err(), "{got:?}");
+    assert!(began.elapsed() < Duration::from_secs(7), "it did not wait for the review");
+    timeout(Duration::from_secs(5), &mut port.task).await.expect("the server never stops").unwrap();
+}
+
+#[tokio::test]
+async fn who_dawdles_is_cut_off() {
+    let (header, idle) = (Duration::from_millis(300), Duration::from_millis(2_500));
+    let port =
+        start(Wants { limits: Limits { header, idle, ..Limits::default() }, ..Wants::default() }).await;
+    let request = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
+    // What is sent, and the patience that it meets.
+    let table = [
+        ("nothing", &b""[..], idle),
+        ("half a header", &request[..20], header),
+        ("a request", request, idle),
+    ];
+    let each = table.map(async |(case, sent, patience)| {
+        let mut stream = port.tls(&Caller::nobody(), port.roots()).await.unwrap();
+        let began = Instant::now();
+        stream.write_all(sent).await.unwrap();
+        let mut answer = Vec::new();
+        // The other side may or may not say goodbye.
+        let _ =
+            timeout(Duration::from_secs(20), stream.read_to_end(&mut answer)).await.expect("it stays open");
+        let took = began.elapsed();
+        assert!(took >= patience && (took >= idle) == (patience == idle), "{case}: {took:?}");
+        assert_eq!(answer.ends_with(b"ok"), sent == request, "{case}");
+    });
+    futures_util::future::join_all(each).await;
+    let mut silent = tokio::net::TcpStream::connect(port.address).await.unwrap();
+    let end =
+        timeout(Duration::from_secs(10), silent.read_u8()).await.expect("no handshake, and it stays open");
+    assert!(end.is_err());
+}
+
+#[tokio::test]
+async fn a_header_has_a_size() {
+    let port = start(Wants { authorization: Authorization::default(), ..Wants::default() }).await;
+    for (size, want) in [(900 << 10, true), (1100 << 10, false)] {
+        let caller = Caller::nobody().header("x-padding", &"x".repeat(size));
+        // A client that is still sending may be cut off before it reads the refusal.
+        let got = port.try_get("/healthz", &caller).await.map(|got| got.status);
+        assert_eq!(got == Ok(200), want, "{size} bytes: {got:?}");
+        assert!(want || got == Ok(431) || got.is_err(), "{size} bytes: {got:?}");
+    }
+}
