@@ -38,14 +38,14 @@ type Lie = fn(&Request) -> Option<Fault>;
 #[tokio::test(start_paused = true)]
 async fn a_lying_cloud_costs_no_node_whose_machine_exists() {
     let table: [(&str, Lie); 8] = [
-        ("L1-130 nothing is listed", |r| (r.operation == "list machines").then_some(Fault::Deny)),
-        ("L1-131 half is listed", |r| (r.operation == "list machines").then_some(Fault::ShortPage)),
-        ("L1-132 401", |_| Some(Fault::Refuse(Category::Unauthorised))),
-        ("L1-133 503", |_| Some(Fault::Refuse(Category::Temporary))),
-        ("L1-134 a look-up denies", |r| (r.operation == "get machine").then_some(Fault::Deny)),
-        ("L1-135 nothing is listed and every look-up denies", |_| Some(Fault::Deny)),
-        ("L1-136 answers get lost", |_| Some(Fault::AnswerLost)),
-        ("L1-137 no answers", |_| Some(Fault::Stall(Duration::from_secs(90)))),
+        ("L1-170 nothing is listed", |r| (r.operation == "list machines").then_some(Fault::Deny)),
+        ("L1-171 half is listed", |r| (r.operation == "list machines").then_some(Fault::ShortPage)),
+        ("L1-172 401", |_| Some(Fault::Refuse(Category::Unauthorised))),
+        ("L1-173 503", |_| Some(Fault::Refuse(Category::Temporary))),
+        ("L1-174 a look-up denies", |r| (r.operation == "get machine").then_some(Fault::Deny)),
+        ("L1-175 nothing is listed and every look-up denies", |_| Some(Fault::Deny)),
+        ("L1-176 answers get lost", |_| Some(Fault::AnswerLost)),
+        ("L1-177 no answers", |_| Some(Fault::Stall(Duration::from_secs(90)))),
     ];
     for (case, lie) in table {
         for not_ready in [1, 10] {
@@ -84,10 +84,10 @@ async fn an_outage_puts_a_deletion_off_and_loses_nothing() {
     stage.clouds[0].plan_faults(|_| Some(Fault::Refuse(Category::Unauthorised)));
     stage.set_ready("n3", false).await;
     stage.pass(600).await;
-    assert_eq!(gone(&stage, &TEN).await, [""; 0], "L1-138 for minutes");
+    assert_eq!(gone(&stage, &TEN).await, [""; 0], "L1-178 for minutes");
     stage.clouds[0].stop_faults();
     stage.pass(330).await;
-    assert_eq!(gone(&stage, &TEN).await, ["n3"], "L1-138 and then");
+    assert_eq!(gone(&stage, &TEN).await, ["n3"], "L1-178 and then");
 }
 
 #[tokio::test(start_paused = true)]
@@ -104,15 +104,15 @@ async fn a_doubt_has_three_ways_out() {
         stage.set_ready(name, false).await;
     }
     stage.pass(900).await;
-    assert_eq!(gone(&stage, &TEN).await, [""; 0], "L1-139 in doubt");
+    assert_eq!(gone(&stage, &TEN).await, [""; 0], "L1-179 in doubt");
     assert_eq!(stage.events("n5").len(), 1, "L4-124 said once");
-    assert!(stage.events("n5")[0].contains("cloudberth.dev/machine-is-gone"), "L1-139");
+    assert!(stage.events("n5")[0].contains("cloudberth.dev/machine-is-gone"), "L1-179");
     assert_eq!(lookups(&stage.clouds[0]), 0, "L7-129 a doubtful listing asks nobody");
 
     let declared = json!({"metadata": {"annotations": {"cloudberth.dev/machine-is-gone": "true"}}});
     stage.merge(&stage.nodes(), "n5", declared).await;
     stage.pass(60).await;
-    assert_eq!(gone(&stage, &TEN).await, ["n5"], "L1-140 a person's word");
+    assert_eq!(gone(&stage, &TEN).await, ["n5"], "L1-180 a person's word");
 
     let taint = json!({"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"});
     for name in ["n1", "n2", "n3"] {
@@ -122,7 +122,7 @@ async fn a_doubt_has_three_ways_out() {
     assert_eq!(
         gone(&stage, &TEN).await,
         ["n1", "n2", "n3", "n5"],
-        "L1-141 the autoscaler's, and past the cap"
+        "L1-181 the autoscaler's, and past the cap"
     );
 
     let id = stage.clouds[0].add_balancer("ours");
@@ -134,7 +134,7 @@ async fn a_doubt_has_three_ways_out() {
     stage.create(&stage.services(), "Service", "web", body).await;
     stage.pass(700).await;
     let left = gone(&stage, &TEN).await;
-    assert!(left.len() > 4, "L1-142 what we recorded is visible: {left:?}");
+    assert!(left.len() > 4, "L1-182 what we recorded is visible: {left:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -248,6 +248,21 @@ async fn a_new_node_is_not_deleted_before_its_machine_is_listed() {
     assert_eq!(lookups(&stage.clouds[0]), 0, "L7-131");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_new_term_is_as_quick_for_what_happened_before_it() {
+    let mut stage = Stage::new();
+    let ids = ten(&stage).await;
+    stage.run_ground();
+    stage.pass(1).await;
+    stage.clouds[0].set_state(&ids[0], MachineState::Stopped);
+    stage.set_ready("n0", false).await;
+    stage.clouds[0].plan_faults(|r| (r.number < 1).then_some(Fault::Refuse(Category::Temporary)));
+    let term = stage.lifecycle(Share::Percent(10));
+    stage.run(term.run());
+    stage.pass(15).await;
+    assert!(stage.node("n0").await.unwrap().has_taint(SHUTDOWN), "L6-173 though the first listing failed");
+}
+
 /// Runs something until so many calls of any kind were made, and then lets go of it wherever it is.
 struct CrashAt<'a, F> {
     run: Pin<Box<F>>,
@@ -292,8 +307,8 @@ async fn killed_after_any_call_it_comes_to_the_same_end() {
         let next = stage.lifecycle(Share::Percent(10));
         stage.run(next.run());
         stage.pass(100).await;
-        assert_eq!(gone(&stage, &TEN).await, ["n0"], "L6-120 killed after {k} calls ({crashed})");
-        assert!(stage.node("n1").await.unwrap().has_taint(SHUTDOWN), "L6-121 killed after {k} calls");
+        assert_eq!(gone(&stage, &TEN).await, ["n0"], "L6-170 killed after {k} calls ({crashed})");
+        assert!(stage.node("n1").await.unwrap().has_taint(SHUTDOWN), "L6-171 killed after {k} calls");
         let since = stage.call_count();
         stage.pass(900).await;
         assert_eq!(stage.writes(since), [], "L4-125 a second pass after {k} calls");
@@ -344,7 +359,7 @@ async fn a_bug_in_a_cloud_stalls_nothing_else() {
         stage.set_ready("b", false).await;
         stage.pass(60).await;
         assert!(stage.node("b").await.unwrap().has_taint(SHUTDOWN), "L11-120 {operation}");
-        assert_eq!(gone(&stage, &["a", "a2", "b"]).await, [""; 0], "L1-143 {operation}");
+        assert_eq!(gone(&stage, &["a", "a2", "b"]).await, [""; 0], "L1-183 {operation}");
         stage.clouds[0].stop_faults();
         stage.pass(330).await;
         assert_eq!(gone(&stage, &["a", "a2", "b"]).await, ["a"], "L11-121 {operation}");
@@ -368,5 +383,5 @@ async fn closed_it_ends_what_it_began() {
     let ends = tokio::time::timeout(Duration::from_secs(20), std::sync::Arc::clone(&controller).run());
     let (ended, ()) = tokio::join!(ends, closing);
     assert!(ended.is_ok(), "it ends");
-    assert!(stage.node("a").await.unwrap().has_taint(SHUTDOWN), "L6-122 what was under way is over");
+    assert!(stage.node("a").await.unwrap().has_taint(SHUTDOWN), "L6-172 what was under way is over");
 }

@@ -81,18 +81,18 @@ async fn routes_come_and_go_with_the_nodes_and_the_condition_is_written_once() {
     }
     stage.pass(10).await;
     assert_eq!(routes(&stage.clouds[0]).len(), 39, "FW-304 at most a gap later");
-    assert_eq!(count(&stage.clouds[0], "change routes"), 2, "L7-140 in one batch");
+    assert_eq!(count(&stage.clouds[0], "change routes"), 2, "L7-170 in one batch");
     assert_eq!(condition(&stage, "bare").await, None, "FW-282");
     let patches = stage.api.calls(0).into_iter().filter(|call| call.verb == "patch").count();
-    assert_eq!(patches, 39, "L4-140 each condition once");
+    assert_eq!(patches, 39, "L4-170 each condition once");
 
     let (since, passes) = (call_count(&stage), count(&stage.clouds[0], "list routes"));
     stage.pass(3_600).await;
-    assert_eq!(stage.writes(since), [], "L4-141");
-    assert_eq!(count(&stage.clouds[0], "change routes"), 2, "L4-141");
+    assert_eq!(stage.writes(since), [], "L4-171");
+    assert_eq!(count(&stage.clouds[0], "change routes"), 2, "L4-171");
     let rare = count(&stage.clouds[0], "list routes") - passes;
     println!("a quiet hour of 39 routes: {rare} listings");
-    assert!((8..=12).contains(&rare), "L7-141 {rare}");
+    assert!((8..=12).contains(&rare), "L7-171 {rare}");
 
     stage.delete(&stage.nodes(), "a").await;
     stage.pass(1).await;
@@ -121,7 +121,7 @@ async fn what_routes_do_not_depend_on_begins_no_pass() {
 #[tokio::test(start_paused = true)]
 async fn a_listing_that_failed_or_is_short_changes_nothing_and_is_tried_again() {
     let table = [
-        ("L5-140 short", Fault::ShortPage),
+        ("L5-170 short", Fault::ShortPage),
         ("FW-290 503", Fault::Refuse(Category::Temporary)),
         ("FW-290 401", Fault::Refuse(Category::Unauthorised)),
         ("FW-290 lost", Fault::AnswerLost),
@@ -195,20 +195,20 @@ async fn each_cloud_routes_to_its_own_nodes() {
     let nobody = json!({"podCIDRs": ["10.244.4.0/24"], "podCIDR": "10.244.4.0/24"});
     stage.create(&stage.nodes(), "Node", "nobody", json!({"spec": nobody})).await;
     stage.pass(30).await;
-    assert_eq!(routes(&stage.clouds[0]), ["a 10.244.1.0/24"], "L3-140");
-    assert_eq!(routes(&stage.clouds[1]), ["b 10.244.2.0/24"], "L3-140");
-    assert_eq!(condition(&stage, "metal").await, None, "L3-141");
-    assert_eq!(condition(&stage, "nobody").await, None, "L3-141");
+    assert_eq!(routes(&stage.clouds[0]), ["a 10.244.1.0/24"], "L3-170");
+    assert_eq!(routes(&stage.clouds[1]), ["b 10.244.2.0/24"], "L3-170");
+    assert_eq!(condition(&stage, "metal").await, None, "L3-171");
+    assert_eq!(condition(&stage, "nobody").await, None, "L3-171");
     let passes = count(&stage.clouds[0], "list routes");
     stage.delete(&stage.nodes(), "b").await;
     stage.delete(&stage.nodes(), "metal").await;
     stage.pass(30).await;
     assert_eq!(routes(&stage.clouds[1]), [""; 0]);
-    assert_eq!(count(&stage.clouds[0], "list routes"), passes, "L3-142 not looked at");
+    assert_eq!(count(&stage.clouds[0], "list routes"), passes, "L3-172 not looked at");
     // The cloud that claims it at last routes to it.
     stage.merge(&stage.nodes(), "nobody", json!({"spec": {"providerID": "alpha://m-77"}})).await;
     stage.pass(11).await;
-    assert_eq!(routes(&stage.clouds[0]), ["a 10.244.1.0/24", "nobody 10.244.4.0/24"], "L3-143");
+    assert_eq!(routes(&stage.clouds[0]), ["a 10.244.1.0/24", "nobody 10.244.4.0/24"], "L3-173");
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,11 +227,11 @@ async fn killed_after_any_call_it_comes_to_the_same_end() {
         assert!(tokio::time::timeout(Duration::from_millis(15 * (at + 1)), term).await.is_err());
         begin_term(&mut stage);
         stage.pass(400).await;
-        assert_eq!(routes(&stage.clouds[0]), ["a 10.244.1.0/24", "b 10.244.2.0/24"], "L6-140 {fault:?} {at}");
-        assert_eq!(condition(&stage, "a").await.unwrap(), "False RouteCreated", "L6-141 {fault:?} {at}");
+        assert_eq!(routes(&stage.clouds[0]), ["a 10.244.1.0/24", "b 10.244.2.0/24"], "L6-170 {fault:?} {at}");
+        assert_eq!(condition(&stage, "a").await.unwrap(), "False RouteCreated", "L6-171 {fault:?} {at}");
         let since = call_count(&stage);
         stage.pass(900).await;
-        assert_eq!(stage.writes(since), [], "L4-142 {fault:?} {at}");
+        assert_eq!(stage.writes(since), [], "L4-172 {fault:?} {at}");
     }
 }
 
@@ -244,4 +244,24 @@ async fn it_runs_only_where_routes_are_wanted_and_networks_are_good() {
     let bad = RouteSettings { cluster_cidr: "10.244.0.0/16, fd00::/48".into(), ..settings() };
     assert!(new(bad).unwrap_err().message().contains("--cluster-cidr"), "FW-307");
     assert!(new(settings()).unwrap().is_some(), "FW-309");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_passes_are_never_close_whoever_asks() {
+    let mut stage = Stage::new();
+    begin(&mut stage);
+    stage.pass(20).await;
+    let throttled = Category::Throttled { retry_after: Some(Duration::from_secs(1)) };
+    stage.clouds[0].plan_faults(move |r| {
+        (r.operation == "list routes" && r.number < 8).then_some(Fault::Refuse(throttled))
+    });
+    for number in 1..60 {
+        node(&stage, 0, &format!("n{number}"), &format!("10.244.{number}.0/24")).await;
+        stage.pass(1).await;
+    }
+    stage.pass(60).await;
+    let listings = stage.clouds[0].calls().into_iter().filter(|call| call.operation == "list routes");
+    let at: Vec<_> = listings.skip(1).map(|call| call.at.0.as_secs_f64()).collect();
+    assert!(at.len() > 6 && at.windows(2).all(|two| two[1] - two[0] > 9.9), "FW-304 FW-305 {at:?}");
+    assert_eq!(routes(&stage.clouds[0]).len(), 59, "FW-305");
 }

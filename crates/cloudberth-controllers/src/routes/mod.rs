@@ -132,9 +132,13 @@ impl RouteController {
 
     /// Asks for a pass as soon as the pace allows it.
     fn want(&self, router: &Router, trigger: Trigger) {
+        router.crew.add_after(trigger, self.gap(router, trigger));
+    }
+
+    /// How long the next pass with this trigger has to wait.
+    fn gap(&self, router: &Router, trigger: Trigger) -> Duration {
         let now = self.desk.clock().now();
-        let due = lock(&router.pace).due(trigger, now);
-        router.crew.add_after(trigger, due.since(now));
+        lock(&router.pace).due(trigger, now).since(now)
     }
 
     /// Whether a node certainly belongs to this cloud.

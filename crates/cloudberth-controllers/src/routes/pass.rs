@@ -26,26 +26,22 @@ const WRITES: usize = 16;
 
 impl RouteController {
     pub(super) async fn pass(&self, router: &Router, trigger: Trigger) -> After {
-        let now = self.desk.clock().now();
-        {
-            // A key that a failure brings back early waits like any other.
-            let mut pace = lock(&router.pace);
-            let due = pace.due(trigger, now);
-            if due > now {
-                return After::Exactly(due.since(now));
-            }
-            pace.begin(trigger, now);
-        }
+        lock(&router.pace).begin(trigger, self.desk.clock().now());
         let Some(table) = router.cloud.provider.routes() else { return After::Forget };
         let mut nodes = BTreeMap::new();
         let pass = self.reroute(router, table, &mut nodes).await;
         self.desk.metrics.route.synced(Outcome::of(&pass).label(), trigger.as_str());
-        match pass {
+        let next = match pass {
             Ok(pass) => self.conclude(router, &nodes, pass).await,
             Err(why) => {
                 tracing::warn!(cloud = router.cloud.name(), %why, "the routes could not be compared");
                 after(Err(&why))
             }
+        };
+        match next {
+            // What a failure brings back waits at least as long as any other pass.
+            After::Exactly(wait) => After::Exactly(wait.max(self.gap(router, trigger))),
+            other => other,
         }
     }
 
