@@ -12,8 +12,8 @@
 pub mod clouds;
 pub mod desk;
 pub mod inventory;
-pub mod node;
 pub mod lifecycle;
+pub mod node;
 pub mod routes;
 pub mod service;
 
