@@ -70,6 +70,25 @@ async fn a_service_that_gets_a_class_moves_or_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_orphan_that_lives_on_is_told_once_too() {
+    let scene = Scene::with(&["alpha", "beta"], |_| {});
+    scene.node_in(0, "alpha", "n1").await;
+    scene.create("web", json!({})).await;
+    scene.pass(5).await;
+    let calls = scene.calls();
+    scene.edit("web", json!({"metadata": {"finalizers": null}, "spec": {"type": "ClusterIP"}})).await;
+    scene.pass(5).await;
+    let told = |scene: &Scene| scene.reasons("web").iter().filter(|r| *r == "OrphanedLoadBalancer").count();
+    assert_eq!((told(&scene), scene.metrics().orphans.get()), (1, 1), "L5-146");
+    scene.annotate("web", json!({"note": "x"})).await;
+    scene.delete("web").await;
+    scene.pass(60).await;
+    assert!(scene.stage.service("web").await.is_none());
+    assert_eq!((told(&scene), scene.metrics().orphans.get()), (1, 1), "L5-147 not again when it goes");
+    assert_eq!((scene.balancers().len(), scene.mutations(calls)), (1, vec![]), "L5-148 never deleted");
+}
+
+#[tokio::test(start_paused = true)]
 async fn two_services_that_name_one_address_do_not_fight_and_the_second_gets_it_when_the_first_goes() {
     let scene = Scene::new();
     scene.node("n1").await;
