@@ -65,7 +65,7 @@ async fn a_thousand_nodes_that_wait_for_the_controller() {
         stage.join(&name(number)).await;
     }
     let before = now(&stage);
-    let (_, first) = start(&stage);
+    let first = start(&stage);
     stage.pass(10).await;
     let writes = stage.writes(before);
     assert_initialised_in_two_writes_each(&writes);
@@ -80,7 +80,7 @@ async fn a_thousand_nodes_that_wait_for_the_controller() {
     first.abort();
     assert!(first.await.unwrap_err().is_cancelled());
 
-    let (_, second) = start(&stage);
+    let second = start(&stage);
     stage.pass(60).await;
     assert_eq!(stage.writes(before), [], "L4-403 a new controller");
     assert!(asked(&stage).0 <= 3, "{:?}", asked(&stage));
@@ -169,7 +169,7 @@ async fn nodes_without_machines_share_their_retries() {
     let mut stage = Stage::new();
     stage.run_ground();
     stage.clouds[0].add_machine("other", "north-1");
-    let (_metrics, _task) = start(&stage);
+    let _task = start(&stage);
     stage.pass(60).await;
     let taint = serde_json::json!({"key": UNINITIALISED, "effect": "NoSchedule"});
     for number in 0..200 {
