@@ -1,9 +1,11 @@
 //! cloudberth: the Kubernetes cloud controller manager for several clouds.
 
-use std::process::ExitCode;
+use std::{ffi::OsString, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use cloudberth_manager::{process, program::preset_provider};
 
+mod offers;
 #[cfg(feature = "sim")]
 mod sim;
 
@@ -17,6 +19,13 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Ties a cluster to its clouds; `--help` shows all flags.
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    ControllerManager {
+        /// The flags.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        flags: Vec<OsString>,
+    },
     /// Simulated surroundings, to try things out.
     #[cfg(feature = "sim")]
     #[command(subcommand)]
@@ -24,7 +33,16 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    let mut arguments = std::env::args_os();
+    let called = arguments.next().unwrap_or_default().to_string_lossy().into_owned();
+    // Called by the name of a program that it replaces, it is that program.
+    if preset_provider(&called).is_some() {
+        return process::controller_manager(&called, &called, arguments.collect(), offers::ALL);
+    }
     match Arguments::parse().command {
+        Command::ControllerManager { flags } => {
+            process::controller_manager(&called, "cloudberth controller-manager", flags, offers::ALL)
+        }
         #[cfg(feature = "sim")]
         Command::Sim(command) => sim::run(command),
     }

@@ -22,9 +22,9 @@ use std::{
 };
 
 use cloudberth_core::{
-    Error, NodeView, Result, Tick,
+    NodeView, Tick,
     decide::{
-        lifecycle::{Cap, NodeEvent, Share, Suspect, Verdict, alarming, at_once},
+        lifecycle::{Cap, NodeEvent, Suspect, Verdict, alarming, at_once},
         queue::{ItemExponential, Jittered, WorkQueue},
     },
 };
@@ -50,21 +50,12 @@ const CAPACITY: usize = 10_000;
 /// What the flags say.
 #[derive(Clone, Copy, Debug)]
 pub struct LifecycleSettings {
-    period: Duration,
-    cap: Cap,
-    workers: usize,
-}
-
-impl LifecycleSettings {
-    /// From `--node-monitor-period`, `--max-node-deletions` and `--concurrent-node-lifecycle-syncs`.
-    pub fn new(period: Duration, max_deletions: Share, workers: i64) -> Result<Self> {
-        let workers = usize::try_from(workers).ok().filter(|workers| *workers > 0).ok_or_else(|| {
-            Error::user_input(format!(
-                "--concurrent-node-lifecycle-syncs is {workers}; it must be a number of workers, at least 1"
-            ))
-        })?;
-        Ok(Self { period, cap: Cap { share: max_deletions, ..Cap::LAW }, workers })
-    }
+    /// `--node-monitor-period`.
+    pub period: Duration,
+    /// `--max-node-deletions`.
+    pub cap: Cap,
+    /// No more nodes than these are written to at once.
+    pub workers: usize,
 }
 
 type Limiter = Jittered<ItemExponential<String>>;
@@ -212,20 +203,5 @@ impl fmt::Debug for LifecycleController {
             .field("settings", &self.settings)
             .field("wards", &self.wards)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn at_least_one_worker_is_needed() {
-        let new = |workers| LifecycleSettings::new(Duration::from_secs(5), Share::Percent(10), workers);
-        for (case, workers, fine) in [("FW-133", 5, true), ("FW-134", 0, false), ("FW-134", -5, false)] {
-            assert_eq!(new(workers).is_ok(), fine, "{case} {workers}");
-        }
-        let why = new(-5).unwrap_err();
-        assert!(why.message().contains("--concurrent-node-lifecycle-syncs is -5"), "{why}");
     }
 }

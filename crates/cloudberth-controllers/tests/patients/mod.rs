@@ -60,7 +60,8 @@ impl Patients for Stage {
     }
 
     fn lifecycle(&self, share: Share) -> Arc<LifecycleController> {
-        let settings = LifecycleSettings::new(Duration::from_secs(5), share, 4).unwrap();
+        let settings =
+            LifecycleSettings { period: Duration::from_secs(5), cap: Cap { share, ..Cap::LAW }, workers: 4 };
         LifecycleController::new(self.desk.clone(), settings)
     }
 

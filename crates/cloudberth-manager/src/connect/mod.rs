@@ -4,11 +4,13 @@ mod throttle;
 
 use std::{
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
-use cloudberth_core::{Error, Result};
-use http::{HeaderValue, Uri, header::USER_AGENT};
+use cloudberth_core::{Clock, Error, Result};
+use cloudberth_runtime::{metrics::RestMetrics, rest::RestLayer};
+use http::Uri;
 use kube::{
     Client, Config,
     client::ClientBuilder,
@@ -71,13 +73,26 @@ fn uri(master: &str) -> Result<Uri> {
         .ok_or_else(|| Error::user_input(format!("--master: {master:?} is not the address of a server")))
 }
 
-/// A client that goes by `name` in the server's log, and asks no more than `ceiling` allows.
-pub fn client(config: &Config, name: &str, ceiling: &Throttle) -> Result<Client> {
-    let mut config = config.clone();
-    let agent = HeaderValue::from_str(name).map_err(|why| Error::permanent(why.to_string()))?;
-    config.headers.push((USER_AGENT, agent));
-    let builder = ClientBuilder::try_from(config).map_err(|why| Error::user_input(why.to_string()))?;
-    Ok(builder.with_layer(ceiling).build())
+/// Makes clients that share a ceiling and are counted together.
+#[derive(Clone, Debug)]
+pub struct Dialler<'a> {
+    /// Where the server is, and who we are there.
+    pub config: &'a Config,
+    /// How much may be asked.
+    pub ceiling: &'a Throttle,
+    /// Where it is counted.
+    pub metrics: &'a RestMetrics,
+}
+
+impl Dialler<'_> {
+    /// A client that goes by `name` in the server's log.
+    pub fn client(&self, name: &str, clock: &Arc<dyn Clock>) -> Result<Client> {
+        let host = self.config.cluster_url.authority().map_or("", http::uri::Authority::as_str);
+        let counted = RestLayer::new(self.metrics, host, name, Arc::clone(clock))?;
+        let builder =
+            ClientBuilder::try_from(self.config.clone()).map_err(|why| Error::user_input(why.to_string()))?;
+        Ok(builder.with_layer(self.ceiling).with_layer(&counted).build())
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,177 @@
+//! The program as a process: from arguments to an exit code.
+//!
+//! ```text
+//!   arguments ──► options ──► kubeconfig, clouds, port ──► every mistake at once, exit 1
+//!                                      │
+//!                                      └──► replica and HTTPS port ──► SIGTERM ──► the Lease is let go of, exit 0
+//! ```
+
+mod start;
+
+use std::{ffi::OsString, io::Write, process::ExitCode, sync::Arc};
+
+use cloudberth_core::{Clock, Dice, Error};
+use cloudberth_http::surroundings::{SystemClock, dice_from_os, environment};
+use futures_util::FutureExt;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{
+    command::{Call, CommandLine, EXIT_MISTAKE, Request},
+    env::Env,
+    logging::{Verbosity, log},
+    options::Known,
+    program::Build,
+    registry::Offer,
+};
+use start::Started;
+
+/// The exit code when the program could not begin although its settings make sense.
+const EXIT_FATAL: u8 = 255;
+
+/// Runs `controller-manager` as it was called.
+///
+/// `called` is the name under which the program was called, `program` the one that help shows, `args` what follows.
+pub fn controller_manager(called: &str, program: &str, args: Vec<OsString>, offers: &[Offer]) -> ExitCode {
+    let names: Vec<_> = offers.iter().map(|offer| offer.name).collect();
+    let call = Call {
+        called,
+        program,
+        known: Known { providers: &names, webhooks: &[] },
+        build: BUILD,
+        width: None,
+        read: &|path| std::fs::read_to_string(path).map_err(|why| why.to_string()),
+    };
+    let line = CommandLine::read(&call, args);
+    if let Request::Print(text) = &line.request {
+        let _ = std::io::stdout().write_all(text.as_bytes());
+        return ExitCode::SUCCESS;
+    }
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(why) => return complain(&format!("Error: {why}\n"), EXIT_FATAL),
+    };
+    runtime.block_on(run(&line, offers))
+}
+
+/// How this was built, as far as the compiler tells.
+const BUILD: Build<'static> = Build {
+    commit: "",
+    date: "",
+    compiler: "",
+    platform: if cfg!(target_arch = "aarch64") { "linux/arm64" } else { "linux/amd64" },
+};
+
+fn complain(text: &str, code: u8) -> ExitCode {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+    ExitCode::from(code)
+}
+
+async fn run(line: &CommandLine, offers: &[Offer]) -> ExitCode {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let dice = Arc::new(dice_from_os());
+    let env: Env = environment().into_iter().collect();
+    let found = start::find(line, offers, &env, &clock, &dice).await;
+    let more = found.as_ref().err().map(Vec::as_slice).unwrap_or_default();
+    if let Some(complaint) = line.complaint(more) {
+        return complain(&complaint, EXIT_MISTAKE);
+    }
+    let Ok(found) = found else { return ExitCode::from(EXIT_MISTAKE) };
+
+    let verbosity = Verbosity::new(i32::try_from(line.options.logging.level.0).unwrap_or(i32::MAX));
+    // Somebody who embeds the program may have a log already.
+    let _ = tracing::subscriber::set_global_default(log(
+        line.options.logging.format,
+        &verbosity,
+        std::io::stderr,
+    ));
+    tell_settings(line, &verbosity);
+    match start::begin(line, found, verbosity, &env, &clock, &dice).await {
+        Ok(started) => Box::pin(serve(started)).await,
+        Err(why) => complain(&format!("Error: {why}\n"), EXIT_FATAL),
+    }
+}
+
+fn tell_settings(line: &CommandLine, verbosity: &Verbosity) {
+    tracing::info!(version = line.version(), "cloudberth");
+    if verbosity.get() >= 1 {
+        line.flag_lines().iter().for_each(|flag| tracing::info!("{flag}"));
+    }
+    for notice in &line.notices {
+        tracing::warn!(flag = notice.flag, "{}", notice.text);
+    }
+}
+
+/// Works until a signal. What is under way ends first; a second signal does not wait for it.
+async fn serve(started: Started) -> ExitCode {
+    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
+        return complain("Error: signals cannot be received here\n", EXIT_FATAL);
+    };
+    let mut told = async || {
+        tokio::select! {
+            biased;
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    let (stop, stopping) = tokio::sync::oneshot::channel::<()>();
+    let stopping = stopping.map(drop).shared();
+    let mut work = std::pin::pin!(started.run(stopping));
+    tokio::select! {
+        biased;
+        () = told() => {}
+        () = &mut work => return complain("Error: the program ended by itself\n", EXIT_FATAL),
+    }
+    tracing::info!("told to stop; what is under way ends first");
+    drop(stop);
+    tokio::select! {
+        biased;
+        () = told() => complain("stopped at once\n", EXIT_MISTAKE),
+        () = &mut work => ExitCode::SUCCESS,
+    }
+}
+
+/// A name for this process that no other has: the host's, and a random UUID.
+fn identity(env: &Env, dice: &Dice) -> String {
+    let file = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    let host = file("/proc/sys/kernel/hostname").or_else(|| file("/etc/hostname"));
+    let host =
+        host.or_else(|| env.get("HOSTNAME").map(str::to_owned)).unwrap_or_else(|| "localhost".to_owned());
+    format!("{host}_{}", uuid(dice.bits(), dice.bits()))
+}
+
+/// A UUID of version 4 from random bits.
+fn uuid(high: u64, low: u64) -> String {
+    let high = (high & !0xf000) | 0x4000;
+    let low = (low & !(0b11 << 62)) | (0b10 << 62);
+    let text = format!("{high:016x}{low:016x}");
+    let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
+    [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
+}
+
+/// What is wrong with the surroundings, beside the flags.
+type Mistakes = Vec<Error>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_is_one_of_version_four() {
+        assert_eq!(uuid(0, 0), "00000000-0000-4000-8000-000000000000");
+        assert_eq!(uuid(u64::MAX, u64::MAX), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+        assert_eq!(
+            uuid(0x0123_4567_89ab_cdef, 0x0123_4567_89ab_cdef),
+            "01234567-89ab-4def-8123-456789abcdef"
+        );
+    }
+
+    #[test]
+    fn two_processes_on_one_host_have_two_names() {
+        let (env, dice) = (Env::from_iter([]), Dice::seeded(1));
+        let (one, two) = (identity(&env, &dice), identity(&env, &dice));
+        assert_ne!(one, two);
+        let host = |name: &str| name.split_once('_').map(|(host, _)| host.to_owned());
+        assert_eq!(host(&one), host(&two), "FW-346");
+    }
+}

@@ -1,0 +1,239 @@
+//! From options to a replica and a port that are ready to run.
+
+use std::{path::PathBuf, sync::Arc};
+
+use cloudberth_controllers::clouds::Member;
+use cloudberth_core::{Clock, Dice, Result, provider::Provider};
+use cloudberth_runtime::metrics::{Metrics, Registry};
+use cloudberth_serving::Server;
+use futures_util::future::{Shared, join};
+use kube::{Client, Config};
+
+use super::{Mistakes, identity};
+use crate::{
+    command::CommandLine,
+    configz::configz,
+    connect::{Address, Ceiling, Dialler, Throttle, configure},
+    env::Env,
+    logging::Verbosity,
+    options::{Options, Serving},
+    registry::{Counting, Offer, Opening},
+    replica::{Parts, Replica},
+    selfcheck,
+    serve::{self, Port, Reviewers},
+    settings,
+};
+
+/// What was found in the surroundings.
+pub(super) struct Found {
+    kube: Config,
+    clouds: Vec<Arc<dyn Provider>>,
+    port: Option<Port>,
+    metrics: Metrics,
+    registry: Registry,
+}
+
+/// Looks for everything that the options name, and tells everything that is not there.
+pub(super) async fn find(
+    line: &CommandLine,
+    offers: &[Offer],
+    env: &Env,
+    clock: &Arc<dyn Clock>,
+    dice: &Arc<Dice>,
+) -> Result<Found, Mistakes> {
+    let options = &line.options;
+    let mut mistakes = Mistakes::new();
+    let mut registry = Registry::default();
+    let metrics = Metrics::new(&mut registry);
+    let address =
+        Address { kubeconfig: options.kube.kubeconfig.clone(), master: options.kube.master.clone() };
+    let kube = configure(&address).await.map_err(|why| mistakes.push(why)).ok();
+    let mut clouds = Vec::new();
+    let chosen =
+        options.clouds.providers.iter().filter_map(|name| offers.iter().find(|offer| offer.name == name));
+    for offer in chosen {
+        let meter = metrics.clouds.cloud(&mut registry, offer.name);
+        let opening = Opening {
+            env,
+            config: options.clouds.config_file.as_deref(),
+            cluster_name: &options.clouds.cluster_name,
+            observer: Arc::new(Counting(meter)),
+            clock: Arc::clone(clock),
+            dice: Arc::clone(dice),
+        };
+        match (offer.open)(&opening) {
+            Ok(cloud) => clouds.push(cloud),
+            Err(wrong) => mistakes.extend(wrong.into_iter().map(|why| why.context(offer.name))),
+        }
+    }
+    // A port that is in use is no mistake of the settings of a program that is not going to start anyway.
+    let wanted = options.serving.as_ref().filter(|_| mistakes.is_empty() && line.mistakes.is_empty());
+    let port = match wanted.map(|serving| Port::open(serving, clock)).transpose() {
+        Ok(port) => port,
+        Err(wrong) => {
+            mistakes.extend(wrong);
+            None
+        }
+    };
+    match kube {
+        Some(kube) if mistakes.is_empty() => Ok(Found { kube, clouds, port, metrics, registry }),
+        _ => Err(mistakes),
+    }
+}
+
+/// A program that is ready to run.
+pub(super) struct Started {
+    replica: Arc<Replica>,
+    server: Option<Server>,
+    client: Client,
+    lease_namespace: String,
+}
+
+/// Puts everything together. Only what the cluster itself says can still go wrong.
+pub(super) async fn begin(
+    line: &CommandLine,
+    found: Found,
+    verbosity: Verbosity,
+    env: &Env,
+    clock: &Arc<dyn Clock>,
+    dice: &Arc<Dice>,
+) -> Result<Started> {
+    let options = &line.options;
+    let Found { kube, clouds, port, metrics, mut registry } = found;
+    let ceiling = throttle(options, clock);
+    let main = Dialler { config: &kube, ceiling: &ceiling, metrics: &metrics.rest };
+    // A renewal must not wait in the line of other requests.
+    let unhindered = Dialler { ceiling: &Throttle::none(), ..main.clone() };
+    let client = main.client("cloudberth/cloud-controller-manager", clock)?;
+    let who = identity(env, dice);
+    let election = options.election.as_ref();
+    let parts = Parts {
+        client: client.clone(),
+        lease_client: unhindered.client("cloudberth/leader-election", clock)?,
+        clouds: members(options, clouds),
+        default_cloud: options.clouds.default_provider.clone(),
+        cluster_name: options.clouds.cluster_name.clone(),
+        team: settings::team(&options.controllers),
+        election: election.map(|election| election.config(&who)),
+        metrics: metrics.clone(),
+        clock: Arc::clone(clock),
+        dice: Arc::clone(dice),
+    };
+    let replica = Arc::new(Replica::new(parts)?);
+    let server = match (port, &options.serving) {
+        (Some(port), Some(serving)) => {
+            port.notices().iter().for_each(|notice| tracing::warn!("{notice}"));
+            let reviewers = reviewers(serving, &main, clock).await?;
+            let guard = serve::guard(serving, reviewers, &mut registry, clock, dice).await?;
+            let config = configz(&line.flags, options);
+            let pages = serve::pages(&replica, registry, config, verbosity, serving.profiling);
+            Some(serve::server(port, guard, pages, serving, clock)?)
+        }
+        _ => None,
+    };
+    let lease_namespace = election.map(|election| election.namespace.clone()).unwrap_or_default();
+    Ok(Started { replica, server, client, lease_namespace })
+}
+
+fn throttle(options: &Options, clock: &Arc<dyn Clock>) -> Throttle {
+    let kube = &options.kube;
+    kube.qps.map_or(Throttle::none(), |qps| {
+        let ceiling = Ceiling { qps: f64::from(qps), burst: kube.burst.unwrap_or(1) };
+        Throttle::new(ceiling, Arc::clone(clock))
+    })
+}
+
+fn members(options: &Options, clouds: Vec<Arc<dyn Provider>>) -> Vec<Member> {
+    let classes = &options.clouds.classes;
+    let claimed = |name: &str| {
+        let of = classes.iter().filter(|(_, provider)| *provider == name);
+        of.map(|(class, _)| class.clone()).collect()
+    };
+    clouds
+        .into_iter()
+        .map(|cloud| {
+            let claimed = claimed(cloud.name());
+            (cloud, claimed)
+        })
+        .collect()
+}
+
+/// Callers are looked up with the account that the flags name, else with that of the pod, else not at all.
+async fn reviewers(serving: &Serving, main: &Dialler<'_>, clock: &Arc<dyn Clock>) -> Result<Reviewers> {
+    let client = async |kubeconfig: &Option<PathBuf>, flag: &str| -> Result<Option<Client>> {
+        let config = if let Some(path) = kubeconfig {
+            let address = Address { kubeconfig: Some(path.clone()), master: None };
+            configure(&address).await.map_err(|why| why.context(flag))?
+        } else if let Ok(config) = Config::incluster() {
+            config
+        } else {
+            tracing::warn!("{flag} is not set and this is no pod: only what is open to everybody is served");
+            return Ok(None);
+        };
+        let dialler = Dialler { config: &config, ..main.clone() };
+        dialler.client("cloudberth/delegated-auth", clock).map(Some)
+    };
+    Ok(Reviewers {
+        authentication: client(&serving.authentication.kubeconfig, "--authentication-kubeconfig").await?,
+        authorization: client(&serving.authorization.kubeconfig, "--authorization-kubeconfig").await?,
+    })
+}
+
+impl Started {
+    /// Works until `stop`.
+    pub(super) async fn run<S: Future<Output = ()> + Send>(self, stop: Shared<S>) {
+        let Self { replica, server, client, lease_namespace } = self;
+        let (done, over) = tokio::sync::oneshot::channel::<()>();
+        let work = async {
+            replica.run(stop).await;
+            // The pages stay up until everything else has ended.
+            drop(done);
+        };
+        let pages = async {
+            if let Some(server) = server {
+                let over = async {
+                    let _ = over.await;
+                };
+                server.run(over).await;
+            }
+        };
+        let look = async {
+            look_around(&replica, &client, &lease_namespace).await;
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            _ = join(work, pages) => {}
+            () = look => {}
+        }
+    }
+}
+
+/// Names what is wrong with the installation, once.
+async fn look_around(replica: &Replica, client: &Client, lease_namespace: &str) {
+    let (missing, trouble) = selfcheck::missing_rights(client, lease_namespace).await;
+    for missing in &missing {
+        if missing.right.needed {
+            tracing::error!("{missing}");
+        } else {
+            tracing::warn!("{missing}");
+        }
+    }
+    if let Some(why) = trouble {
+        tracing::warn!(%why, "whether all rights are there could not be asked");
+    }
+    let desk = replica.desk();
+    for cloud in desk.clouds.with_machines() {
+        if let Err(why) = &cloud.inventory.listing(desk.clock().now()).await.machines {
+            tracing::error!(cloud = cloud.name(), %why, "the machines cannot be listed; check the cloud's token and address");
+        }
+    }
+    while !desk.cluster.nodes.is_synced() {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    }
+    let clouds: Vec<_> = desk.clouds.iter().map(|cloud| &*cloud.provider).collect();
+    let nodes = desk.cluster.nodes.all();
+    for odd in selfcheck::odd_nodes(nodes.iter().map(|node| &**node), &clouds) {
+        tracing::warn!("{odd}");
+    }
+}

@@ -1,0 +1,57 @@
+//! The clouds of this build.
+
+use cloudberth_manager::registry::Offer;
+
+/// Every cloud that `--cloud-provider` may name.
+pub(crate) const ALL: &[Offer] = &[
+    #[cfg(feature = "sim")]
+    Offer { name: "fake", open: fake::open },
+];
+
+/// A cloud in the memory of the process, to try things out without an account. What it knows is lost at the end.
+#[cfg(feature = "sim")]
+mod fake {
+    use std::{fs, sync::Arc, time::Duration};
+
+    use cloudberth_core::{Dice, Error};
+    use cloudberth_fake::{Cloud, FakeProvider, Manners};
+    use cloudberth_manager::registry::{Opened, Opening};
+    use serde::Deserialize;
+
+    /// `--cloud-config`.
+    #[derive(Debug, Default, Deserialize)]
+    #[serde(deny_unknown_fields, rename_all = "camelCase")]
+    struct Settings {
+        /// The names of the machines that are there at the start.
+        #[serde(default)]
+        machines: Vec<String>,
+        /// How many milliseconds an answer takes.
+        #[serde(default)]
+        latency: u64,
+        /// How many milliseconds a load balancer takes to be built.
+        #[serde(default)]
+        build: u64,
+    }
+
+    pub(super) fn open(opening: &Opening<'_>) -> Opened {
+        let settings = settings(opening).map_err(|why| vec![why])?;
+        let manners = Manners {
+            latency: Duration::from_millis(settings.latency),
+            build: Duration::from_millis(settings.build),
+            lag: Duration::ZERO,
+            quota: 1_000,
+        };
+        let cloud = Cloud::new(Arc::clone(&opening.clock), Dice::seeded(opening.dice.bits()), manners);
+        for machine in &settings.machines {
+            cloud.add_machine(machine, "north-1");
+        }
+        Ok(Arc::new(FakeProvider::new("fake", &cloud, "cloudberth", Arc::clone(&opening.clock))))
+    }
+
+    fn settings(opening: &Opening<'_>) -> Result<Settings, Error> {
+        let Some(path) = opening.config else { return Ok(Settings::default()) };
+        let explain = |why: String| Error::user_input(format!("--cloud-config {}: {why}", path.display()));
+        let text = fs::read_to_string(path).map_err(|why| explain(why.to_string()))?;
+        serde_saphyr::from_str(&text).map_err(|why| explain(why.to_string()))
+    }
+}
