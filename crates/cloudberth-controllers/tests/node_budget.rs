@@ -85,7 +85,8 @@ async fn a_thousand_nodes_that_wait_for_the_controller() {
     assert_eq!(stage.writes(before), [], "L4-403 a new controller");
     assert!(asked(&stage).0 <= 3, "{:?}", asked(&stage));
     second.abort();
-    println!("second pass and new controller: {} writes, {} listings in all", 0, asked(&stage).0);
+    let writes = stage.writes(before).len();
+    println!("second pass and new controller: {writes} writes, {} listings in all", asked(&stage).0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,7 +151,8 @@ async fn a_quiet_hour_and_a_machine_that_grows() {
     let listings = asked(&stage).0 - listings;
     assert!((10..=12).contains(&listings), "L7-404 {listings} listings in an hour");
     assert_eq!(asked(&stage).1, 0, "L7-404 nobody is asked about alone");
-    println!("a quiet hour with {NODES} nodes: 0 writes, {listings} listings, 0 look-ups");
+    let (writes, alone) = (stage.writes(before).len(), asked(&stage).1);
+    println!("a quiet hour with {NODES} nodes: {writes} writes, {listings} listings, {alone} look-ups");
 
     let machine = stage.clouds[0].machines().into_iter().find(|machine| machine.name == name(500)).unwrap();
     stage.clouds[0].resize(&machine.id, "large");
@@ -160,4 +162,28 @@ async fn a_quiet_hour_and_a_machine_that_grows() {
     assert_eq!(writes[0].name, name(500));
     assert_eq!(stage.node(&name(500)).await.unwrap().labels["node.kubernetes.io/instance-type"], "large");
     println!("a machine that grew: {} write", writes.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_without_machines_share_their_retries() {
+    let mut stage = Stage::new();
+    stage.run_ground();
+    stage.clouds[0].add_machine("other", "north-1");
+    let (_metrics, _task) = start(&stage);
+    stage.pass(60).await;
+    let taint = serde_json::json!({"key": UNINITIALISED, "effect": "NoSchedule"});
+    for number in 0..200 {
+        let body = serde_json::json!({"spec": {"taints": [taint]}});
+        stage.create(&stage.nodes(), "Node", &name(number), body).await;
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let (before, listings) = (now(&stage), asked(&stage).0);
+    stage.pass(3_600).await;
+    let told = stage.api.objects("events").len();
+    assert_eq!(told, 200, "L4-408 each is told about once");
+    assert!(stage.writes(before).iter().all(|call| call.resource == "events"), "L1-405");
+    let listings = asked(&stage).0 - listings;
+    assert!(listings <= 30, "L7-406 {listings} listings in an hour");
+    assert_eq!(asked(&stage).1, 0, "L7-406");
+    println!("200 nodes without machines for an hour: {told} events, {listings} listings");
 }

@@ -12,6 +12,7 @@
 //! | `pass`, `page` | one look at one Service, and what is written on it |
 //! | `surveys` | listings of load balancers that everybody shares |
 //! | `register` | who claims what |
+//! | `lanes` | that no cloud keeps all workers |
 //! | `fleet` | which changes of nodes touch whom |
 //! | `memory` | what was written and told, so that it is not done twice |
 //!
@@ -19,6 +20,7 @@
 //! made anew goes on from what stands on the Services and in the clouds (law 6).
 
 mod fleet;
+mod lanes;
 mod memory;
 mod page;
 mod pass;
@@ -56,6 +58,7 @@ use tokio::sync::Notify;
 
 use crate::{desk::Desk, lock};
 use fleet::NodeNews;
+use lanes::Lanes;
 use memory::{Errand, Memory};
 use register::{Entry, Register};
 use surveys::Surveys;
@@ -102,6 +105,7 @@ pub struct ServiceController {
     register: Mutex<Register>,
     memory: Memory,
     book: Mutex<ClaimBook>,
+    lanes: Mutex<Lanes>,
     synced: Mutex<Synced>,
     intents: Mutex<Intents>,
     node_news: Mutex<NodeNews>,
@@ -118,6 +122,7 @@ impl ServiceController {
         let limits =
             Jittered { inner: ItemExponential::new(base, max), factor: 0.1, dice: Arc::clone(&desk.dice) };
         let clouds = desk.clouds.iter().filter(|cloud| cloud.load_balancers().is_some());
+        let lanes = Lanes::new(settings.workers, clouds.clone().count());
         Arc::new(Self {
             settings,
             crew: Crew::new("service", WorkQueue::new(CAPACITY, limits), Arc::clone(clock))
@@ -134,6 +139,7 @@ impl ServiceController {
             register: Mutex::default(),
             memory: Memory::default(),
             book: Mutex::default(),
+            lanes: Mutex::new(lanes),
             synced: Mutex::default(),
             intents: Mutex::default(),
             node_news: Mutex::default(),

@@ -47,10 +47,16 @@ struct Held<'a> {
     key: &'a ObjectKey,
     /// Whether the key only stands in line.
     waits: bool,
+    /// The cloud one of whose workers this is.
+    lane: Option<&'a str>,
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
+        let next = lock(&self.controller.lanes).leave(self.lane);
+        for other in next {
+            self.controller.crew.add(other);
+        }
         if self.waits {
             return;
         }
@@ -105,7 +111,7 @@ struct Pass<'a> {
 impl ServiceController {
     /// Looks at the Service of this key, and does what is to be done about it.
     pub(super) async fn work(&self, key: ObjectKey) -> After {
-        let mut held = Held { controller: self, key: &key, waits: false };
+        let mut held = Held { controller: self, key: &key, waits: false, lane: None };
         let Some(service) = self.desk.cluster.services.get(&key) else { return After::Forget };
         let roster = &self.desk.clouds.roster;
         let cloud = roster.standing(&service).holder.and_then(|name| self.clouds.get(name));
@@ -123,6 +129,11 @@ impl ServiceController {
             }
             return After::Forget;
         };
+        if !lock(&self.lanes).enter(cloud.name(), &key) {
+            held.waits = true;
+            return After::Forget;
+        }
+        held.lane = Some(cloud.name());
         let page = Page::new(self, cloud, &key, service);
         if !lock(&self.book).acquire(&key, &page.claims()) {
             // Whoever holds one of them sends us to work when it lets go.

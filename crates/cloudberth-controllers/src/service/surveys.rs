@@ -60,6 +60,11 @@ impl Surveys {
         Self { cloud, clock, state: Mutex::default() }
     }
 
+    /// The name of the cloud.
+    pub(super) fn name(&self) -> &str {
+        self.cloud.name()
+    }
+
     /// The load balancers that are looked at.
     pub(super) fn balancers(&self) -> Option<&dyn LoadBalancers> {
         self.cloud.load_balancers()

@@ -70,6 +70,55 @@ async fn a_service_that_gets_a_class_moves_or_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cloud_that_hangs_does_not_hold_up_the_other() {
+    let scene = Scene::with(&["alpha", "beta"], |_| {});
+    scene.node_in(0, "alpha", "n1").await;
+    scene.node_in(1, "beta", "n2").await;
+    scene.stage.clouds[0]
+        .plan_faults(|_| Some(cloudberth_fake::Fault::Stall(std::time::Duration::from_secs(3_600))));
+    for number in 0..50 {
+        scene.create(&format!("s{number}"), json!({})).await;
+    }
+    scene.pass(2).await;
+    scene.create("other", json!({"spec": {"loadBalancerClass": "beta.example/lb"}})).await;
+    scene.pass(5).await;
+    assert_eq!(
+        scene.stage.clouds[1].balancers().len(),
+        1,
+        "L11-144 although fifty wait for the cloud that hangs"
+    );
+    for number in 5..45 {
+        scene.delete(&format!("s{number}")).await;
+    }
+    scene.stage.clouds[0].stop_faults();
+    scene.pass(900).await;
+    assert_eq!(
+        scene.balancers().len(),
+        10,
+        "and these get there too, those in line behind the ones that are gone"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_orphan_that_lives_on_is_told_once_too() {
+    let scene = Scene::with(&["alpha", "beta"], |_| {});
+    scene.node_in(0, "alpha", "n1").await;
+    scene.create("web", json!({})).await;
+    scene.pass(5).await;
+    let calls = scene.calls();
+    scene.edit("web", json!({"metadata": {"finalizers": null}, "spec": {"type": "ClusterIP"}})).await;
+    scene.pass(5).await;
+    let told = |scene: &Scene| scene.reasons("web").iter().filter(|r| *r == "OrphanedLoadBalancer").count();
+    assert_eq!((told(&scene), scene.metrics().orphans.get()), (1, 1), "L5-146");
+    scene.annotate("web", json!({"note": "x"})).await;
+    scene.delete("web").await;
+    scene.pass(60).await;
+    assert!(scene.stage.service("web").await.is_none());
+    assert_eq!((told(&scene), scene.metrics().orphans.get()), (1, 1), "L5-147 not again when it goes");
+    assert_eq!((scene.balancers().len(), scene.mutations(calls)), (1, vec![]), "L5-148 never deleted");
+}
+
+#[tokio::test(start_paused = true)]
 async fn two_services_that_name_one_address_do_not_fight_and_the_second_gets_it_when_the_first_goes() {
     let scene = Scene::new();
     scene.node("n1").await;

@@ -70,6 +70,29 @@ async fn a_service_that_is_deleted_while_its_creation_is_unknown_leaves_nothing(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_look_that_began_while_an_intent_pended_is_no_proof_of_absence() {
+    let scene = Scene::with(&["alpha"], |manners| manners.lag = Duration::from_secs(20));
+    let machine = scene.node("n1").await;
+    scene.create("other", json!({})).await;
+    scene.pass(5).await;
+    let mut once = true;
+    scene.stage.clouds[0].plan_faults(move |request| {
+        let hit = request.operation == "create balancer" && std::mem::take(&mut once);
+        // Given up after 120 s, seen again 5 s later, held until 185 s; listings show it from 184 s on.
+        hit.then_some(Fault::Stall(Duration::from_secs(164)))
+    });
+    scene.create("web", json!({})).await;
+    scene.pass(183).await;
+    let (surveys, calls) = (scene.surveys(), scene.calls());
+    scene.edit("other", json!({"spec": {"ports": [{"port": 81}]}})).await;
+    scene.pass(1).await;
+    assert_eq!(scene.surveys(), surveys + 1, "somebody looks just before");
+    scene.pass(60).await;
+    scene.assert_served("web", &[80], &[&machine]).await;
+    assert_eq!(scene.balancers().len(), 2, "L6-161 {:?}", scene.mutations(calls));
+}
+
+#[tokio::test(start_paused = true)]
 async fn listings_that_lag_and_slow_builds_change_nothing_about_the_end() {
     let scene = Scene::with(&["alpha"], |manners| {
         manners.lag = Duration::from_secs(30);

@@ -201,17 +201,22 @@ impl Stage {
         Some(ServiceView::from_json(&serde_json::to_value(&object).unwrap()).unwrap())
     }
 
-    /// The events about an object of this name, as `Type Reason: message`, in the order in which they were made.
+    /// The events about an object of this name, as `Type Reason: message`, in the order in which they were first told,
+    /// each as often as it was told.
     pub fn events(&self, about: &str) -> Vec<String> {
         let text = |event: &Value, path: &str| {
             event.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
         };
         let mut events: Vec<_> = self.api.objects("events").iter().map(|event| Value::clone(event)).collect();
         events.retain(|event| text(event, "/involvedObject/name") == about);
-        events.sort_by_key(|event| text(event, "/metadata/resourceVersion").parse::<u64>().unwrap_or(0));
+        events.sort_by_key(|event| text(event, "/metadata/name").rsplit('.').next().map(str::to_owned));
         let line =
             |e: &Value| format!("{} {}: {}", text(e, "/type"), text(e, "/reason"), text(e, "/message"));
-        events.iter().map(line).collect()
+        // What was told again only raised a count.
+        let times = |e: &Value| {
+            e.get("count").and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok()).unwrap_or(1)
+        };
+        events.iter().flat_map(|event| std::iter::repeat_n(line(event), times(event))).collect()
     }
 
     /// The writes since a revision of the call log.
