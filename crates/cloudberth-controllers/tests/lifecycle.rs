@@ -219,8 +219,14 @@ async fn a_deletion_that_fails_is_told_and_tried_again() {
     stage.set_ready("a", false).await;
     stage.pass(60).await;
     assert_eq!(gone(&stage, &["a", "b"]).await, ["a"], "FW-126 retried");
-    let failed = stage.events("a").iter().filter(|e| e.starts_with("Warning DeletingNodeFailed")).count();
-    assert_eq!(failed, 2, "FW-126 {:?}", stage.events("a"));
+    let events = stage.api.objects("events");
+    let failed: Vec<_> = events.iter().filter(|event| event["reason"] == "DeletingNodeFailed").collect();
+    assert_eq!(
+        failed.iter().filter_map(|event| event["count"].as_u64()).sum::<u64>(),
+        2,
+        "FW-126 {failed:?}"
+    );
+    assert!(failed[0]["message"].as_str().unwrap().starts_with("Failed deleting node a: "), "FW-126");
 }
 
 #[tokio::test(start_paused = true)]
