@@ -103,10 +103,12 @@ async fn a_deleted_service_takes_its_load_balancer_along() {
     scene.create("web", json!({})).await;
     scene.create("off", json!({})).await;
     scene.pass(5).await;
+    let surveys = scene.surveys();
     scene.delete("web").await;
     scene.pass(5).await;
     assert!(scene.stage.service("web").await.is_none());
     assert_eq!(scene.balancers().len(), 1);
+    assert_eq!(scene.surveys(), surveys + 1, "L7-146 one look, and none after it was let go of");
     assert_eq!(scene.reasons("web")[2..], ["DeletingLoadBalancer", "DeletedLoadBalancer"]);
     assert_eq!(scene.controller.remembered(), 1, "nothing is remembered about it");
 
