@@ -368,13 +368,15 @@ impl Pass<'_> {
         let notices = self.controller.memory.of(self.page.key, |note| note.told.released());
         self.say(notices);
         let service = self.page.newest();
+        if service.deleting {
+            // It is about to vanish; that it was let go of is remembered until then.
+            return Ok(After::Forget);
+        }
         if self.open(&service, Intent::Free).turn().is_some() {
             // Another cloud serves it now.
             return Ok(After::Rest(Duration::ZERO));
         }
-        if !service.deleting {
-            self.controller.memory.erase(self.page.key);
-        }
+        self.controller.memory.erase(self.page.key);
         Ok(After::Forget)
     }
 

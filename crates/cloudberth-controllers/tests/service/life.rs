@@ -103,10 +103,12 @@ async fn a_deleted_service_takes_its_load_balancer_along() {
     scene.create("web", json!({})).await;
     scene.create("off", json!({})).await;
     scene.pass(5).await;
+    let surveys = scene.surveys();
     scene.delete("web").await;
     scene.pass(5).await;
     assert!(scene.stage.service("web").await.is_none());
     assert_eq!(scene.balancers().len(), 1);
+    assert_eq!(scene.surveys(), surveys + 1, "L7-146 one look, and none after it was let go of");
     assert_eq!(scene.reasons("web")[2..], ["DeletingLoadBalancer", "DeletedLoadBalancer"]);
     assert_eq!(scene.controller.remembered(), 1, "nothing is remembered about it");
 
@@ -197,4 +199,19 @@ async fn other_classes_and_other_types_are_invisible() {
     scene.pass(5).await;
     assert_eq!(scene.reasons("theirs"), [""; 0]);
     assert_eq!(scene.controller.remembered(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_survey_from_before_a_mutation_does_not_serve_what_was_mutated() {
+    let scene = Scene::new();
+    scene.node("n1").await;
+    scene.create("web", json!({})).await;
+    scene.pass(1).await;
+    assert_eq!(scene.surveys(), 1);
+    scene.create("new", json!({})).await;
+    scene.pass(1).await;
+    assert_eq!(scene.surveys(), 1, "L7-147 a young one serves whom nothing was done to");
+    scene.edit("web", json!({"spec": {"ports": [{"port": 81}]}})).await;
+    scene.pass(1).await;
+    assert_eq!(scene.surveys(), 2, "L6-162 but not the one that was built after it");
 }
