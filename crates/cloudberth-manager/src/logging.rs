@@ -14,43 +14,53 @@ use tracing_subscriber::{
 
 use crate::options::LogFormat;
 
-/// `--v`, as it is now. Clones are one and the same.
+/// `--v`, as it is now, and `--vmodule`. Clones are one and the same.
 #[derive(Clone, Debug, Default)]
-pub struct Verbosity(Arc<AtomicI32>);
+pub struct Verbosity {
+    level: Arc<AtomicI32>,
+    modules: Arc<Vec<(String, i32)>>,
+}
 
 impl Verbosity {
     /// This verbosity.
     pub fn new(level: i32) -> Self {
-        Self(Arc::new(AtomicI32::new(level)))
+        Self { level: Arc::new(AtomicI32::new(level)), modules: Arc::default() }
+    }
+
+    /// Other levels for the modules of these names; the first that fits counts.
+    #[must_use]
+    pub fn with_modules(self, modules: Vec<(String, i32)>) -> Self {
+        Self { modules: Arc::new(modules), ..self }
     }
 
     /// The number.
     pub fn get(&self) -> i32 {
-        self.0.load(Ordering::Relaxed)
+        self.level.load(Ordering::Relaxed)
     }
 
     /// Changes it, from the next line on.
     pub fn set(&self, level: i32) {
-        self.0.store(level, Ordering::Relaxed);
+        self.level.store(level, Ordering::Relaxed);
         tracing::callsite::rebuild_interest_cache();
-    }
-
-    /// What the number means here: what people look at when all is well, what they need when something is not, and
-    /// every single call.
-    fn level(&self) -> LevelFilter {
-        match self.get() {
-            ..=3 => LevelFilter::INFO,
-            4..=5 => LevelFilter::DEBUG,
-            6.. => LevelFilter::TRACE,
-        }
     }
 
     /// Libraries below speak in their own terms; of them, only trouble is shown unless everything is.
     fn shows(&self, metadata: &Metadata<'_>) -> bool {
-        let ours = metadata.target().starts_with("cloudberth");
-        let level = self.level();
-        let level = if ours || level == LevelFilter::TRACE { level } else { LevelFilter::WARN };
-        *metadata.level() <= level
+        let target = metadata.target();
+        let named = self.modules.iter().find(|(name, _)| target.split("::").any(|part| part == name));
+        let level = meaning(named.map_or_else(|| self.get(), |(_, level)| *level));
+        let ours = target.starts_with("cloudberth") || named.is_some();
+        *metadata.level() <= if ours || level == LevelFilter::TRACE { level } else { LevelFilter::WARN }
+    }
+}
+
+/// What the number means here: what people look at when all is well, what they need when something is not, and every
+/// single call.
+fn meaning(level: i32) -> LevelFilter {
+    match level {
+        ..=3 => LevelFilter::INFO,
+        4..=5 => LevelFilter::DEBUG,
+        6.. => LevelFilter::TRACE,
     }
 }
 
@@ -64,7 +74,8 @@ impl<S> Filter<S> for Verbosity {
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(self.level())
+        let modules = self.modules.iter().map(|(_, level)| *level);
+        modules.chain([self.get()]).max().map(meaning)
     }
 }
 

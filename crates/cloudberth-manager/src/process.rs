@@ -18,6 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::{
     command::{Call, CommandLine, EXIT_MISTAKE, Request},
     env::Env,
+    flags::Level,
     logging::{Verbosity, log},
     options::Known,
     program::Build,
@@ -77,13 +78,12 @@ async fn run(line: &CommandLine, offers: &[Offer]) -> ExitCode {
     }
     let Ok(found) = found else { return ExitCode::from(EXIT_MISTAKE) };
 
-    let verbosity = Verbosity::new(i32::try_from(line.options.logging.level.0).unwrap_or(i32::MAX));
+    let number = |level: Level| i32::try_from(level.0).unwrap_or(i32::MAX);
+    let logging = &line.options.logging;
+    let modules = logging.modules.iter().map(|(name, level)| (name.clone(), number(*level)));
+    let verbosity = Verbosity::new(number(logging.level)).with_modules(modules.collect());
     // Somebody who embeds the program may have a log already.
-    let _ = tracing::subscriber::set_global_default(log(
-        line.options.logging.format,
-        &verbosity,
-        std::io::stderr,
-    ));
+    let _ = tracing::subscriber::set_global_default(log(logging.format, &verbosity, std::io::stderr));
     tell_settings(line, &verbosity);
     match start::begin(line, found, verbosity, &env, &clock, &dice).await {
         Ok(started) => Box::pin(serve(started)).await,

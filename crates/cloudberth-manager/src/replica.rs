@@ -23,6 +23,7 @@ use cloudberth_core::{
     Clock, Dice, Result,
     call::{Gate, Unguarded},
     decide::election::Config,
+    time::Tick,
 };
 use cloudberth_runtime::{
     cluster::Cluster,
@@ -32,7 +33,7 @@ use cloudberth_runtime::{
 };
 use futures_util::{
     FutureExt,
-    future::{Shared, join, join3, pending},
+    future::{BoxFuture, Shared, join, join3, pending},
 };
 use kube::Client;
 
@@ -56,6 +57,8 @@ pub struct Parts {
     pub team: TeamSettings,
     /// How the leader is found; `None` if there is one replica only.
     pub election: Option<Config>,
+    /// A second lock, and the controllers that run only while both are held: those that another program ran before.
+    pub migration: Option<(Config, TeamSettings)>,
     /// What is counted.
     pub metrics: Metrics,
     /// Time.
@@ -73,9 +76,7 @@ impl fmt::Debug for Parts {
 
 /// One replica.
 pub struct Replica {
-    desk: Desk,
-    team: TeamSettings,
-    election: Option<Arc<Election>>,
+    branch: Branch,
 }
 
 impl Replica {
@@ -84,60 +85,99 @@ impl Replica {
         let Parts { client, clock, dice, metrics, .. } = parts;
         // The herald writes under the claim of the election that it tells about.
         let herald: Arc<OnceLock<Arc<Herald>>> = Arc::default();
-        let election = parts.election.map(|config| {
+        let stand = |config: Config| {
             let herald = Arc::clone(&herald);
             let tell = move |what: Occurrence| {
-                tracing::info!(message = what.message, "election");
                 if let Some(herald) = herald.get() {
                     herald.tell(what);
                 }
             };
-            Election::new(parts.lease_client, config, Arc::clone(&clock), Arc::clone(&dice), tell)
-        });
+            Election::new(parts.lease_client.clone(), config, Arc::clone(&clock), Arc::clone(&dice), tell)
+        };
+        let election = parts.election.map(&stand);
         let gate: Arc<dyn Gate> = match &election {
             Some(election) => Arc::clone(election) as _,
             None => Arc::new(Unguarded),
         };
-        let cluster = Cluster::new(client, Arc::clone(&clock), gate);
-        let herald = Arc::clone(herald.get_or_init(|| Herald::new(cluster.clone(), Arc::clone(&dice))));
+        let cluster = Cluster::new(client, Arc::clone(&clock), Arc::clone(&gate));
+        let dropped = metrics.manager.events_dropped.clone();
+        let herald =
+            Arc::clone(herald.get_or_init(|| Herald::counting(cluster.clone(), Arc::clone(&dice), dropped)));
         let clouds = Clouds::new(parts.clouds, parts.default_cloud, &clock)?;
-        let desk = Desk { cluster, clouds, herald, metrics, dice, cluster_name: parts.cluster_name };
-        // Whatever is wrong with the controllers' settings is told now, not at the first time of leading.
-        Team::new(&desk, &parts.team)?;
-        Ok(Self { desk, team: parts.team, election })
+        let desk = Desk {
+            cluster,
+            clouds,
+            herald,
+            metrics,
+            dice: Arc::clone(&dice),
+            cluster_name: parts.cluster_name,
+        };
+        let inner = parts.migration.map(|(config, team)| {
+            let election = stand(config);
+            let both = Both(gate, Arc::clone(&election) as _);
+            let desk = Desk { cluster: desk.cluster.behind(Arc::new(both)), ..desk.clone() };
+            Box::new(Branch { election: Some(election), desk, team, inner: None })
+        });
+        let branch = Branch { election, desk, team: parts.team, inner };
+        branch.check()?;
+        Ok(Self { branch })
     }
 
     /// What its controllers work with.
     pub const fn desk(&self) -> &Desk {
-        &self.desk
+        &self.branch.desk
     }
 
     /// Its part in the election; `None` if there is none.
     pub const fn election(&self) -> Option<&Arc<Election>> {
-        self.election.as_ref()
+        self.branch.election.as_ref()
     }
 
     /// Works until `stop`, then ends what is under way and lets go of the Lease. Dropping it is a crash: nothing is let
     /// go of, and the next leader waits for the end of the Lease.
     pub async fn run(&self, stop: impl Future<Output = ()> + Send) {
-        let stop = stop.shared();
-        let Desk { cluster, herald, dice, .. } = &self.desk;
+        let Desk { cluster, herald, dice, .. } = self.desk();
         let ground = join3(
             cluster.nodes.run(cluster.client().clone(), Arc::clone(dice)),
             cluster.services.run(cluster.client().clone(), Arc::clone(dice)),
             herald.run(),
         );
-        let work = async {
-            self.terms(&stop).await;
-            if let Some(election) = &self.election {
-                election.stop();
-            }
-        };
         tokio::select! {
             biased;
-            _ = join(work, self.stand()) => {}
+            () = self.branch.run(stop.shared()) => {}
             _ = ground => {}
         }
+    }
+}
+
+/// Controllers behind a lock, and those behind a further lock that is asked for only while this one is held.
+struct Branch {
+    election: Option<Arc<Election>>,
+    desk: Desk,
+    team: TeamSettings,
+    inner: Option<Box<Branch>>,
+}
+
+impl Branch {
+    /// Tells what is wrong with the controllers' settings now, not at the first time of leading.
+    fn check(&self) -> Result<()> {
+        Team::new(&self.desk, &self.team)?;
+        self.inner.as_ref().map_or(Ok(()), |inner| inner.check())
+    }
+
+    fn run<'a, S>(&'a self, stop: Shared<S>) -> BoxFuture<'a, ()>
+    where
+        S: Future<Output = ()> + Send + 'a,
+    {
+        Box::pin(async move {
+            let work = async {
+                self.terms(&stop).await;
+                if let Some(election) = &self.election {
+                    election.stop();
+                }
+            };
+            join(work, self.stand()).await;
+        })
     }
 
     async fn stand(&self) {
@@ -170,21 +210,58 @@ impl Replica {
             };
             let Ok(controllers) = Team::new(&self.desk, &self.team) else { return };
             tracing::info!(?controllers, "this replica leads");
-            let stopped = tokio::select! {
-                biased;
-                () = lost => false,
-                () = controllers.run_until(stop.clone(), GRACE) => true,
+            let inner = async {
+                if let Some(inner) = &self.inner {
+                    inner.run(stop.clone()).await;
+                }
             };
-            if stopped {
-                return;
+            tokio::select! {
+                biased;
+                () = lost => tracing::warn!("this replica does not lead any more; it stands again"),
+                _ = join(controllers.run_until(stop.clone(), GRACE), inner) => return,
             }
-            tracing::warn!("this replica does not lead any more; it stands again");
         }
+    }
+}
+
+/// What is written behind two locks needs both claims.
+struct Both(Arc<dyn Gate>, Arc<dyn Gate>);
+
+impl Gate for Both {
+    fn claim_until(&self) -> Option<Tick> {
+        Some(self.0.claim_until()?.min(self.1.claim_until()?))
     }
 }
 
 impl fmt::Debug for Replica {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Replica").field("desk", &self.desk).finish_non_exhaustive()
+        f.debug_struct("Replica").field("desk", self.desk()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Until(Option<u64>);
+
+    impl Gate for Until {
+        fn claim_until(&self) -> Option<Tick> {
+            self.0.map(Tick::from_secs)
+        }
+    }
+
+    #[test]
+    fn two_locks_need_two_claims() {
+        let table = [
+            (Some(5), Some(9), Some(5)),
+            (Some(9), Some(5), Some(5)),
+            (None, Some(5), None),
+            (Some(5), None, None),
+        ];
+        for (one, two, want) in table {
+            let both = Both(Arc::new(Until(one)), Arc::new(Until(two)));
+            assert_eq!(both.claim_until(), want.map(Tick::from_secs), "L9-40 {one:?} {two:?}");
+        }
     }
 }

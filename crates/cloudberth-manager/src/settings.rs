@@ -5,15 +5,22 @@ use cloudberth_controllers::{
     team::TeamSettings,
 };
 
+use cloudberth_core::decide::selection::{ControllerLeader, Placement, placement};
+
 use crate::options::Controllers;
 
 /// Nodes that are written to at once where nobody sets a ceiling.
 const LIFECYCLE_WORKERS: u32 = 8;
 
-/// The settings of those that run.
+/// The settings of those that run behind the main lock, and of those behind the lock of a migration.
 #[must_use]
-pub fn team(options: &Controllers) -> TeamSettings {
-    let runs = |name: &str| options.run.iter().any(|controller| controller.name == name);
+pub fn teams(options: &Controllers, leaders: &[ControllerLeader]) -> [TeamSettings; 2] {
+    [Placement::MainLock, Placement::MigrationLock]
+        .map(|place| team(options, |name| placement(name, leaders) == place))
+}
+
+fn team(options: &Controllers, here: impl Fn(&str) -> bool) -> TeamSettings {
+    let runs = |name: &str| here(name) && options.run.iter().any(|controller| controller.name == name);
     let number = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
     let workers = &options.workers;
     let node = NodeSettings {
@@ -38,5 +45,34 @@ pub fn team(options: &Controllers) -> TeamSettings {
         lifecycle: runs("cloud-node-lifecycle-controller").then_some(lifecycle),
         service: runs("service-lb-controller").then_some(service),
         routes: runs("node-route-controller").then_some(routes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        flags::Flags,
+        options::{Known, Options},
+    };
+
+    #[test]
+    fn each_controller_runs_behind_one_lock_or_not_at_all() {
+        let known = Known { providers: &[], webhooks: &[] };
+        let options = Options::make(&Flags::default(), known, &|_| Err(String::new())).options.controllers;
+        let leader =
+            |name: &str, component: &str| ControllerLeader { name: name.into(), component: component.into() };
+        let names = |team: &TeamSettings| {
+            [team.node.is_some(), team.lifecycle.is_some(), team.service.is_some(), team.routes.is_some()]
+        };
+        let [main, second] = teams(&options, &[]);
+        assert_eq!((names(&main), names(&second)), ([true; 4], [false; 4]), "FW-327");
+        let moved = [
+            leader("service-lb-controller", "*"),
+            leader("node-route-controller", "kube-controller-manager"),
+        ];
+        let [main, second] = teams(&options, &moved);
+        assert_eq!(names(&main), [true, true, false, false], "FW-328");
+        assert_eq!(names(&second), [false, false, true, false], "FW-328");
     }
 }

@@ -58,6 +58,15 @@ fn the_level_can_be_changed_while_it_runs() {
     drop(guard);
 
     let writer = sink.clone();
+    let verbosity = Verbosity::new(0).with_modules(vec![("cloudberth_x".into(), 5), ("hyper".into(), 2)]);
+    let guard = tracing::subscriber::set_default(log(LogFormat::Text, &verbosity, move || writer.clone()));
+    speak();
+    let lines = sink.take();
+    let said = |text: &str| lines.contains(text);
+    assert!(said("at debug") && !said("at trace") && said("theirs at info"), "{lines}");
+    drop(guard);
+
+    let writer = sink.clone();
     let _guard =
         tracing::subscriber::set_default(log(LogFormat::Json, &Verbosity::new(0), move || writer.clone()));
     speak();

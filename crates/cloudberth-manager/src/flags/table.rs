@@ -57,7 +57,8 @@ flags! {
             "The cluster's name, as it appears in what is made in the cloud.";
         configure_cloud_routes: bool = true, "configure-cloud-routes", Works,
             "Make routes to the nodes' pod networks, where the cloud has routes.";
-        controller_start_interval: GoDuration = GoDuration::secs(0), "controller-start-interval", Works,
+        controller_start_interval: GoDuration = GoDuration::secs(0), "controller-start-interval",
+            NoEffect("the controllers share one look at each cloud, so that starting them together costs nothing"),
             "Pause after the start of each controller, up to twice as long by chance.";
         controllers: Strings = Strings::of(&["*"]), "controllers", Works,
             "Which controllers run: * for all, a name to add one, -name to leave one out. There are \
@@ -89,18 +90,21 @@ flags! {
             "The lease's namespace.";
         leader_elect_retry_period: GoDuration = GoDuration::secs(2), "leader-elect-retry-period", Works,
             "The time between two tries to take or renew the lease.";
-        min_resync_period: GoDuration = GoDuration::secs(43_200), "min-resync-period", Works,
+        min_resync_period: GoDuration = GoDuration::secs(43_200), "min-resync-period",
+            NoEffect("nodes, Services and routes are each looked at again in passes of their own"),
             "How often every object is looked at again, up to twice as long by chance. Zero: never.";
         node_sync_period: GoDuration = GoDuration::secs(0), "node-sync-period",
             Deprecated("it does nothing in the programs replaced either"),
             "How often nodes are synced.";
         route_reconciliation_period: GoDuration = GoDuration::secs(10), "route-reconciliation-period", Works,
             "How often routes are compared with nodes.";
-        use_service_account_credentials: bool = false, "use-service-account-credentials", Works,
+        use_service_account_credentials: bool = false, "use-service-account-credentials",
+            NoEffect("all controllers use the program's own account, whose role is as small as their calls"),
             "Give each controller a service account of its own.";
     }
     CloudNodeController {
-        concurrent_node_status_updates: i32 = 0, "concurrent-node-status-updates", Ceiling,
+        concurrent_node_status_updates: i32 = 0, "concurrent-node-status-updates",
+            NoEffect("--concurrent-node-syncs is the ceiling for both"),
             "How many nodes' addresses are updated at once. Zero: as many as --concurrent-node-syncs.";
         concurrent_node_syncs: i32 = 1, "concurrent-node-syncs", Ceiling,
             "How many nodes are initialised at once.";

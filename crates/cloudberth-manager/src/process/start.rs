@@ -107,14 +107,20 @@ pub(super) async fn begin(
     let client = main.client("cloudberth/cloud-controller-manager", clock)?;
     let who = identity(env, dice);
     let election = options.election.as_ref();
+    let leaders = election.and_then(|election| election.migration.as_ref());
+    let leaders = leaders.map(|migration| migration.controller_leaders.as_slice()).unwrap_or_default();
+    let [team, moved] = settings::teams(&options.controllers, leaders);
     let parts = Parts {
         client: client.clone(),
         lease_client: unhindered.client("cloudberth/leader-election", clock)?,
         clouds: members(options, clouds),
         default_cloud: options.clouds.default_provider.clone(),
         cluster_name: options.clouds.cluster_name.clone(),
-        team: settings::team(&options.controllers),
+        team,
         election: election.map(|election| election.config(&who)),
+        migration: election
+            .and_then(|election| election.migration_config(&who))
+            .map(|config| (config, moved)),
         metrics: metrics.clone(),
         clock: Arc::clone(clock),
         dice: Arc::clone(dice),
