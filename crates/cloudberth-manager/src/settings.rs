@@ -23,10 +23,9 @@ fn team(options: &Controllers, here: impl Fn(&str) -> bool) -> TeamSettings {
     let runs = |name: &str| here(name) && options.run.iter().any(|controller| controller.name == name);
     let number = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
     let workers = &options.workers;
-    let node = NodeSettings {
-        period: options.node_status_update_frequency,
-        workers: workers.node_syncs.map(number),
-    };
+    // Both kinds of work are done by one crew, under the lower ceiling.
+    let nodes = [workers.node_syncs, workers.node_status_updates].into_iter().flatten().min();
+    let node = NodeSettings { period: options.node_status_update_frequency, workers: nodes.map(number) };
     let lifecycle = LifecycleSettings {
         period: options.node_monitor_period,
         cap: options.deletions,

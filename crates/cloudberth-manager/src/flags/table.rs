@@ -103,8 +103,7 @@ flags! {
             "Give each controller a service account of its own.";
     }
     CloudNodeController {
-        concurrent_node_status_updates: i32 = 0, "concurrent-node-status-updates",
-            NoEffect("--concurrent-node-syncs is the ceiling for both"),
+        concurrent_node_status_updates: i32 = 0, "concurrent-node-status-updates", Ceiling,
             "How many nodes' addresses are updated at once. Zero: as many as --concurrent-node-syncs.";
         concurrent_node_syncs: i32 = 1, "concurrent-node-syncs", Ceiling,
             "How many nodes are initialised at once.";
