@@ -44,7 +44,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "kube",
-        usage: "kube",
+        usage: "kube [--kube VERSION]",
         about: "provide kube-apiserver, etcd and kubectl, and say where they are",
         run: kube::command,
     },
