@@ -58,9 +58,13 @@ func (c *candidate) check() error {
 
 // stand begins a candidature.
 func (c *candidate) stand(ctx context.Context) *standing {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, electing{}, true))
 	lock := c.lock()
 	s := &standing{cancel: cancel, claim: &claim{records: lock}, over: make(chan struct{})}
+	lock.releasing = func() bool {
+		s.claim.end(c.identity)
+		return s.claim.taken()
+	}
 	calls := leaderelection.LeaderCallbacks{
 		OnStartedLeading: func(context.Context) { s.claim.begin(c.identity) },
 		OnStoppedLeading: func() { s.claim.end(c.identity) },
@@ -111,6 +115,13 @@ func (c *claim) end(identity string) bool {
 		say("stopped", identity, c.records.transitions(identity))
 	}
 	return led
+}
+
+// taken says whether the candidature was taken back.
+func (c *claim) taken() bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.closed
 }
 
 func (c *claim) close() bool {

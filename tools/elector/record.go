@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"sync"
 	"time"
@@ -10,21 +11,35 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
+// electing marks the context of an election; what client-go does without it, it does to give the Lease back.
+type electing struct{}
+
 // recorder is a lock that remembers how many transitions the Lease counted when somebody held it.
 type recorder struct {
 	resourcelock.Interface
-	mutex  sync.Mutex
-	counts map[string]int
+	// Called before the Lease is given back; false if it is not to be. client-go calls OnStoppedLeading only
+	// afterwards, which is seconds too late when the server cannot be reached.
+	releasing func() bool
+	mutex     sync.Mutex
+	counts    map[string]int
 }
 
 func newRecorder(lock resourcelock.Interface) *recorder {
-	return &recorder{Interface: lock, counts: map[string]int{}}
+	return &recorder{Interface: lock, releasing: func() bool { return true }, counts: map[string]int{}}
 }
 
 func (r *recorder) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	release := ctx.Value(electing{}) == nil
+	if release && !r.releasing() {
+		return nil, nil, errLost
+	}
 	record, raw, err := r.Interface.Get(ctx)
 	if err == nil {
 		r.saw(*record)
+		// client-go goes by what it saw last, and would give back what is somebody else's by now.
+		if release && record.HolderIdentity != r.Identity() {
+			return nil, nil, errLost
+		}
 	}
 	return record, raw, err
 }
@@ -56,6 +71,8 @@ func (r *recorder) transitions(holder string) int {
 	defer r.mutex.Unlock()
 	return r.counts[holder]
 }
+
+var errLost = errors.New("the claim is lost already: there is nothing to give back")
 
 // event is a line of standard output.
 type event struct {

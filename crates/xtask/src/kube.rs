@@ -44,18 +44,22 @@ pub(crate) fn provide(version: &str) -> Result<Assets> {
     Ok(assets)
 }
 
-/// The tests get a temporary directory of their own. Whatever is still in it afterwards, or still runs with
-/// its name on the command line, was left behind.
 pub(crate) fn stage(workspace: &Workspace) -> Result<Outcome> {
     let assets = provide(NEWEST)?;
     println!("   with the programs in {}", assets.dir().display());
-    let dir = std::env::temp_dir().join(format!("cloudberth-kube-{}", std::process::id()));
-    fs::create_dir_all(&dir).map_err(|why| format!("{}: {why}", dir.display()))?;
     let mut args = vec!["test", "--no-fail-fast"];
     args.extend(NEEDS_KUBERNETES.iter().flat_map(|package| ["--package", package]));
     // What the tests counted is for people to see, also when all is well.
     args.extend(["--", "--show-output"]);
-    let outcome = cargo(workspace, &args, &[("TMPDIR", &dir.to_string_lossy())]);
+    guarded(workspace, &args)
+}
+
+/// Runs tests that start programs. They get a temporary directory of their own. Whatever is still in it afterwards,
+/// or still runs with its name on the command line, was left behind.
+pub(crate) fn guarded(workspace: &Workspace, args: &[&str]) -> Result<Outcome> {
+    let dir = std::env::temp_dir().join(format!("cloudberth-kube-{}", std::process::id()));
+    fs::create_dir_all(&dir).map_err(|why| format!("{}: {why}", dir.display()))?;
+    let outcome = cargo(workspace, args, &[("TMPDIR", &dir.to_string_lossy())]);
     let left = left_behind(&dir, GRACE);
     println!("   left behind: {}", if left.is_empty() { "nothing".to_owned() } else { left.join(", ") });
     fs::remove_dir_all(&dir).map_err(|why| format!("{}: {why}", dir.display()))?;
