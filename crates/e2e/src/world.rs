@@ -22,6 +22,14 @@ use crate::{
 /// What a server needs for itself is there within this time, on a busy machine too.
 const SETTLED_WITHIN: Duration = Duration::from_secs(60);
 
+/// What a server makes for itself.
+const OWN: &[&str] = &[
+    "/api/v1/namespaces/default",
+    "/api/v1/namespaces/default/services/kubernetes",
+    "/api/v1/namespaces/kube-system",
+    "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication",
+];
+
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -81,11 +89,7 @@ impl Ground {
         };
         let gate = Gate::to(side.address()?, side.dir()).await?;
         let world = World { side, gate, granted: Mutex::default(), assets: self.assets.clone() };
-        for namespace in ["default", "kube-system"] {
-            let path = format!("/api/v1/namespaces/{namespace}");
-            eventually(SETTLED_WITHIN, &path, async || world.get(&path).await.map_err(|why| why.to_string()))
-                .await?;
-        }
+        world.settle().await?;
         Ok(world)
     }
 }
@@ -122,6 +126,22 @@ pub struct Account {
 }
 
 impl World {
+    /// Waits for what a real server makes for itself soon after it is ready, and makes the one thing that the embedded
+    /// one does not: what programs that check client certificates read.
+    async fn settle(&self) -> Result<(), Error> {
+        if let Side::Embedded(embedded) = &self.side {
+            let name = "extension-apiserver-authentication";
+            let authority = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name },
+                "data": { "client-ca-file": embedded.ca_pem() } });
+            self.create("/api/v1/namespaces/kube-system/configmaps", &authority).await?;
+        }
+        for path in OWN {
+            let there = async || self.get(path).await.map_err(|why| why.to_string());
+            eventually(SETTLED_WITHIN, path, there).await?;
+        }
+        Ok(())
+    }
+
     /// Which of the two it is: for messages, since a scenario runs the same on both.
     pub fn kind(&self) -> Kind {
         match self.side {

@@ -44,7 +44,7 @@ impl Plan {
             match arg {
                 Long("world") => plan.worlds = vec![args.value()?.parse()?],
                 Long("kube") => plan.version = args.value()?.string()?,
-                Long("jobs") => plan.at_once = args.value()?.parse::<usize>()?.max(1),
+                Long("jobs" | "test-threads") => plan.at_once = args.value()?.parse::<usize>()?.max(1),
                 Long("list") => plan.list = true,
                 // What `cargo test` hands to every kind of test.
                 Long("show-output" | "nocapture" | "quiet" | "exact") | Short('q') => {}
@@ -68,11 +68,14 @@ impl Plan {
             println!("{} scenarios", chosen.len());
             return Ok(true);
         }
+        if chosen.is_empty() {
+            println!("no scenario has that in its name");
+        }
         let assets = kube_assets::ensure(&self.version, &mut |line| eprintln!("{line}"));
         let assets = assets.map_err(|why| why.to_string())?;
         let begun = Instant::now();
         let (mut passed, mut failed) = (0, 0);
-        for world in &self.worlds {
+        for world in self.worlds.iter().filter(|_| !chosen.is_empty()) {
             let outcome = self.on(*world, &assets, &chosen)?;
             passed += outcome.0;
             failed += outcome.1;
