@@ -3,14 +3,15 @@
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube_assets::Assets;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
+use crate::kubeconfig;
 use crate::pki::Pki;
 use crate::supervise::{Nest, Process};
 use crate::{Answer, Client, Credentials, Error, Kubectl, Output, Request};
@@ -20,6 +21,8 @@ const READY_WITHIN: Duration = Duration::from_secs(90);
 const ASK_EVERY: Duration = Duration::from_millis(100);
 /// A port that was free a moment ago can be taken by another test; so often it is tried again.
 const PORT_ATTEMPTS: u32 = 5;
+/// What an API server has said in its current life.
+const LOG: &str = "kube-apiserver.log";
 /// Where etcd listens.
 const SOCKET: &str = "etcd.sock";
 /// Cluster IPs are drawn from here.
@@ -36,7 +39,7 @@ pub struct Options {
 
 /// etcd, shared by the API servers that were started beside each other.
 #[derive(Debug)]
-struct Store {
+pub(crate) struct Store {
     // Dropped in this order: first the program, then the directory it writes to.
     _etcd: Process,
     nest: Nest,
@@ -51,9 +54,10 @@ struct Store {
 /// happens shortly after the process that holds it dies, however it dies.
 #[derive(Debug)]
 pub struct ControlPlane {
-    // Dropped in this order: the API server before the etcd it uses.
-    _apiserver: Process,
+    // Dropped in this order: the API server before the etcd it uses. None while it is stopped.
+    apiserver: Mutex<Option<Process>>,
     store: Arc<Store>,
+    args: Vec<String>,
     dir: PathBuf,
     base: String,
     pki: Pki,
@@ -77,20 +81,19 @@ impl ControlPlane {
         Self::on(Arc::clone(&self.store), options).await
     }
 
-    async fn on(store: Arc<Store>, options: &Options) -> Result<Self, Error> {
+    pub(crate) async fn on(store: Arc<Store>, options: &Options) -> Result<Self, Error> {
         let name = format!("server-{}", store.servers.fetch_add(1, Ordering::Relaxed));
         let dir = store.nest.dir().join(&name);
         let pki = Pki::make(&dir)?;
         let mut attempt = 1;
-        let (apiserver, base, admin) = loop {
+        let (apiserver, args, base, admin) = loop {
             let port = free_port(&dir)?;
             let base = format!("https://127.0.0.1:{port}");
             let admin = Client::new(&base, &pki.ca_pem, &pki.admin)?;
             let args = arguments(&store, &pki, &name, port, options)?;
-            let log = dir.join("kube-apiserver.log");
-            let mut process = store.nest.start(&store.assets.apiserver, &args, log)?;
+            let mut process = store.nest.start(&store.assets.apiserver, &args, dir.join(LOG))?;
             match ready(&mut process, &admin).await {
-                Ok(()) => break (process, base, admin),
+                Ok(()) => break (process, args, base, admin),
                 Err(Error::Ended { log, .. })
                     if attempt < PORT_ATTEMPTS && log.contains("address already in use") =>
                 {
@@ -99,10 +102,29 @@ impl ControlPlane {
                 Err(error) => return Err(error),
             }
         };
-        let plane = Self { _apiserver: apiserver, store, dir, base, pki, admin };
+        let plane = Self { apiserver: Mutex::new(Some(apiserver)), store, args, dir, base, pki, admin };
         let admin = json!({ "client-certificate": plane.pki.path("admin.crt"), "client-key": plane.pki.path("admin.key") });
         plane.write_kubeconfig("admin.kubeconfig", &admin)?;
         Ok(plane)
+    }
+
+    /// Kills the API server. What it stored stays.
+    pub fn stop(&self) {
+        drop(self.slot().take());
+    }
+
+    /// Starts the API server again, on the same port and the same store, and waits until it is ready.
+    pub async fn resume(&self) -> Result<(), Error> {
+        self.stop();
+        let mut process =
+            self.store.nest.start(&self.store.assets.apiserver, &self.args, self.dir.join(LOG))?;
+        ready(&mut process, &self.admin).await?;
+        *self.slot() = Some(process);
+        Ok(())
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<Process>> {
+        self.apiserver.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where it listens: `https://127.0.0.1:PORT`.
@@ -165,24 +187,22 @@ impl ControlPlane {
     }
 
     fn write_kubeconfig(&self, name: &str, user: &serde_json::Value) -> Result<PathBuf, Error> {
-        let config = json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{ "name": "e2e", "cluster": {
-                "server": self.base, "certificate-authority": self.pki.path("ca.crt"),
-            }}],
-            "users": [{ "name": "e2e", "user": user }],
-            "contexts": [{ "name": "e2e", "context": { "cluster": "e2e", "user": "e2e" } }],
-            "current-context": "e2e",
-        });
-        let path = self.dir.join(name);
-        fs::write(&path, config.to_string()).map_err(Error::io("cannot write", &path))?;
-        Ok(path)
+        kubeconfig::write(self.dir.join(name), &self.base, &self.ca_file(), user)
+    }
+
+    /// Who the administrator is.
+    pub(crate) fn admin_credentials(&self) -> &Credentials {
+        &self.pki.admin
+    }
+
+    /// The file with [`ControlPlane::ca_pem`].
+    pub(crate) fn ca_file(&self) -> PathBuf {
+        self.dir.join("ca.crt")
     }
 }
 
 impl Store {
-    async fn start(assets: &Assets) -> Result<Self, Error> {
+    pub(crate) async fn start(assets: &Assets) -> Result<Self, Error> {
         let nest = Nest::new()?;
         // Sockets with a path instead of ports: two tests cannot want the same one. What is advertised must
         // look like an address with a port; to a store of one member it does not matter.

@@ -1,8 +1,10 @@
 //! The embedded Kubernetes API on loopback, set up as the real control plane is.
 
 use std::fs;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use cloudberth_sim::Surroundings;
 use cloudberth_sim::kube::{Config, KubeApi, Served, Tls, serve};
@@ -10,7 +12,7 @@ use tokio::net::TcpListener;
 
 use crate::control_plane::SERVICE_RANGE;
 use crate::supervise::Nest;
-use crate::{Client, Credentials, Error, Kubectl};
+use crate::{Client, Credentials, Error, Kubectl, eventually};
 
 /// Who may do everything has to say this.
 const TOKEN: &str = "embedded";
@@ -21,9 +23,12 @@ const TOKEN: &str = "embedded";
 /// closes the port and removes its files, which happens too when the process dies.
 #[derive(Debug)]
 pub struct Embedded {
-    // Dropped in this order: nobody reads the files any more when they go.
-    _served: Served,
+    // Dropped in this order: nobody reads the files any more when they go. None while it is stopped.
+    served: Mutex<Option<Served>>,
     api: KubeApi,
+    tls: Tls,
+    address: SocketAddr,
+    authority: String,
     admin: Client,
     nest: Nest,
 }
@@ -38,13 +43,62 @@ impl Embedded {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
             .map_err(Error::io("no port for", nest.dir()))?;
-        let served = serve(&api, listener, Some(Tls::for_loopback()?), Some(TOKEN.to_owned()))?;
-        let base = format!("https://{}", served.address);
-        let authority = served.authority_pem().unwrap_or_default();
-        let admin = Client::new(base, authority, &Credentials::Token(TOKEN.to_owned()))?;
-        let kubeconfig = nest.dir().join("admin.kubeconfig");
-        fs::write(&kubeconfig, served.kubeconfig()).map_err(Error::io("cannot write", &kubeconfig))?;
-        Ok(Self { _served: served, api, admin, nest })
+        let tls = Tls::for_loopback()?;
+        let served = serve(&api, listener, Some(tls.clone()), Some(TOKEN.to_owned()))?;
+        let address = served.address;
+        let authority = served.authority_pem().unwrap_or_default().to_owned();
+        let admin =
+            Client::new(format!("https://{address}"), &authority, &Credentials::Token(TOKEN.to_owned()))?;
+        let write = |name: &str, text: &str| {
+            let path = nest.dir().join(name);
+            fs::write(&path, text).map_err(Error::io("cannot write", &path))
+        };
+        write("admin.kubeconfig", &served.kubeconfig())?;
+        write("ca.crt", &authority)?;
+        Ok(Self { served: Mutex::new(Some(served)), api, tls, address, authority, admin, nest })
+    }
+
+    /// Closes the port and ends all connections. What is stored stays.
+    pub fn stop(&self) {
+        self.api.restart();
+        drop(self.slot().take());
+    }
+
+    /// Listens again, on the same port and with the same certificate.
+    pub async fn resume(&self) -> Result<(), Error> {
+        self.stop();
+        // What served before lets go of the port when the runtime next looks after it.
+        let listener = eventually(Duration::from_secs(20), "the port is free again", async || {
+            TcpListener::bind(self.address).await.map_err(|why| why.to_string())
+        })
+        .await?;
+        let served = serve(&self.api, listener, Some(self.tls.clone()), Some(TOKEN.to_owned()))?;
+        *self.slot() = Some(served);
+        Ok(())
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<Served>> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The certificate authority that vouches for the server, in PEM.
+    pub fn ca_pem(&self) -> &str {
+        &self.authority
+    }
+
+    /// The administrator's token.
+    pub(crate) fn token() -> &'static str {
+        TOKEN
+    }
+
+    /// A directory that lives as long as this.
+    pub fn dir(&self) -> &Path {
+        self.nest.dir()
     }
 
     /// The cluster itself.

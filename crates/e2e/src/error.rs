@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Why a control plane did not start or a request was not answered.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +61,32 @@ pub enum Error {
         /// What was waited for.
         what: String,
     },
+    /// Something that was to come about did not.
+    #[error("{what}: not within {within:?}; last seen: {last}")]
+    Never {
+        /// What was waited for.
+        what: String,
+        /// How long.
+        within: Duration,
+        /// What was there instead.
+        last: String,
+    },
+    /// The server refused something that the surroundings of a test need.
+    #[error("{what}: answered {status}: {body}")]
+    Refused {
+        /// The request.
+        what: String,
+        /// The status code.
+        status: u16,
+        /// What it said.
+        body: String,
+    },
+    /// Manifests that cannot be read.
+    #[error("manifests: {0}")]
+    Manifest(String),
+    /// The program under test could not be built.
+    #[error("cannot build the program: {0}")]
+    Build(String),
     /// A watch sent something that is not JSON.
     #[error("a watch sent a line that is not JSON: {0}")]
     Json(#[from] serde_json::Error),

@@ -1,12 +1,13 @@
 //! Processes and files that do not outlive the test.
 //!
 //! `Drop` is not enough: a test may be killed. So every program runs under a small shell that reads a pipe
-//! from us and kills the program when the pipe ends, which the kernel sees to however we die. The directory
+//! from us and kills the program when the pipe ends, which the kernel sees to however we die. What is written to the
+//! pipe is the name of a signal for the program, so nobody has to know a process id that may be somebody else's. The directory
 //! is removed by a sweeper of the same kind. Its pipe is also held by the supervisors (as their standard
 //! output), so it ends only when we *and* all of them are gone, and nothing is written any more.
 
 use std::fs;
-use std::io::{PipeWriter, Read, Seek, SeekFrom};
+use std::io::{PipeWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ log=$1; shift
 exec 3<&0 </dev/null
 "$@" >"$log" 2>&1 3<&- &
 program=$!
-( read -r nothing <&3; kill -KILL "$program" ) &
+( while read -r signal <&3; do kill -"$signal" "$program"; done; kill -KILL "$program" ) &
 guard=$!
 wait "$program"; status=$?
 kill -KILL "$guard"; wait "$guard"
@@ -57,12 +58,27 @@ impl Nest {
 
     /// Starts `program`, its output going to `log`.
     pub(crate) fn start(&self, program: &Path, args: &[String], log: PathBuf) -> Result<Process, Error> {
+        self.start_in(program, args, None, log)
+    }
+
+    /// Starts `program` with nothing in its environment but `env` and the search path; with ours if there is none.
+    pub(crate) fn start_in(
+        &self,
+        program: &Path,
+        args: &[String],
+        env: Option<&[(String, String)]>,
+        log: PathBuf,
+    ) -> Result<Process, Error> {
         let stdout = match &self.pipe {
             Some(pipe) => pipe.try_clone().map(Stdio::from).map_err(Error::io("cannot guard", &self.dir))?,
             None => Stdio::null(),
         };
         let mut command = shell(SUPERVISOR);
         command.arg(&log).arg(program).args(args).stdin(Stdio::piped()).stdout(stdout);
+        if let Some(env) = env {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            command.env_clear().env("PATH", path).envs(env.iter().map(|(name, value)| (name, value)));
+        }
         let supervisor = command.spawn().map_err(Error::io("cannot start", program))?;
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Process { name, log, supervisor })
@@ -94,6 +110,30 @@ impl Process {
         !matches!(self.supervisor.try_wait(), Ok(None))
     }
 
+    /// How it ended: its exit code, or 128 and the number of the signal that ended it.
+    pub(crate) fn status(&mut self) -> Option<i32> {
+        self.supervisor.try_wait().ok().flatten().map(|status| status.code().unwrap_or(-1))
+    }
+
+    /// Sends it a signal: `TERM`, `STOP`, `CONT`, …
+    pub(crate) fn signal(&mut self, name: &str) {
+        if let Some(orders) = &mut self.supervisor.stdin {
+            // One that has ended takes no orders.
+            let _ = writeln!(orders, "{name}").and_then(|()| orders.flush());
+        }
+    }
+
+    /// Kills it, and returns when it is dead.
+    pub(crate) fn kill(&mut self) {
+        drop(self.supervisor.stdin.take());
+        let _ = self.supervisor.wait();
+    }
+
+    /// Everything that it has written so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read(&self.log).map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default()
+    }
+
     /// The end of its log.
     pub(crate) fn log_tail(&self) -> String {
         let mut text = Vec::new();
@@ -111,8 +151,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        drop(self.supervisor.stdin.take());
-        let _ = self.supervisor.wait();
+        self.kill();
     }
 }
 
@@ -180,6 +219,32 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert!(process.ended());
-        assert_eq!(process.log_tail(), "goodbye\n");
+        assert_eq!((process.log_tail().as_str(), process.status()), ("goodbye\n", Some(3)));
+    }
+
+    #[test]
+    fn signals_arrive_in_order_and_the_environment_is_what_was_given() {
+        let nest = Nest::new().unwrap();
+        let script = "trap 'echo told' TERM; echo $GREETING $HOME; while :; do sleep 0.01; done";
+        let env = [("GREETING".to_owned(), "hello".to_owned())];
+        let args = ["-c".into(), script.into()];
+        let log = nest.dir().join("log");
+        let mut process = nest.start_in(Path::new("/bin/sh"), &args, Some(&env), log).unwrap();
+        let until = |process: &Process, want: &str| {
+            for _ in 0..2_000 {
+                if process.log() == want {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            panic!("{:?} instead of {want:?}", process.log());
+        };
+        until(&process, "hello\n");
+        process.signal("TERM");
+        until(&process, "hello\ntold\n");
+        process.signal("TERM");
+        until(&process, "hello\ntold\ntold\n");
+        process.kill();
+        assert_eq!(process.status(), Some(128 + 9));
     }
 }

@@ -1,4 +1,4 @@
-//! kube-apiserver, etcd and kubectl for tests, and a program of ours on top of client-go.
+//! kube-apiserver, etcd and kubectl for tests, and programs of ours on top of client-go.
 //!
 //! They come from `KUBEBUILDER_ASSETS` when that is set, else from a cache outside the checkout, which is
 //! filled once by `go build` from the modules that `tools/` pins. The pins are compiled into this crate and
@@ -15,8 +15,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use release::NEWEST;
-use release::{INFORMERS, RELEASES, Release};
+use release::{ELECTOR, INFORMERS, RELEASES, Release, find};
+pub use release::{NEWEST, OLDEST};
 
 /// The programs of a control plane.
 const PROGRAMS: [&str; 3] = ["kube-apiserver", "etcd", "kubectl"];
@@ -147,7 +147,7 @@ impl Assets {
     }
 }
 
-/// The programs of Kubernetes `version`, built if this machine does not have them yet.
+/// The programs of Kubernetes `version` (`v1.37.1`, or `1.37`), built if this machine does not have them yet.
 ///
 /// `progress` gets one line at a time, for a person who waits; a first build takes minutes.
 /// The version is not looked at when `KUBEBUILDER_ASSETS` is set: then the user has chosen.
@@ -164,10 +164,19 @@ pub fn ensure_in(
     if let Some(dir) = &around.given {
         return given(dir);
     }
-    let release = RELEASES.iter().find(|release| release.version == version).ok_or_else(|| {
-        Error::UnknownVersion { asked: version.into(), known: RELEASES.iter().map(|r| r.version).collect() }
-    })?;
-    provide(around, release, progress).map(|place| Assets::within(&place))
+    provide(around, pinned(version)?, progress).map(|place| Assets::within(&place))
+}
+
+/// The full name of the pinned version that someone means who says `1.34`.
+pub fn version(asked: &str) -> Result<&'static str, Error> {
+    pinned(asked).map(|release| release.version)
+}
+
+fn pinned(asked: &str) -> Result<&'static Release, Error> {
+    find(asked).ok_or_else(|| Error::UnknownVersion {
+        asked: asked.into(),
+        known: RELEASES.iter().map(|r| r.version).collect(),
+    })
 }
 
 /// A program of ours that puts client-go to work on the server of a kubeconfig; built like the others.
@@ -178,6 +187,16 @@ pub fn informers(progress: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
 /// [`informers`], with its surroundings handed in. Ready programs are given for the others only.
 pub fn informers_in(around: &Surroundings, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
     provide(around, &INFORMERS, progress).map(|place| place.join("informers"))
+}
+
+/// A program of ours that stands for a Lease with client-go's leader election; built like the others.
+pub fn elector(progress: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
+    elector_in(&Surroundings::from_env(), progress)
+}
+
+/// [`elector`], with its surroundings handed in. Ready programs are given for the others only.
+pub fn elector_in(around: &Surroundings, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
+    provide(around, &ELECTOR, progress).map(|place| place.join("elector"))
 }
 
 /// The directory with the programs of `release`.

@@ -3,6 +3,9 @@
 /// The Kubernetes version that tests use unless they ask for another.
 pub const NEWEST: &str = "v1.37.1";
 
+/// The newest patch of the oldest minor that cloudberth is to work with. It is built only for those who ask.
+pub const OLDEST: &str = "v1.34.10";
+
 /// One Go module of ours and the programs built from it.
 #[derive(Debug)]
 pub(crate) struct Module {
@@ -29,12 +32,18 @@ pub(crate) struct Release {
 }
 
 /// The versions that can be built.
-pub(crate) const RELEASES: &[Release] =
-    &[Release { title: "Kubernetes", version: NEWEST, modules: &[ETCD, KUBERNETES_1_37] }];
+pub(crate) const RELEASES: &[Release] = &[
+    Release { title: "Kubernetes", version: NEWEST, modules: &[ETCD, KUBERNETES_1_37] },
+    Release { title: "Kubernetes", version: OLDEST, modules: &[ETCD, KUBERNETES_1_34] },
+];
 
-/// Our program on top of client-go.
+/// Our program on top of client-go's informers.
 pub(crate) const INFORMERS: Release =
     Release { title: "the client-go checks", version: "client-go-v0.37.1", modules: &[CLIENT_GO] };
+
+/// Our program on top of client-go's leader election.
+pub(crate) const ELECTOR: Release =
+    Release { title: "the client-go candidate", version: "elector-v0.37.1", modules: &[LEADER_ELECTION] };
 
 const GIVEN_INSTEAD: &str =
     ", or set KUBEBUILDER_ASSETS to a directory with kube-apiserver, etcd and kubectl";
@@ -56,6 +65,20 @@ const CLIENT_GO: Module = Module {
     without_go: "",
 };
 
+const LEADER_ELECTION: Module = Module {
+    name: "elector",
+    go_mod: include_str!("../../../tools/elector/go.mod"),
+    go_sum: include_str!("../../../tools/elector/go.sum"),
+    sources: &[
+        ("main.go", include_str!("../../../tools/elector/main.go")),
+        ("candidate.go", include_str!("../../../tools/elector/candidate.go")),
+        ("record.go", include_str!("../../../tools/elector/record.go")),
+    ],
+    programs: &[("elector", ".")],
+    variables: &[],
+    without_go: "",
+};
+
 const ETCD: Module = Module {
     name: "etcd",
     go_mod: include_str!("../../../tools/etcd/go.mod"),
@@ -66,25 +89,53 @@ const ETCD: Module = Module {
     without_go: GIVEN_INSTEAD,
 };
 
+const KUBERNETES_PROGRAMS: &[(&str, &str)] = &[
+    ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
+    ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
+];
+
 const KUBERNETES_1_37: Module = Module {
     name: "kubernetes",
     go_mod: include_str!("../../../tools/kubernetes/go.mod"),
     go_sum: include_str!("../../../tools/kubernetes/go.sum"),
     sources: &[],
-    programs: &[
-        ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
-        ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
-    ],
+    programs: KUBERNETES_PROGRAMS,
     variables: &[
-        ("k8s.io/component-base/version.gitVersion", "v1.37.1"),
+        ("k8s.io/component-base/version.gitVersion", NEWEST),
         ("k8s.io/component-base/version.gitMajor", "1"),
         ("k8s.io/component-base/version.gitMinor", "37"),
-        ("k8s.io/client-go/pkg/version.gitVersion", "v1.37.1"),
+        ("k8s.io/client-go/pkg/version.gitVersion", NEWEST),
         ("k8s.io/client-go/pkg/version.gitMajor", "1"),
         ("k8s.io/client-go/pkg/version.gitMinor", "37"),
     ],
     without_go: GIVEN_INSTEAD,
 };
+
+const KUBERNETES_1_34: Module = Module {
+    name: "kubernetes-1.34",
+    go_mod: include_str!("../../../tools/kubernetes-1.34/go.mod"),
+    go_sum: include_str!("../../../tools/kubernetes-1.34/go.sum"),
+    sources: &[],
+    programs: KUBERNETES_PROGRAMS,
+    variables: &[
+        ("k8s.io/component-base/version.gitVersion", OLDEST),
+        ("k8s.io/component-base/version.gitMajor", "1"),
+        ("k8s.io/component-base/version.gitMinor", "34"),
+        ("k8s.io/client-go/pkg/version.gitVersion", OLDEST),
+        ("k8s.io/client-go/pkg/version.gitMajor", "1"),
+        ("k8s.io/client-go/pkg/version.gitMinor", "34"),
+    ],
+    without_go: GIVEN_INSTEAD,
+};
+
+/// The release that someone means who says `1.34`, `v1.34` or `v1.34.10`.
+pub(crate) fn find(asked: &str) -> Option<&'static Release> {
+    let asked = asked.strip_prefix('v').unwrap_or(asked);
+    RELEASES.iter().find(|release| {
+        let rest = release.version.strip_prefix('v').and_then(|version| version.strip_prefix(asked));
+        rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with('.') && asked.contains('.')))
+    })
+}
 
 impl Module {
     /// Everything that `go build` finds in the module's directory.
@@ -178,29 +229,55 @@ mod tests {
 
     #[test]
     fn the_pins_agree_with_the_version_they_are_sold_as() {
-        for release in RELEASES {
-            let kubernetes = release.modules.iter().find(|m| m.name == "kubernetes").unwrap();
-            assert!(kubernetes.go_mod.contains(&format!("k8s.io/kubernetes {} ", release.version)));
-            let staging = release.version.replace("v1.", "v0.");
+        let staging_modules = [(NEWEST, 33), (OLDEST, 31)];
+        assert_eq!(RELEASES.len(), staging_modules.len());
+        for (version, count) in staging_modules {
+            let release = find(version).unwrap();
+            let kubernetes = release.modules.iter().find(|m| m.name.starts_with("kubernetes")).unwrap();
+            assert!(kubernetes.go_mod.contains(&format!("k8s.io/kubernetes {version} ")));
+            let staging = version.replace("v1.", "v0.");
             let replaced = kubernetes.go_mod.lines().filter(|l| l.contains("=>"));
-            assert_eq!(replaced.clone().count(), 33);
+            assert_eq!(replaced.clone().count(), count, "{version}");
             assert!(replaced.clone().all(|l| l.ends_with(&staging)), "a replace line is of another version");
-            assert!(kubernetes.flags().concat().contains(&format!("version.gitVersion={}", release.version)));
-            assert!(kubernetes.needed_go() >= (1, 26));
+            let flags = kubernetes.flags().concat();
+            let minor = version.split('.').nth(1).unwrap();
+            for side in ["component-base/version", "client-go/pkg/version"] {
+                assert!(flags.contains(&format!("{side}.gitVersion={version}")), "{flags}");
+                assert!(flags.contains(&format!("{side}.gitMinor={minor}")), "{flags}");
+            }
         }
     }
 
     #[test]
-    fn our_own_program_is_complete_and_of_the_same_release() {
-        let [module] = INFORMERS.modules else { panic!("one module") };
-        let staging = NEWEST.replace("v1.", "v0.");
-        assert!(module.go_mod.contains(&format!("k8s.io/client-go {staging}")));
-        let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/client-go");
-        let here: BTreeSet<_> = std::fs::read_dir(dir)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        assert_eq!(module.files().map(|(name, _)| name.to_owned()).collect::<BTreeSet<_>>(), here);
+    fn a_release_is_found_by_its_minor_too() {
+        let table = [
+            ("1.34", Some(OLDEST)),
+            ("v1.34", Some(OLDEST)),
+            ("1.34.10", Some(OLDEST)),
+            ("v1.37.1", Some(NEWEST)),
+            ("1.3", None),
+            ("1.34.1", None),
+            ("1", None),
+            ("", None),
+        ];
+        for (asked, want) in table {
+            assert_eq!(find(asked).map(|release| release.version), want, "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn our_own_programs_are_complete_and_of_the_same_release() {
+        for release in [&INFORMERS, &ELECTOR] {
+            let [module] = release.modules else { panic!("one module") };
+            let staging = NEWEST.replace("v1.", "v0.");
+            assert!(module.go_mod.contains(&format!("k8s.io/client-go {staging}")));
+            let dir = format!("{}/../../tools/{}", env!("CARGO_MANIFEST_DIR"), module.name);
+            let here: BTreeSet<_> = std::fs::read_dir(dir)
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
+            assert_eq!(module.files().map(|(name, _)| name.to_owned()).collect::<BTreeSet<_>>(), here);
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use kube_assets::{Assets, Error, NEWEST, Surroundings, ensure_in, informers_in};
+use kube_assets::{Assets, Error, NEWEST, OLDEST, Surroundings, elector_in, ensure_in, informers_in};
 
 /// A directory of this test's own, removed at the end.
 struct Scratch(PathBuf);
@@ -100,15 +100,31 @@ fn the_first_call_builds_and_the_second_finds() {
 }
 
 #[test]
-fn our_own_program_is_built_from_a_copy_of_its_sources() {
-    let scratch = Scratch::new("informers");
-    let mut around = scratch.go("go1.26.8", "cat go.mod main.go > \"$out\"");
-    around.given = Some(scratch.0.join("for the others"));
-    let program = informers_in(&around, &mut |_| ()).unwrap();
-    let text = fs::read_to_string(&program).unwrap();
-    assert!(text.contains("k8s.io/client-go v") && text.contains("func main()"), "{text}");
-    assert_eq!(informers_in(&around, &mut |line| panic!("{line}")).unwrap(), program);
-    assert_eq!(scratch.calls().len(), 1);
+fn our_own_programs_are_built_from_a_copy_of_their_sources() {
+    type Provide = fn(&Surroundings, &mut dyn FnMut(&str)) -> Result<PathBuf, Error>;
+    let table: [(&str, Provide); 2] = [("informers", informers_in), ("elector", elector_in)];
+    for (name, provide) in table {
+        let scratch = Scratch::new(name);
+        let mut around = scratch.go("go1.26.8", "cat go.mod main.go > \"$out\"");
+        around.given = Some(scratch.0.join("for the others"));
+        let program = provide(&around, &mut |_| ()).unwrap();
+        assert_eq!(program.file_name().unwrap(), name);
+        let text = fs::read_to_string(&program).unwrap();
+        assert!(text.contains("k8s.io/client-go v") && text.contains(&format!("// {name} ")), "{text}");
+        assert_eq!(provide(&around, &mut |line| panic!("{line}")).unwrap(), program);
+        assert_eq!(scratch.calls().len(), 1);
+    }
+}
+
+#[test]
+fn versions_do_not_share_a_place() {
+    let scratch = Scratch::new("versions");
+    let around = scratch.go("go1.26.8", "");
+    let newest = ensure_in(&around, "1.37", &mut |_| ()).unwrap();
+    let oldest = ensure_in(&around, "1.34", &mut |_| ()).unwrap();
+    assert_ne!(newest.dir(), oldest.dir());
+    assert_eq!(ensure_in(&around, OLDEST, &mut |line| panic!("{line}")).unwrap(), oldest);
+    assert_eq!(ensure_in(&around, NEWEST, &mut |line| panic!("{line}")).unwrap(), newest);
 }
 
 #[test]
@@ -151,7 +167,7 @@ fn what_is_missing_is_said() {
         (&old, NEWEST, "Go is too old (go1.24.1): 1.26 or newer is needed"),
         (&none, NEWEST, "Go is missing (No such file or directory (os error 2)): install Go 1.26 or newer"),
         (&homeless, NEWEST, "set HOME or XDG_CACHE_HOME"),
-        (&good, "v0.1.0", "Kubernetes v0.1.0 is not pinned under tools/; pinned: v1.37.1"),
+        (&good, "v0.1.0", "Kubernetes v0.1.0 is not pinned under tools/; pinned: v1.37.1, v1.34.10"),
     ];
     for (around, version, want) in table {
         let error: Error = ensure_in(around, version, &mut |_| ()).unwrap_err();

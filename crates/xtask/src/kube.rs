@@ -6,6 +6,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use kube_assets::{Assets, NEWEST};
+use lexopt::prelude::*;
 
 use crate::stages::{NEEDS_KUBERNETES, Outcome, cargo};
 use crate::workspace::Workspace;
@@ -17,34 +18,48 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// `cargo xtask kube`.
 pub(crate) fn command(_: &Workspace, mut args: lexopt::Parser) -> Result<Verdict> {
-    if let Some(arg) = args.next().map_err(|why| why.to_string())? {
-        return Err(arg.unexpected().to_string());
-    }
-    let assets = provide()?;
+    let version = asked(&mut args).map_err(|why| why.to_string())?;
+    let assets = provide(version.as_deref().unwrap_or(NEWEST))?;
     println!("{}", assets.dir().display());
     Ok(Verdict::Good)
 }
 
+fn asked(args: &mut lexopt::Parser) -> std::result::Result<Option<String>, lexopt::Error> {
+    let mut version = None;
+    while let Some(arg) = args.next()? {
+        match arg {
+            Long("kube") => version = Some(args.value()?.string()?),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(version)
+}
+
 /// Everything that the tests need, built before they run so that a person sees how far it is.
-fn provide() -> Result<Assets> {
+pub(crate) fn provide(version: &str) -> Result<Assets> {
     let mut progress = |line: &str| eprintln!("   {line}");
-    let assets = kube_assets::ensure(NEWEST, &mut progress).map_err(|why| why.to_string())?;
+    let assets = kube_assets::ensure(version, &mut progress).map_err(|why| why.to_string())?;
     kube_assets::informers(&mut progress).map_err(|why| why.to_string())?;
+    kube_assets::elector(&mut progress).map_err(|why| why.to_string())?;
     Ok(assets)
 }
 
-/// The tests get a temporary directory of their own. Whatever is still in it afterwards, or still runs with
-/// its name on the command line, was left behind.
 pub(crate) fn stage(workspace: &Workspace) -> Result<Outcome> {
-    let assets = provide()?;
+    let assets = provide(NEWEST)?;
     println!("   with the programs in {}", assets.dir().display());
-    let dir = std::env::temp_dir().join(format!("cloudberth-kube-{}", std::process::id()));
-    fs::create_dir_all(&dir).map_err(|why| format!("{}: {why}", dir.display()))?;
     let mut args = vec!["test", "--no-fail-fast"];
     args.extend(NEEDS_KUBERNETES.iter().flat_map(|package| ["--package", package]));
     // What the tests counted is for people to see, also when all is well.
     args.extend(["--", "--show-output"]);
-    let outcome = cargo(workspace, &args, &[("TMPDIR", &dir.to_string_lossy())]);
+    guarded(workspace, &args)
+}
+
+/// Runs tests that start programs. They get a temporary directory of their own. Whatever is still in it afterwards,
+/// or still runs with its name on the command line, was left behind.
+pub(crate) fn guarded(workspace: &Workspace, args: &[&str]) -> Result<Outcome> {
+    let dir = std::env::temp_dir().join(format!("cloudberth-kube-{}", std::process::id()));
+    fs::create_dir_all(&dir).map_err(|why| format!("{}: {why}", dir.display()))?;
+    let outcome = cargo(workspace, args, &[("TMPDIR", &dir.to_string_lossy())]);
     let left = left_behind(&dir, GRACE);
     println!("   left behind: {}", if left.is_empty() { "nothing".to_owned() } else { left.join(", ") });
     fs::remove_dir_all(&dir).map_err(|why| format!("{}: {why}", dir.display()))?;

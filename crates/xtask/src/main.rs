@@ -3,6 +3,7 @@
 
 mod cases;
 mod docs;
+mod e2e;
 mod kube;
 mod mutants;
 mod process;
@@ -44,9 +45,15 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "kube",
-        usage: "kube",
+        usage: "kube [--kube VERSION]",
         about: "provide kube-apiserver, etcd and kubectl, and say where they are",
         run: kube::command,
+    },
+    Chore {
+        name: "e2e",
+        usage: "e2e [--world real|embedded] [--kube VERSION] [--jobs N] [--list] [NAME…]",
+        about: "run the scenarios, in both worlds unless one is named; NAME is a part of a scenario's name",
+        run: e2e::command,
     },
     Chore {
         name: "cases",

@@ -28,6 +28,8 @@ pub(crate) struct Incoming {
     pub(crate) body: Bytes,
     target: Option<Target>,
     verb: String,
+    /// The one object that a list or a watch is about, by its field selector.
+    selected: Option<String>,
     user_agent: String,
 }
 
@@ -53,7 +55,10 @@ impl Incoming {
         };
         let user_agent = parts.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
         let user_agent = user_agent.unwrap_or_default().to_owned();
-        Self { method: parts.method, path, query, headers: parts.headers, body, target, verb, user_agent }
+        let many = matches!(verb.as_str(), "list" | "watch" | "deletecollection");
+        let selected = query.get("fieldSelector").filter(|_| many).and_then(selected_name).map(str::to_owned);
+        let (method, headers) = (parts.method, parts.headers);
+        Self { method, path, query, headers, body, target, verb, selected, user_agent }
     }
 
     fn subject(&self) -> Subject<'_> {
@@ -65,7 +70,7 @@ impl Incoming {
             resource: target.map_or(self.path.as_str(), |target| target.plural.as_str()),
             subresource: part(|target| target.subresource.as_ref()),
             namespace: part(|target| target.namespace.as_ref()),
-            name: part(|target| target.name.as_ref()),
+            name: self.selected.as_deref().unwrap_or(part(|target| target.name.as_ref())),
         }
     }
 
@@ -84,6 +89,13 @@ impl Incoming {
             },
         }
     }
+}
+
+/// The name that a field selector asks for: a role for one object then allows to list and watch it too.
+fn selected_name(selector: &str) -> Option<&str> {
+    let name = selector.split(',').find_map(|term| term.trim().strip_prefix("metadata.name="))?;
+    let name = name.strip_prefix('=').unwrap_or(name);
+    (!name.is_empty()).then_some(name)
 }
 
 impl State {
@@ -231,6 +243,29 @@ impl State {
             "delete" => job.delete(),
             "deletecollection" => job.delete_all(),
             _ => Err(Failure::method_not_allowed()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selected_name_counts_where_many_are_asked_for() {
+        let lease = "/apis/coordination.k8s.io/v1/namespaces/k/leases";
+        let table = [
+            (format!("{lease}?watch=1&fieldSelector=metadata.name%3Dlead"), "lead"),
+            (format!("{lease}?fieldSelector=metadata.namespace%3Dk,metadata.name%3D%3Dlead"), "lead"),
+            (format!("{lease}?fieldSelector=metadata.name%21%3Dlead"), ""),
+            (format!("{lease}?fieldSelector=metadata.name%3D"), ""),
+            (format!("{lease}/other?fieldSelector=metadata.name%3Dlead"), "other"),
+            (lease.to_owned(), ""),
+        ];
+        for (uri, want) in table {
+            let (parts, ()) = http::Request::get(&uri).body(()).unwrap().into_parts();
+            let incoming = Incoming::new(parts, Bytes::new());
+            assert_eq!((incoming.action().name.as_str(), incoming.subject().name), (want, want), "{uri}");
         }
     }
 }

@@ -31,7 +31,9 @@ pub enum ServeError {
     Tls(#[from] rustls::Error),
 }
 
-/// A certificate authority and a server certificate for loopback, made on the spot.
+/// A certificate authority and a server certificate for loopback, made on the spot. Clones are the same, for a server
+/// that comes back on its port.
+#[derive(Clone)]
 pub struct Tls {
     authority: String,
     config: Arc<ServerConfig>,

@@ -1,0 +1,124 @@
+//! Roles are enforced, and what was asked is on record.
+
+use std::time::Duration;
+
+use cloudberth_e2e::{Request, Row, World, eventually};
+use serde_json::json;
+
+use crate::Outcome;
+
+const SOON: Duration = Duration::from_secs(60);
+
+const MANIFESTS: &str = r#"
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: manager, namespace: kube-system}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: manager}
+rules:
+- {apiGroups: [""], resources: [nodes], verbs: [get, list, watch]}
+- {apiGroups: [""], resources: [nodes/status], verbs: [patch]}
+- {apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [lead], verbs: [get, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: manager}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: manager}
+subjects: [{kind: ServiceAccount, namespace: kube-system, name: manager}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: manager-reader, namespace: kube-system}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: extension-apiserver-authentication-reader}
+subjects: [{kind: ServiceAccount, namespace: kube-system, name: manager}]
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: manager, namespace: kube-system}
+"#;
+
+/// `verb group resource/part namespace name status`.
+fn words(row: &Row) -> String {
+    let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+    let part = if row.subresource.is_empty() { String::new() } else { format!("/{}", row.subresource) };
+    format!(
+        "{} {} {}{part} {} {} {}",
+        row.verb,
+        dash(&row.group),
+        row.resource,
+        dash(&row.namespace),
+        dash(&row.name),
+        row.status
+    )
+}
+
+pub(crate) async fn an_account_may_what_its_role_says_and_every_call_is_on_record(world: &World) -> Outcome {
+    let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n1" } });
+    world.create("/api/v1/nodes", &node).await?;
+    let account = world.account("kube-system", "manager", MANIFESTS).await?;
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+    let mut ready = Request::new(http::Method::PATCH, "/api/v1/nodes/n1/status")
+        .json(&json!({ "status": { "conditions": [{ "type": "Ready", "status": "True" }] } }));
+    ready.content_type = "application/strategic-merge-patch+json".into();
+    let table = [
+        (Request::get("/api/v1/nodes/n1"), "get - nodes - n1 200"),
+        (Request::get("/api/v1/nodes?limit=1"), "list - nodes - - 200"),
+        (Request::post("/api/v1/nodes", &node), "create - nodes - - 403"),
+        (ready, "patch - nodes/status - n1 200"),
+        (Request::get(format!("{leases}/lead")), "get coordination.k8s.io leases kube-system lead 404"),
+        (Request::get(format!("{leases}/other")), "get coordination.k8s.io leases kube-system other 403"),
+        (
+            Request::get(format!("{leases}?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Dlead")),
+            "watch coordination.k8s.io leases kube-system lead 200",
+        ),
+        (
+            Request::get(format!("{leases}?watch=true&timeoutSeconds=1")),
+            "watch coordination.k8s.io leases kube-system - 403",
+        ),
+        (
+            Request::get("/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"),
+            "get - configmaps kube-system extension-apiserver-authentication 200",
+        ),
+        (Request::get("/api/v1/services"), "list - services - - 403"),
+        (Request::get("/version"), "get - /version - - 200"),
+        (Request::get("/metrics"), "get - /metrics - - 403"),
+    ];
+    for (request, want) in &table {
+        let answer = account.client.send(request).await?;
+        let refused = answer.status == 403;
+        assert_eq!(refused, want.ends_with(" 403"), "{want}: {}", answer.json());
+    }
+    let want: Vec<&str> = table.iter().map(|(_, want)| *want).collect();
+    eventually(SOON, "every call is on record", async || {
+        let found: Vec<String> = world.calls_of(&account.user).iter().map(words).collect();
+        if found == want { Ok(()) } else { Err(format!("{found:#?}\ninstead of\n{want:#?}")) }
+    })
+    .await?;
+
+    let rows = world.calls_of(&account.user);
+    for row in &rows {
+        assert_eq!(account.rights.allow(&account.user, &row.action()), row.status != 403, "{row:?}");
+    }
+    assert_eq!(account.rights.unused(&account.user, &rows), ["ClusterRole manager: watch nodes"]);
+    Ok(())
+}
+
+pub(crate) async fn an_account_without_a_role_may_only_look_around(world: &World) -> Outcome {
+    let account = world.account("default", "guest", "").await?;
+    let review = json!({ "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": { "resourceAttributes": { "verb": "list", "resource": "nodes" } } });
+    let answer = account
+        .client
+        .send(&Request::post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review))
+        .await?;
+    assert_eq!((answer.status, &answer.json()["status"]["allowed"]), (201, &json!(false)));
+    let answer = account.client.send(&Request::get("/api/v1/nodes")).await?;
+    let said = answer.json()["message"].as_str().unwrap_or_default().to_owned();
+    let start =
+        r#"nodes is forbidden: User "system:serviceaccount:default:guest" cannot list resource "nodes""#;
+    assert!(answer.status == 403 && said.starts_with(start), "{said}");
+    assert_eq!(account.client.send(&Request::get("/apis")).await?.status, 200);
+    Ok(())
+}

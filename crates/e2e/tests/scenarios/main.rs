@@ -1,0 +1,57 @@
+//! Every scenario is written once against a `World` and runs on both kinds of it, each in a cluster of its own.
+//!
+//! `cargo xtask e2e` is the way to run them by hand; without arguments, as the suite runs them, both worlds get all.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+// What a test prints, a person reads.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod access;
+mod election;
+mod ground;
+mod run;
+
+use std::pin::Pin;
+use std::process::ExitCode;
+
+use cloudberth_e2e::World;
+
+/// How a scenario ends; it may also panic.
+pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// One scenario. It sees a cluster that nobody else uses.
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    pub(crate) run: for<'w> fn(&'w World) -> Pin<Box<dyn Future<Output = Outcome> + 'w>>,
+}
+
+macro_rules! scenarios {
+    ($($module:ident :: $name:ident,)*) => {
+        &[$(Scenario {
+            name: concat!(stringify!($module), "::", stringify!($name)),
+            run: |world| Box::pin($module::$name(world)),
+        }),*]
+    };
+}
+
+/// All of them, the longest first. A new one is an `async fn(&World) -> Outcome` and a line here.
+const SCENARIOS: &[Scenario] = scenarios![
+    election::client_go_candidates_hand_a_lease_back_and_forth,
+    ground::kubectl_creates_and_describes_a_service,
+    ground::a_dropped_watch_goes_on_where_it_was,
+    ground::an_api_server_that_was_killed_comes_back_with_everything,
+    ground::a_closed_gate_hides_a_server_that_runs,
+    ground::a_storm_of_conflicts_loses_no_write,
+    access::an_account_may_what_its_role_says_and_every_call_is_on_record,
+    access::an_account_without_a_role_may_only_look_around,
+];
+
+fn main() -> ExitCode {
+    match run::Plan::from_args().and_then(|plan| plan.carry_out(SCENARIOS)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::from(2)
+        }
+    }
+}

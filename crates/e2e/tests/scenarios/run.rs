@@ -1,0 +1,153 @@
+//! Running scenarios: a few at a time, each on a thread and a runtime of its own, and counting them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use cloudberth_e2e::{Ground, Kind};
+use kube_assets::{Assets, NEWEST};
+use lexopt::prelude::*;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::{Instant, timeout};
+
+use crate::Scenario;
+
+/// No scenario takes longer, whatever the machine does beside.
+const DEADLINE: Duration = Duration::from_mins(5);
+/// They mostly wait; a cluster that starts does not.
+const AT_ONCE: usize = 3;
+
+/// What to run, and where.
+pub(crate) struct Plan {
+    worlds: Vec<Kind>,
+    version: String,
+    filters: Vec<String>,
+    list: bool,
+    at_once: usize,
+}
+
+impl Plan {
+    pub(crate) fn from_args() -> Result<Self, String> {
+        Self::read(&mut lexopt::Parser::from_env()).map_err(|why| format!("scenarios: {why}"))
+    }
+
+    fn read(args: &mut lexopt::Parser) -> Result<Self, lexopt::Error> {
+        let mut plan = Self {
+            worlds: Kind::ALL.to_vec(),
+            version: NEWEST.to_owned(),
+            filters: Vec::new(),
+            list: false,
+            at_once: AT_ONCE,
+        };
+        while let Some(arg) = args.next()? {
+            match arg {
+                Long("world") => plan.worlds = vec![args.value()?.parse()?],
+                Long("kube") => plan.version = args.value()?.string()?,
+                Long("jobs" | "test-threads") => plan.at_once = args.value()?.parse::<usize>()?.max(1),
+                Long("list") => plan.list = true,
+                // What `cargo test` hands to every kind of test.
+                Long("show-output" | "nocapture" | "quiet" | "exact") | Short('q') => {}
+                Value(name) => plan.filters.push(name.string()?),
+                other => return Err(other.unexpected()),
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Runs the scenarios; whether all went well.
+    pub(crate) fn carry_out(&self, all: &[Scenario]) -> Result<bool, String> {
+        let wanted = |scenario: &&Scenario| {
+            self.filters.is_empty() || self.filters.iter().any(|part| scenario.name.contains(part))
+        };
+        let chosen: Vec<&Scenario> = all.iter().filter(wanted).collect();
+        if self.list {
+            for scenario in &chosen {
+                println!("{}: test", scenario.name);
+            }
+            println!("{} scenarios", chosen.len());
+            return Ok(true);
+        }
+        if chosen.is_empty() {
+            println!("no scenario has that in its name");
+        }
+        let assets = kube_assets::ensure(&self.version, &mut |line| eprintln!("{line}"));
+        let assets = assets.map_err(|why| why.to_string())?;
+        let begun = Instant::now();
+        let (mut passed, mut failed) = (0, 0);
+        for world in self.worlds.iter().filter(|_| !chosen.is_empty()) {
+            let outcome = self.on(*world, &assets, &chosen)?;
+            passed += outcome.0;
+            failed += outcome.1;
+        }
+        let verdict = if failed == 0 { "ok" } else { "FAILED" };
+        let left = (all.len() - chosen.len()) * self.worlds.len();
+        println!(
+            "test result: {verdict}. {passed} passed; {failed} failed; 0 ignored; 0 measured; {left} filtered out; \
+             finished in {:.2}s",
+            begun.elapsed().as_secs_f64()
+        );
+        Ok(failed == 0)
+    }
+
+    /// How many passed and failed in one kind of world.
+    fn on(&self, kind: Kind, assets: &Assets, chosen: &[&Scenario]) -> Result<(usize, usize), String> {
+        let begun = Instant::now();
+        let ground = runtime().block_on(Ground::lay(kind, assets)).map_err(|why| why.to_string())?;
+        let version = match kind {
+            Kind::Embedded => "embedded world".to_owned(),
+            Kind::Real => format!("real world ({})", self.version),
+        };
+        println!("{version}:");
+        let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        std::thread::scope(|scope| {
+            for _ in 0..self.at_once.min(chosen.len()) {
+                scope.spawn(|| {
+                    while let Some(scenario) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let begun = Instant::now();
+                        let ended = one(&ground, scenario);
+                        let verdict = if ended.is_ok() { "ok" } else { "FAILED" };
+                        println!(
+                            "  {verdict:<6} {:<75} {:>5.1} s",
+                            scenario.name,
+                            begun.elapsed().as_secs_f64()
+                        );
+                        if let Err(why) = ended {
+                            failures.lock().unwrap().push(format!("{kind} {}: {why}", scenario.name));
+                        }
+                    }
+                });
+            }
+        });
+        let failures = failures.into_inner().unwrap();
+        for failure in &failures {
+            println!("{failure}\n");
+        }
+        let (count, failed) = (chosen.len(), failures.len());
+        let took = begun.elapsed().as_secs_f64();
+        println!("{version}: {count} scenarios, {} passed, {failed} failed, {took:.1} s", count - failed);
+        Ok((count - failed, failed))
+    }
+}
+
+/// Runs one scenario in a fresh cluster. What it says when it fails.
+fn one(ground: &Ground, scenario: &Scenario) -> Result<(), String> {
+    let run = || {
+        let runtime = runtime();
+        runtime.block_on(async {
+            let world = ground.world().await.map_err(|why| why.to_string())?;
+            match timeout(DEADLINE, (scenario.run)(&world)).await {
+                Ok(ended) => ended.map_err(|why| why.to_string()),
+                Err(_) => Err(format!("not over after {DEADLINE:?}")),
+            }
+        })
+    };
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<String>().cloned();
+        Err(said.or_else(|| panic.downcast_ref::<&str>().map(|said| (*said).to_owned())).unwrap_or_default())
+    })
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
