@@ -38,7 +38,16 @@ fn build() -> Result<PathBuf, String> {
         Some(name) => name,
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = Command::new(cargo)
+    let mut command = Command::new(cargo);
+    // What cargo told the test about its package would look like a changed environment to build scripts, and much
+    // would be built anew, each time.
+    for (name, _) in std::env::vars_os() {
+        let word = name.to_string_lossy();
+        if word.starts_with("CARGO_PKG_") || word.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name);
+        }
+    }
+    let built = command
         .args(["build", "--quiet", "--package", NAME, "--profile", profile, "--target-dir"])
         .arg(target)
         .current_dir(env!("CARGO_MANIFEST_DIR"))

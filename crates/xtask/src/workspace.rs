@@ -32,10 +32,17 @@ impl Workspace {
         self.root.join(relative)
     }
 
-    /// A cargo command that runs at the root.
+    /// A cargo command that runs at the root, as if a person had typed it: what the outer cargo says about this
+    /// package would look like a changed environment to build scripts, and much would be built anew, each time.
     pub(crate) fn cargo(&self, args: &[&str]) -> Command {
         let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(program);
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+                command.env_remove(name);
+            }
+        }
         command.args(args).current_dir(&self.root);
         command
     }
@@ -120,6 +127,15 @@ mod tests {
         assert!(files.is_sorted());
         assert!(!files.iter().any(|name| name.starts_with("target/")));
         assert!(workspace.read("crates/xtask/src/workspace.rs").unwrap().starts_with("//! Where"));
+    }
+
+    #[test]
+    fn cargo_does_not_hear_of_this_package() {
+        let command = Workspace::find().unwrap().cargo(&["help"]);
+        let removed =
+            |wanted: &str| command.get_envs().any(|(name, value)| name == wanted && value.is_none());
+        assert!(removed("CARGO_MANIFEST_DIR") && removed("CARGO_PKG_NAME"));
+        assert!(!removed("CARGO_HOME") && !removed("PATH"));
     }
 
     #[test]
