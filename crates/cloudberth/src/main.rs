@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+#[cfg(feature = "demo")]
+mod demo;
 #[cfg(feature = "sim")]
 mod sim;
 
@@ -17,6 +19,9 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// A whole cluster at work, in this process: nodes, a load balancer, and what goes wrong with them.
+    #[cfg(feature = "demo")]
+    Demo(demo::Arguments),
     /// Simulated surroundings, to try things out.
     #[cfg(feature = "sim")]
     #[command(subcommand)]
@@ -25,6 +30,8 @@ enum Command {
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
+        #[cfg(feature = "demo")]
+        Command::Demo(arguments) => demo::run(&arguments),
         #[cfg(feature = "sim")]
         Command::Sim(command) => sim::run(command),
     }
