@@ -5,6 +5,8 @@ use std::{ffi::OsString, process::ExitCode};
 use clap::{Parser, Subcommand};
 use cloudberth_manager::{process, program::preset_provider};
 
+#[cfg(feature = "demo")]
+mod demo;
 mod offers;
 #[cfg(feature = "sim")]
 mod sim;
@@ -26,6 +28,9 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         flags: Vec<OsString>,
     },
+    /// A whole cluster at work, in this process: nodes, a load balancer, and what goes wrong with them.
+    #[cfg(feature = "demo")]
+    Demo(demo::Arguments),
     /// Simulated surroundings, to try things out.
     #[cfg(feature = "sim")]
     #[command(subcommand)]
@@ -43,6 +48,8 @@ fn main() -> ExitCode {
         Command::ControllerManager { flags } => {
             process::controller_manager(&called, "cloudberth controller-manager", flags, offers::ALL)
         }
+        #[cfg(feature = "demo")]
+        Command::Demo(arguments) => demo::run(&arguments),
         #[cfg(feature = "sim")]
         Command::Sim(command) => sim::run(command),
     }
