@@ -19,7 +19,6 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// A whole cluster at work, in this process: nodes, a load balancer, and what goes wrong with them.
     #[cfg(feature = "demo")]
     Demo(demo::Arguments),
     /// Simulated surroundings, to try things out.
