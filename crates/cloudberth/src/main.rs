@@ -28,7 +28,6 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         flags: Vec<OsString>,
     },
-    /// A whole cluster at work, in this process: nodes, a load balancer, and what goes wrong with them.
     #[cfg(feature = "demo")]
     Demo(demo::Arguments),
     /// Simulated surroundings, to try things out.

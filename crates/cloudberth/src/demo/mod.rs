@@ -42,13 +42,14 @@ use self::{
 /// The exit code of what was ended by Ctrl-C, as shells have it.
 const INTERRUPTED: u8 = 130;
 
-/// Plays a story of about 75 seconds on a cluster in memory: an embedded Kubernetes API, a cloud, and the controller
+/// A whole cluster at work, in this process: nodes, a load balancer, and what goes wrong with them.
+///
+/// Plays a story of about 70 seconds on a cluster in memory: an embedded Kubernetes API, a cloud, and the controller
 /// manager that stands between them. Every line is printed when the program saw it happen in the API. No network, no
 /// account and no file is used.
 ///
 /// The exit code is 0 if all of it happened in time, 1 if something did not, and 130 after Ctrl-C.
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {}
 
 /// Plays the story.

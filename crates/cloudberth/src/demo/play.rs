@@ -65,8 +65,10 @@ pub(super) async fn play<W: Write>(
         return Ok(Ending::Missed);
     }
     let mut pending: Vec<Pending> = Vec::new();
+    let mut last_line;
     for step in story {
         printer.step(step.says)?;
+        last_line = Instant::now();
         if let Some(because) = step.because {
             printer.aside(&because())?;
         }
@@ -79,14 +81,19 @@ pub(super) async fn play<W: Write>(
                 () = &mut interrupted => Woken::Interrupted,
                 heard = sightings.next() => Woken::Heard(heard),
                 () = tokio::time::sleep_until(due) => Woken::Late,
-                () = tokio::time::sleep(SILENCE) => Woken::Silence,
+                () = tokio::time::sleep_until(last_line + SILENCE) => Woken::Silence,
             };
             match woken {
-                Woken::Heard(Some(Heard::Saw(sighting))) => compare(&mut pending, &sighting, world, printer)?,
+                Woken::Heard(Some(Heard::Saw(sighting))) => {
+                    if compare(&mut pending, &sighting, world, printer)? {
+                        last_line = Instant::now();
+                    }
+                }
                 Woken::Heard(Some(Heard::Listening)) => {}
                 Woken::Heard(Some(Heard::Broken(why))) => return Err(io::Error::other(why)),
                 Woken::Heard(None) => return Err(io::Error::other("the watches ended")),
                 Woken::Silence => {
+                    last_line = Instant::now();
                     if let Some(next) = pending.iter().find(|pending| pending.now) {
                         printer.waits(&format!("still waiting for {}", next.sight.expectation()))?;
                     }
@@ -126,7 +133,9 @@ async fn all_watches_listen(sightings: &mut (impl Stream<Item = Heard> + Unpin))
 fn expect(pending: &mut Vec<Pending>, step: &Step) {
     let start = Instant::now();
     if matches!(step.act, Act::Nothing) {
-        pending.iter_mut().for_each(|pending| pending.now = true);
+        for open in pending.iter_mut() {
+            open.now = true;
+        }
     }
     let soon = step.sees.iter().map(|sight| Pending { sight: *sight, now: true, until: start + PATIENCE });
     let later =
@@ -134,13 +143,14 @@ fn expect(pending: &mut Vec<Pending>, step: &Step) {
     pending.extend(soon.chain(later));
 }
 
-/// Tells what is seen of what was expected.
+/// Tells what is seen of what was expected; answers whether anything was.
 fn compare<W: Write>(
     pending: &mut Vec<Pending>,
     sighting: &Sighting,
     world: &World,
     printer: &mut Printer<W>,
-) -> io::Result<()> {
+) -> io::Result<bool> {
+    let open = pending.len();
     let mut told = Ok(());
     pending.retain(|pending| match pending.sight.told_by(sighting, &world.cloud) {
         Some(fact) => {
@@ -151,7 +161,7 @@ fn compare<W: Write>(
         }
         None => true,
     });
-    told
+    told.map(|()| pending.len() < open)
 }
 
 /// Says what was not seen, and how things stand instead.

@@ -22,9 +22,10 @@ async fn played(
         ending
     };
     let run = async {
-        match with_manager {
-            true => manager.run(world.manager_is_stopped()).await,
-            false => world.manager_is_stopped().await,
+        if with_manager {
+            manager.run(world.manager_is_stopped()).await;
+        } else {
+            world.manager_is_stopped().await;
         }
     };
     let (ending, ()) = join(tale, run).await;
@@ -38,6 +39,7 @@ async fn all_of_it_happens() {
     assert_eq!(ending, Ending::Happy, "{out}");
     let sights = STORY.iter().flat_map(|step| step.sees.iter().chain(step.later)).count();
     assert_eq!(out.matches("  saw  ").count(), sights, "each once: {out}");
+    assert!(out.contains("  ...  still waiting for event DeletingNode of node/worker-3"), "{out}");
     assert!(out.is_ascii() && out.lines().all(|line| line == line.trim_end()), "{out}");
 }
 
