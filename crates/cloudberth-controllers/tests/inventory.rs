@@ -1,16 +1,13 @@
 //! The inventory: one listing for everybody, and no answer that is older than the question.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of the common stage")]
-
-mod stage;
 
 use std::time::Duration;
 
 use cloudberth_core::Category;
 use cloudberth_fake::Fault;
 use futures_util::future::join_all;
-use stage::Stage;
+use testing_stage::Stage;
 
 #[tokio::test(start_paused = true)]
 async fn everybody_who_asks_at_once_is_served_by_one_listing() {

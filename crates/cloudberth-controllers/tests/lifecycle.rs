@@ -1,17 +1,16 @@
 //! The life of a node, from a machine that stops to a node that goes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of the common stage")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of what the patients can do")]
 
 mod patients;
-mod stage;
 
 use cloudberth_core::decide::{lifecycle::Share, node::taints::SHUTDOWN};
 use cloudberth_fake::MachineState;
 use cloudberth_sim::kube::{Fault, Harm};
 use patients::{Patients, gone, lookups};
 use serde_json::json;
-use stage::Stage;
+use testing_stage::Stage;
 
 #[tokio::test(start_paused = true)]
 async fn a_stopped_machine_is_marked_in_seconds_and_unmarked_when_its_node_is_ready() {

@@ -1,10 +1,9 @@
 //! What must not happen to a node: lying clouds, the cap, replaced nodes, crashes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of the common stage")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of what the patients can do")]
 
 mod patients;
-mod stage;
 
 use std::{
     pin::Pin,
@@ -20,7 +19,7 @@ use cloudberth_fake::{Fault, MachineState, Request};
 use cloudberth_sim::kube::{self, Harm};
 use patients::{Patients, gone, lookups};
 use serde_json::json;
-use stage::Stage;
+use testing_stage::Stage;
 
 const TEN: [&str; 10] = ["n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"];
 

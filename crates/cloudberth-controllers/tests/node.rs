@@ -1,9 +1,6 @@
 //! The node controller on the embedded API: what it writes, when it waits, and what it leaves alone.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of the common stage")]
-
-mod stage;
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +15,7 @@ use cloudberth_core::{
 use cloudberth_fake::{FakeProvider, Fault};
 use cloudberth_sim::kube::{Fault as ApiFault, Harm};
 use serde_json::{Value, json};
-use stage::{PROGRAM, Stage};
+use testing_stage::{PROGRAM, Stage};
 
 const SYNCED: &str = "Normal Synced: Node synced successfully";
 

@@ -1,14 +1,11 @@
 //! What a thousand nodes cost: writes to Kubernetes and calls to the cloud, counted.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of the common stage")]
-
-mod stage;
 
 use cloudberth_controllers::node::{NodeController, NodeSettings};
 use cloudberth_core::decide::node::taints::UNINITIALISED;
 use cloudberth_sim::kube::Call;
-use stage::Stage;
+use testing_stage::Stage;
 use tokio::task::JoinHandle;
 
 const NODES: usize = 1_000;

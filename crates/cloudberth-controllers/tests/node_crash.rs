@@ -1,9 +1,6 @@
 //! A controller that stops between any two moments of its work, and the one after it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of the common stage")]
-
-mod stage;
 
 use std::{
     pin::Pin,
@@ -15,7 +12,7 @@ use std::{
 use cloudberth_controllers::node::{NodeController, NodeSettings};
 use cloudberth_core::decide::node::taints::UNINITIALISED;
 use cloudberth_sim::kube::{Fault, Harm};
-use stage::Stage;
+use testing_stage::Stage;
 
 const NODES: [&str; 3] = ["a", "b", "c"];
 

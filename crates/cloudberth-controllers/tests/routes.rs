@@ -1,9 +1,6 @@
 //! Routes to the pods of every node.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of the common stage")]
-
-mod stage;
 
 use std::time::Duration;
 
@@ -13,7 +10,7 @@ use cloudberth_fake::{Cloud, Fault};
 use cloudberth_runtime::metrics::controllers::RouteLabels;
 use cloudberth_sim::kube::{self, Harm};
 use serde_json::json;
-use stage::Stage;
+use testing_stage::Stage;
 
 fn settings() -> RouteSettings {
     RouteSettings {

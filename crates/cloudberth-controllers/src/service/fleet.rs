@@ -61,10 +61,15 @@ fn owns(clouds: &Clouds, cloud: &str, node: &NodeView) -> bool {
 }
 
 impl super::ServiceController {
-    /// The nodes that belong behind a load balancer now.
-    pub(super) fn members(&self, cloud: &str, selector: Option<&Selector>) -> Vec<Arc<NodeView>> {
+    /// Those of `nodes` that belong behind a load balancer.
+    pub(super) fn members(
+        &self,
+        cloud: &str,
+        selector: Option<&Selector>,
+        nodes: &[Arc<NodeView>],
+    ) -> Vec<Arc<NodeView>> {
         let owned = |node: &NodeView| owns(&self.desk.clouds, cloud, node);
-        members(&self.desk.cluster.nodes.all(), owned, selector)
+        members(nodes, owned, selector)
     }
 
     /// Sends everybody to work whose nodes are others than they were.
@@ -75,13 +80,14 @@ impl super::ServiceController {
             .filter(|(_, entry)| news.touch(&self.desk.clouds, entry))
             .map(|(key, entry)| (key.clone(), entry.clone()))
             .collect();
+        let nodes = self.desk.cluster.nodes.all();
         // Most Services want the same nodes.
         let mut fleets: BTreeMap<(String, Option<String>), Fleet> = BTreeMap::new();
         let wanting = touched.into_iter().map(|(key, entry)| {
             let kind = (entry.cloud.clone(), entry.selector.as_ref().map(ToString::to_string));
             let fleet = fleets
                 .entry(kind)
-                .or_insert_with(|| Fleet::of(&self.members(&entry.cloud, entry.selector.as_ref())));
+                .or_insert_with(|| Fleet::of(&self.members(&entry.cloud, entry.selector.as_ref(), &nodes)));
             (key, fleet.clone())
         });
         let lacking = crate::lock(&self.synced).lacking(wanting);

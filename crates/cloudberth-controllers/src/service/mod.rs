@@ -10,6 +10,7 @@
 //! | module | keeps |
 //! |---|---|
 //! | `pass`, `page` | one look at one Service, and what is written on it |
+//! | `want` | what a Service asks of its cloud |
 //! | `surveys` | listings of load balancers that everybody shares |
 //! | `register` | who claims what |
 //! | `lanes` | that no cloud keeps all workers |
@@ -26,6 +27,7 @@ mod page;
 mod pass;
 mod register;
 mod surveys;
+mod want;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

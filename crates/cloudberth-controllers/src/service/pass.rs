@@ -12,7 +12,7 @@ use cloudberth_core::{
             lifecycle::{Closing, Opening, close, open},
         },
     },
-    lb::{Backend, Claim, Goal, INTENT_ANNOTATION, Intent, Notice, Permit, Publish, Survey, Turn, Want},
+    lb::{Claim, Goal, INTENT_ANNOTATION, Intent, Notice, Permit, Publish, Survey, Turn},
     time::Tick,
 };
 
@@ -285,15 +285,18 @@ impl Pass<'_> {
     async fn turn(&self, provider: &str, look: &Look, goal: Goal, permit: Permit) -> Ended {
         let desk = &self.controller.desk;
         let Look { survey, claims } = look;
-        let service = self.page.newest();
-        let members = self.members(provider, goal, &service);
+        let want = self.controller.want(
+            self.balancers,
+            provider,
+            goal,
+            self.page.newest(),
+            claims,
+            &desk.cluster.nodes.all(),
+        );
+        let members: Vec<_> = want.backends.iter().map(|backend| Arc::clone(&backend.node)).collect();
         if goal == Goal::Present {
             lock(&self.controller.synced).note(self.page.key, Fleet::of(&members));
         }
-        let rivals = lock(&self.controller.register).rivals(self.page.key, provider, claims);
-        let backend = |node: &Arc<NodeView>| Backend { node: Arc::clone(node), local_endpoint: None };
-        let backends = members.iter().map(backend).collect();
-        let want = Want { service, cluster: desk.cluster_name.clone(), goal, backends, rivals };
         let call = desk.cluster.call(PATIENCE);
         let mut mutating = Mutating { page: self.page, claims, permit, ended: false };
         let turn = self.balancers.turn(&call, survey, &want, permit, self.page).await;
@@ -302,12 +305,8 @@ impl Pass<'_> {
     }
 
     fn members(&self, provider: &str, goal: Goal, service: &ServiceView) -> Vec<Arc<NodeView>> {
-        if goal == Goal::Gone {
-            return Vec::new();
-        }
-        // A selector that cannot be read is refused by the plan, which then keeps the nodes that are there.
-        let selector = self.balancers.selector(service).ok().flatten();
-        self.controller.members(provider, selector.as_ref())
+        let nodes = self.controller.desk.cluster.nodes.all();
+        self.controller.members_for(self.balancers, provider, goal, service, &nodes)
     }
 
     /// Closes, and says what is to be said about it.

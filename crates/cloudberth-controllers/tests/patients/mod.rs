@@ -8,7 +8,7 @@ use cloudberth_fake::Cloud;
 use cloudberth_runtime::metrics::{controllers::CallLabels, queue::CrewLabels};
 use serde_json::json;
 
-use crate::stage::Stage;
+use testing_stage::Stage;
 
 /// How many machines a cloud was asked about one by one.
 pub fn lookups(cloud: &Cloud) -> usize {

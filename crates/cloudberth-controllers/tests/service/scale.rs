@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use cloudberth_controllers::service::ServiceSettings;
 use cloudberth_fake::Manners;
 use serde_json::json;
+use testing_stage::Stage;
 
-use crate::{scene::Scene, stage::Stage};
+use crate::scene::Scene;
 
 const MANY: usize = 100;
 

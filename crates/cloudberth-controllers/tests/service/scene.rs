@@ -9,7 +9,7 @@ use cloudberth_runtime::metrics::ServiceMetrics;
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
-use crate::stage::Stage;
+use testing_stage::Stage;
 
 pub const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
 pub const INTENT: &str = "cloudberth.dev/intent";

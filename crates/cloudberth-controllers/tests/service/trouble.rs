@@ -15,11 +15,9 @@ use cloudberth_core::{
 use cloudberth_fake::{FakeProvider, Fault};
 use cloudberth_sim::kube::{Fault as ApiFault, Harm};
 use serde_json::json;
+use testing_stage::{PROGRAM, Stage};
 
-use crate::{
-    scene::Scene,
-    stage::{PROGRAM, Stage},
-};
+use crate::scene::Scene;
 
 /// The program writes to the status, people do not.
 fn patching(harm: Harm) -> ApiFault {

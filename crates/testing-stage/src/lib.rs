@@ -1,9 +1,18 @@
 //! A cluster and its clouds, in memory and on virtual time.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot set its stage has failed"
+)]
+
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use cloudberth_controllers::{clouds::Clouds, desk::Desk};
-use cloudberth_core::{Clock, Dice, NodeView, Provider, ServiceView, Tick, call::Unguarded};
+use cloudberth_core::{
+    Clock, Dice, NodeView, Provider, ServiceView, Tick,
+    call::{Gate, Unguarded},
+};
 use cloudberth_fake::{Cloud, FakeProvider, Manners};
 use cloudberth_runtime::{
     cluster::Cluster,
@@ -42,11 +51,15 @@ impl Clock for Paused {
 
 /// Everything that a test is made of.
 pub struct Stage {
+    /// The cluster, with the log of its calls.
     pub api: KubeApi,
     /// The clouds, `alpha` first, then `beta`.
     pub clouds: Vec<Cloud>,
+    /// The time of the test.
     pub clock: Arc<dyn Clock>,
+    /// What the program on the stage works with.
     pub desk: Desk,
+    names: Vec<String>,
     people: Client,
     running: Vec<JoinHandle<()>>,
 }
@@ -55,6 +68,37 @@ impl Drop for Stage {
     fn drop(&mut self) {
         self.running.iter().for_each(JoinHandle::abort);
     }
+}
+
+impl fmt::Debug for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stage").field("clouds", &self.names).finish_non_exhaustive()
+    }
+}
+
+impl Default for Stage {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn desk(
+    names: &[String],
+    clouds: &[Cloud],
+    client: &Client,
+    clock: &Arc<dyn Clock>,
+    gate: Arc<dyn Gate>,
+) -> Desk {
+    let members = names.iter().zip(clouds).map(|(name, cloud)| {
+        let provider = FakeProvider::new(name, cloud, PROGRAM, Arc::clone(clock));
+        (Arc::new(provider) as Arc<dyn Provider>, BTreeSet::from([format!("{name}.example/lb")]))
+    });
+    let clouds = Clouds::new(members.collect(), names.first().cloned(), clock).unwrap();
+    let cluster = Cluster::new(client.clone(), Arc::clone(clock), gate);
+    let dice = Arc::new(Dice::seeded(1));
+    let herald = Herald::new(cluster.clone(), Arc::clone(&dice));
+    let metrics = Metrics::new(&mut Registry::default());
+    Desk { cluster, clouds, herald, metrics, dice, cluster_name: "test".into() }
 }
 
 impl Stage {
@@ -77,20 +121,15 @@ impl Stage {
         adjust(&mut manners);
         let cloud = |seed| Cloud::new(Arc::clone(&clock), Dice::seeded(seed), manners);
         let clouds: Vec<_> = (0..).take(names.len()).map(cloud).collect();
-        let members = names.iter().zip(&clouds).map(|(name, cloud)| {
-            let provider = FakeProvider::new(name, cloud, PROGRAM, Arc::clone(&clock));
-            (Arc::new(provider) as Arc<dyn Provider>, BTreeSet::from([format!("{name}.example/lb")]))
-        });
-        let first = names.first().map(|name| (*name).to_owned());
-        let clouds_at_work = Clouds::new(members.collect(), first, &clock).unwrap();
-        let client = Client::new(api.service(), "default");
-        let cluster = Cluster::new(client.clone(), Arc::clone(&clock), Arc::new(Unguarded));
-        let dice = Arc::new(Dice::seeded(1));
-        let herald = Herald::new(cluster.clone(), Arc::clone(&dice));
-        let metrics = Metrics::new(&mut Registry::default());
-        let desk =
-            Desk { cluster, clouds: clouds_at_work, herald, metrics, dice, cluster_name: "test".into() };
-        Self { api, clouds, clock, desk, people: client, running: Vec::new() }
+        let people = Client::new(api.service(), "default");
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let desk = desk(&names, &clouds, &people, &clock, Arc::new(Unguarded));
+        Self { api, clouds, clock, desk, names, people, running: Vec::new() }
+    }
+
+    /// A desk for another program in the same cluster, which knows nothing yet and writes as far as `gate` allows.
+    pub fn another_desk(&self, gate: Arc<dyn Gate>) -> Desk {
+        desk(&self.names, &self.clouds, &self.people, &self.clock, gate)
     }
 
     /// Runs until the stage is gone, or until it is aborted as if the program were killed.
@@ -133,10 +172,12 @@ impl Stage {
         }
     }
 
+    /// All nodes.
     pub fn nodes(&self) -> Api<DynamicObject> {
         self.objects("Node", "nodes", "")
     }
 
+    /// The Services in `default`.
     pub fn services(&self) -> Api<DynamicObject> {
         self.objects("Service", "services", "default")
     }
@@ -160,6 +201,7 @@ impl Stage {
         api.patch_status(name, &PatchParams::default(), &Patch::Merge(body)).await.unwrap();
     }
 
+    /// Somebody deletes something.
     pub async fn delete(&self, api: &Api<DynamicObject>, name: &str) {
         api.delete(name, &DeleteParams::default()).await.unwrap();
     }
@@ -191,11 +233,13 @@ impl Stage {
         self.set_ready(name, true).await;
     }
 
+    /// A node as it is now; `None` for one that is not there.
     pub async fn node(&self, name: &str) -> Option<NodeView> {
         let object = self.nodes().get_opt(name).await.unwrap()?;
         Some(NodeView::from_json(&serde_json::to_value(&object).unwrap()).unwrap())
     }
 
+    /// A Service as it is now; `None` for one that is not there.
     pub async fn service(&self, name: &str) -> Option<ServiceView> {
         let object = self.services().get_opt(name).await.unwrap()?;
         Some(ServiceView::from_json(&serde_json::to_value(&object).unwrap()).unwrap())
@@ -224,6 +268,7 @@ impl Stage {
         self.api.calls(since).into_iter().filter(Call::is_write).collect()
     }
 
+    /// Time goes by.
     pub async fn pass(&self, seconds: u64) {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
     }
