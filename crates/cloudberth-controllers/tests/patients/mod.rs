@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use cloudberth_controllers::lifecycle::{LifecycleController, LifecycleSettings};
-use cloudberth_core::decide::lifecycle::Share;
+use cloudberth_core::decide::lifecycle::{Cap, Share};
 use cloudberth_fake::Cloud;
 use cloudberth_runtime::metrics::{controllers::CallLabels, queue::CrewLabels};
 use serde_json::json;
