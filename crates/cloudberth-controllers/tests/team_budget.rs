@@ -7,24 +7,32 @@ mod stage;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
 use cloudberth_controllers::{
+    clouds::Clouds,
     lifecycle::LifecycleSettings,
     node::NodeSettings,
     routes::RouteSettings,
     service::ServiceSettings,
     team::{Team, TeamSettings},
 };
-use cloudberth_core::decide::{
-    lifecycle::Cap,
-    node::taints::{SHUTDOWN, UNINITIALISED},
+use cloudberth_core::{
+    Call as CloudCall, Instances, LoadBalancers, Provider, Result, Routes, ServiceView, annotation,
+    decide::{
+        lifecycle::Cap,
+        node::taints::{SHUTDOWN, UNINITIALISED},
+    },
+    lb::{Claim, Permit, Plan, Scribe, Survey, Turn, Want},
+    provider::Boxed,
 };
-use cloudberth_fake::{CallRecord, MachineState};
+use cloudberth_fake::{CallRecord, FakeProvider, MachineState};
+use cloudberth_runtime::metrics::queue::CrewLabels;
 use cloudberth_sim::kube::Call;
 use serde_json::{Value, json};
-use stage::Stage;
+use stage::{PROGRAM, Stage};
 use tokio::task::AbortHandle;
 
 const NODES: usize = 1_000;
@@ -280,4 +288,112 @@ async fn a_thousand_nodes_and_a_hundred_services() {
     an_hour_with_200_that_are_not_ready(&stage).await;
     trouble_with_machines(&stage).await;
     one_more_node(&stage).await;
+}
+
+/// The Service that meets the bug.
+const UNLUCKY: &str = "s042";
+
+/// A cloud whose planner has a bug that one Service meets.
+struct Buggy(FakeProvider);
+
+impl Buggy {
+    fn balancers(&self) -> &dyn LoadBalancers {
+        self.0.load_balancers().unwrap()
+    }
+}
+
+impl Provider for Buggy {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn scheme(&self) -> &str {
+        self.0.scheme()
+    }
+
+    fn instances(&self) -> Option<&dyn Instances> {
+        self.0.instances()
+    }
+
+    fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
+        Some(self)
+    }
+
+    fn routes(&self) -> Option<&dyn Routes> {
+        self.0.routes()
+    }
+}
+
+impl LoadBalancers for Buggy {
+    fn annotations(&self) -> &annotation::Table {
+        self.balancers().annotations()
+    }
+
+    fn settle_time(&self) -> Duration {
+        self.balancers().settle_time()
+    }
+
+    fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim> {
+        self.balancers().claims(service, cluster)
+    }
+
+    fn survey<'a>(&'a self, call: &'a CloudCall) -> Boxed<'a, Result<Survey>> {
+        self.balancers().survey(call)
+    }
+
+    fn turn<'a>(
+        &'a self,
+        call: &'a CloudCall,
+        survey: &'a Survey,
+        want: &'a Want,
+        permit: Permit,
+        scribe: &'a dyn Scribe,
+    ) -> Boxed<'a, Turn> {
+        assert_ne!(want.service.name, UNLUCKY, "a bug of the planner");
+        self.balancers().turn(call, survey, want, permit, scribe)
+    }
+
+    fn rehearse<'a>(&'a self, call: &'a CloudCall, survey: &'a Survey, want: &'a Want) -> Boxed<'a, Plan> {
+        self.balancers().rehearse(call, survey, want)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_planner_that_panics_for_one_service_serves_the_others() {
+    let mut stage = Stage::new();
+    let fake = FakeProvider::new("alpha", &stage.clouds[0], PROGRAM, Arc::clone(&stage.clock));
+    let provider: Arc<dyn Provider> = Arc::new(Buggy(fake));
+    stage.desk.clouds = Clouds::new(vec![(provider, BTreeSet::new())], None, &stage.clock).unwrap();
+    stage.run_ground();
+    let nodes = 10;
+    populate(&stage, nodes, SERVICES).await;
+    start(&mut stage);
+    stage.pass(60).await;
+    for number in 0..SERVICES {
+        let name = format!("s{number:03}");
+        let served = !stage.service(&name).await.unwrap().ingress.is_empty();
+        assert_eq!(served, name != UNLUCKY, "L11-601 {name}");
+    }
+    let members: Vec<_> = stage.clouds[0].balancers().iter().map(|balancer| balancer.members.len()).collect();
+    assert_eq!(members, vec![nodes; SERVICES - 1], "L11-601");
+    for number in 0..nodes {
+        assert!(!stage.node(&name(number)).await.unwrap().has_taint(UNINITIALISED), "L11-602");
+    }
+    // `cloudberth_worker_panics_total`
+    let panics = stage.desk.metrics.queues.panics.with(&CrewLabels { queue: "service" }).get();
+    println!(
+        "a bug for one of {SERVICES} Services: met {panics} times in a minute, {} served",
+        members.len()
+    );
+    assert!((1..=6).contains(&panics), "L11-603 counted and backed off: {panics}");
+    let told = stage.events(UNLUCKY);
+    assert!(told.iter().any(|line| line.contains("internal error")), "L11-604 {told:?}");
+    let others = stage.api.objects("events");
+    let says = |event: &Value| event["message"].as_str().unwrap_or_default().contains("internal error");
+    let victims: BTreeSet<_> = others
+        .iter()
+        .filter(|event| says(event))
+        .map(|event| event["involvedObject"]["name"].as_str())
+        .collect();
+    assert_eq!(victims, BTreeSet::from([Some(UNLUCKY)]), "L11-604 and nobody else is told so");
 }
