@@ -1,6 +1,7 @@
 //! What all controllers cost together, in a cluster of a thousand nodes and a hundred Services.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+#![allow(clippy::print_stdout, reason = "what was counted is to be read")]
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of the common stage")]
 
 mod stage;
