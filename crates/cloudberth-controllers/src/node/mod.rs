@@ -36,10 +36,11 @@ use cloudberth_runtime::{
     herald::{About, Occurrence},
     informer::{Change, Listener},
 };
+use futures_util::future::select_all;
 use tokio::sync::Notify;
 
 use self::memory::Memory;
-use crate::{desk::Desk, lock};
+use crate::{clouds::Cloud, desk::Desk, lock};
 
 /// How many nodes are worked on at once where nobody sets a ceiling. The work is waiting for the API server, so this is
 /// a matter of how many requests it is asked at once.
@@ -140,14 +141,37 @@ impl NodeController {
     }
 
     /// Compares all nodes in service with their machines, again and again. Nodes that wait come back by themselves.
+    ///
+    /// Where somebody else lists machines too, a pass waits for that listing: two schedules that know nothing of each
+    /// other would cost more listings than either.
     async fn passes(&self) {
         let period = self.settings.period.max(SHORTEST_PERIOD);
+        let mut oldest = period / 2;
         loop {
-            // A listing that somebody else asked for lately serves this pass too.
-            *lock(&self.floor) = self.desk.clock().now() - period / 2;
+            *lock(&self.floor) = self.desk.clock().now() - oldest;
             self.add_all(|node| !node.has_taint(taints::UNINITIALISED));
-            tokio::time::sleep(self.desk.dice.jitter(period, JITTER)).await;
+            let others = async {
+                tokio::time::sleep(period / 2).await;
+                self.next_landing().await;
+            };
+            oldest = tokio::select! {
+                biased;
+                // The clouds that were not listed now are by their own schedules.
+                () = others => period,
+                () = tokio::time::sleep(self.desk.dice.jitter(period, JITTER)) => period / 2,
+            };
         }
+    }
+
+    /// Waits until the machines of any cloud have been listed once more, whoever asked for that.
+    async fn next_landing(&self) {
+        let landing = async |cloud: &Cloud| {
+            if cloud.inventory.landings().changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        let clouds: Vec<_> = self.desk.clouds.with_machines().collect();
+        select_all(clouds.iter().map(|cloud| Box::pin(landing(cloud)))).await;
     }
 
     fn add_all(&self, which: impl Fn(&NodeView) -> bool) {

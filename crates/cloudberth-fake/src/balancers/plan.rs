@@ -1,6 +1,6 @@
 //! What to do next about a load balancer. Pure.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use cloudberth_core::{
     lb::{ClaimKind, Decision, Goal, Impact, Next, Publish, Refusal, Step, Want},
@@ -88,7 +88,8 @@ fn additions(wish: &Wish<'_>, there: &Balancer) -> Vec<Step<Act>> {
         let act = Act::AddListener { balancer: balancer(), listener: listener.clone() };
         steps.push(Step::new(act, Impact::None, label));
     }
-    for machine in wish.machines.iter().filter(|m| !there.members.values().any(|member| member == *m)) {
+    let members: BTreeSet<&String> = there.members.values().collect();
+    for machine in wish.machines.iter().filter(|machine| !members.contains(machine)) {
         let act = Act::AddMember { balancer: balancer(), machine: machine.clone() };
         steps.push(Step::new(act, Impact::None, format!("add machine {machine}")));
     }
@@ -172,7 +173,7 @@ pub(super) fn assume(act: &Act) -> Answer {
             algorithm: algorithm.clone(),
             listeners: std::collections::BTreeMap::new(),
             members: std::collections::BTreeMap::new(),
-            floating: std::collections::BTreeSet::new(),
+            floating: BTreeSet::new(),
         })),
         Act::AddListener { listener, .. } => {
             Answer::Part(format!("(new) {:?} {}", listener.protocol, listener.port))

@@ -116,6 +116,8 @@ pub(crate) struct World {
     balancers: BTreeMap<String, Kept<Balancer>>,
     floating: BTreeSet<String>,
     routes: BTreeMap<String, RouteRecord>,
+    /// Behind which load balancers a machine is.
+    serving: BTreeMap<String, BTreeSet<String>>,
     ids: u64,
 }
 
@@ -131,6 +133,7 @@ impl World {
             balancers: BTreeMap::new(),
             floating: BTreeSet::new(),
             routes: BTreeMap::new(),
+            serving: BTreeMap::new(),
             ids: 0,
         }
     }
@@ -178,6 +181,7 @@ impl World {
         if let Some(kept) = self.machines.get_mut(id) {
             kept.gone_from.get_or_insert(now);
         }
+        self.serving.remove(id);
         for kept in self.balancers.values_mut() {
             kept.thing.members.retain(|_, machine| machine != id);
         }
@@ -286,16 +290,19 @@ impl World {
             return refuse(Category::NotFound, format!("there is no machine {machine}"));
         }
         let new = self.id("mb");
-        let balancer = self.open(id, now)?;
-        if balancer.members.values().any(|member| member == machine) {
+        self.open(id, now)?;
+        if !self.serving.entry(machine.to_owned()).or_default().insert(id.to_owned()) {
             return refuse(Category::Conflict, format!("machine {machine} is a member already"));
         }
-        balancer.members.insert(new.clone(), machine.to_owned());
+        self.open(id, now)?.members.insert(new.clone(), machine.to_owned());
         Ok(new)
     }
 
     pub(crate) fn remove_member(&mut self, id: &str, member: &str, now: Tick) -> Result<()> {
-        self.open(id, now)?.members.remove(member);
+        let removed = self.open(id, now)?.members.remove(member);
+        if let Some(balancers) = removed.and_then(|machine| self.serving.get_mut(&machine)) {
+            balancers.remove(id);
+        }
         Ok(())
     }
 
