@@ -87,7 +87,6 @@ impl Replica {
         let election = parts.election.map(|config| {
             let herald = Arc::clone(&herald);
             let tell = move |what: Occurrence| {
-                tracing::info!(message = what.message, "election");
                 if let Some(herald) = herald.get() {
                     herald.tell(what);
                 }
