@@ -1,6 +1,12 @@
 //! The HTTPS port: what its pages show of a replica.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use cloudberth_core::{Clock, Dice, Error, Tick, error::Result};
 use cloudberth_runtime::metrics::{Registry, render};
@@ -149,14 +155,30 @@ pub fn pages(
     livez.add(lease);
     livez.add(watch_checks(replica));
     readyz.add(cloud_checks(replica));
+    let tally = tally(replica);
     Pages {
         healthz,
         livez,
         readyz,
-        metrics: Arc::new(move || render(&registry)),
+        metrics: Arc::new(move || {
+            tally();
+            render(&registry)
+        }),
         configz: Arc::new(move || configz.clone()),
         verbosity: Arc::new(verbosity),
         profiling,
+    }
+}
+
+/// Brings the metrics of the election up to date.
+fn tally(replica: &Arc<Replica>) -> impl Fn() + Send + Sync + use<> {
+    let (replica, counted) = (Arc::clone(replica), AtomicU64::new(0));
+    move || {
+        let Some(election) = replica.election() else { return };
+        let (now, metrics) = (election.tally(), &replica.desk().metrics.election);
+        metrics.leads(election.lease(), now.master);
+        let before = counted.fetch_max(now.slow_paths, Ordering::Relaxed);
+        (before..now.slow_paths).for_each(|_| metrics.went_slowly(election.lease()));
     }
 }
 

@@ -161,6 +161,11 @@ impl Election {
         self.changed.notify_waiters();
     }
 
+    /// The name of the Lease.
+    pub fn lease(&self) -> &str {
+        &self.config.name
+    }
+
     /// Waits until this replica leads.
     pub async fn led(&self) -> Term {
         self.until(|state| state.leads).await;

@@ -141,7 +141,12 @@ impl Herald {
     async fn write(&self, what: &Occurrence, at: Timestamp) {
         let step = correlate(&mut lock(&self.memory), what, at, self.cluster.clock().now());
         if let Err(why) = self.insist(&step).await {
-            tracing::info!(reason = what.reason, %why, "an event was not written");
+            // Whoever does not lead any more cannot even say so: that is in the log already, and nobody can mend it.
+            if why.category() == Category::Cancelled {
+                tracing::debug!(reason = what.reason, %why, "an event was not written");
+            } else {
+                tracing::info!(reason = what.reason, %why, "an event was not written");
+            }
             self.dropped.inc();
         }
     }

@@ -295,7 +295,14 @@ impl Candidate {
         } else if self.claim.is_some() {
             self.rest(at.now.max(self.begun + self.config.retry_period))
         } else {
-            self.rest(at.now + self.config.pause(at.fraction))
+            let pause = at.now + self.config.pause(at.fraction);
+            // Nobody waits for long after the end of a lease, and not everybody comes at once.
+            let late = self.config.retry_period.mul_f64(at.fraction.clamp(0.0, 1.0) / 2.0);
+            let others =
+                |seen: &&Observed| !self.is_mine(&seen.lease) && !seen.lease.record.holder.is_empty();
+            let end = self.observed.as_ref().filter(others).map(|seen| self.expiry(seen));
+            let end = end.filter(|end| *end > at.now);
+            self.rest(end.map_or(pause, |end| pause.min(end + late)))
         }
     }
 

@@ -80,6 +80,21 @@ fn a_held_lease_is_taken_when_it_has_stood_still_for_its_time() {
 }
 
 #[test]
+fn a_standby_comes_back_within_half_a_retry_period_of_the_end_of_a_lease() {
+    // The pause alone would be 2 s to 4.4 s.
+    for (fraction, held_for, millis) in [(0.0, 1, 1_000), (0.5, 2, 2_500), (0.999, 3, 3_999), (0.5, 9, 3_200)]
+    {
+        let mut candidate = candidate();
+        let get = wake(&mut candidate, 0).action;
+        let answer = Input::Read(ticket(&get), Lookup::Present(held_by("other", held_for)));
+        let Action::Wait(until) = candidate.step(answer, Moment { fraction, ..at(1) }).action else {
+            panic!()
+        };
+        assert_eq!(until.since(tick(1)), Duration::from_millis(millis), "{fraction} {held_for}");
+    }
+}
+
+#[test]
 fn a_record_without_a_time_is_left_alone_for_ours() {
     let silent = || stored(Record { duration_seconds: None, ..record("other", 1, 3) }, "7");
     for (read_at, takes) in [(15, false), (16, true)] {
