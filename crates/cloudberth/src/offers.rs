@@ -4,12 +4,12 @@ use cloudberth_manager::registry::Offer;
 
 /// Every cloud that `--cloud-provider` may name.
 pub(crate) const ALL: &[Offer] = &[
-    #[cfg(feature = "sim")]
+    #[cfg(feature = "fake")]
     Offer { name: "fake", open: fake::open },
 ];
 
 /// A cloud in the memory of the process, to try things out without an account. What it knows is lost at the end.
-#[cfg(feature = "sim")]
+#[cfg(feature = "fake")]
 mod fake {
     use std::{fs, sync::Arc, time::Duration};
 
