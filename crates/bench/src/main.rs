@@ -2,8 +2,10 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement is printed for a person")]
 
 mod kube;
+mod manager;
 mod memory;
 
+use std::fmt::Display;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -23,6 +25,8 @@ struct Arguments {
 enum Command {
     /// The embedded Kubernetes API, in memory: clients that patch, watchers that are checked, lists.
     Kube(Kube),
+    /// What the shipped program takes: its size, and its memory idle and with a large cluster. Builds it first.
+    Manager(Manager),
 }
 
 #[derive(Debug, Args)]
@@ -44,32 +48,59 @@ struct Kube {
     seconds: u64,
 }
 
+#[derive(Debug, Args)]
+struct Manager {
+    /// Nodes in the large cluster.
+    #[arg(long, default_value_t = 5_000)]
+    nodes: usize,
+    /// Services in the large cluster.
+    #[arg(long, default_value_t = 1_000)]
+    services: usize,
+}
+
 fn main() -> ExitCode {
-    let Command::Kube(options) = Arguments::parse().command;
-    let load = Load {
-        nodes: options.nodes,
-        services: options.services,
-        clients: options.clients,
-        watchers: options.watchers,
-        until: Until::Elapsed(Duration::from_secs(options.seconds)),
-    };
-    if cfg!(debug_assertions) {
-        println!("a debug build: these figures say nothing; use --release");
-    }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_time().build() {
+    let command = Arguments::parse().command;
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("bench: no runtime: {error}");
             return ExitCode::FAILURE;
         }
     };
-    match runtime.block_on(kube::run(&load)) {
+    match command {
+        Command::Kube(options) => {
+            if cfg!(debug_assertions) {
+                println!("a debug build: these figures say nothing; use --release");
+            }
+            show("bench kube", runtime.block_on(kube::run(&options.load())))
+        }
+        Command::Manager(options) => {
+            let cluster = manager::Size { nodes: options.nodes, services: options.services };
+            show("bench manager", runtime.block_on(manager::run(cluster)))
+        }
+    }
+}
+
+impl Kube {
+    fn load(&self) -> Load {
+        Load {
+            nodes: self.nodes,
+            services: self.services,
+            clients: self.clients,
+            watchers: self.watchers,
+            until: Until::Elapsed(Duration::from_secs(self.seconds)),
+        }
+    }
+}
+
+fn show(what: &str, outcome: Result<impl Display, impl Display>) -> ExitCode {
+    match outcome {
         Ok(report) => {
             print!("{report}");
             ExitCode::SUCCESS
         }
         Err(trouble) => {
-            eprintln!("bench kube: {trouble}");
+            eprintln!("{what}: {trouble}");
             ExitCode::FAILURE
         }
     }

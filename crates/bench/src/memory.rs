@@ -1,8 +1,23 @@
-//! How much memory this process holds.
+//! How much memory a process holds.
 
 /// Resident memory in KiB, from `/proc/self/status`; nothing where there is no such file.
 pub(crate) fn resident_kib() -> Option<u64> {
     field(&std::fs::read_to_string("/proc/self/status").ok()?, "VmRSS")
+}
+
+/// What another process holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// Resident now, in KiB.
+    pub(crate) now: u64,
+    /// The most that was ever resident, in KiB.
+    pub(crate) peak: u64,
+}
+
+/// What the process of this id holds; nothing where it cannot be seen.
+pub(crate) fn held_by(process: u32) -> Option<Held> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    Some(Held { now: field(&status, "VmRSS")?, peak: field(&status, "VmHWM")? })
 }
 
 fn field(status: &str, name: &str) -> Option<u64> {

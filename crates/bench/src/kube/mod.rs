@@ -5,7 +5,7 @@
 
 mod client;
 mod mirror;
-mod objects;
+pub(crate) mod objects;
 mod report;
 mod work;
 

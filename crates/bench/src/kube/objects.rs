@@ -24,7 +24,8 @@ impl Kind {
     }
 }
 
-fn name(kind: Kind, number: usize) -> String {
+/// What one of them is called.
+pub(crate) fn name(kind: Kind, number: usize) -> String {
     match kind {
         Kind::Node => format!("node-{number:05}"),
         Kind::Service => format!("service-{number:05}"),

@@ -1,0 +1,92 @@
+//! The programs that are measured, built as they are shipped.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::Value;
+use tokio::process::Command;
+
+use super::Trouble;
+
+/// A build of the program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Build {
+    /// The name of its copy.
+    pub(crate) name: &'static str,
+    profile: &'static str,
+    features: &'static [&'static str],
+}
+
+/// What is shipped, without anything simulated.
+pub(crate) const SHIPPED: Build =
+    Build { name: "shipped", profile: "dist", features: &["--no-default-features"] };
+/// The same with the cloud in memory, without which there is no cloud to run it with.
+pub(crate) const WITH_FAKE: Build =
+    Build { name: "with-fake", profile: "dist", features: &["--no-default-features", "--features", "fake"] };
+/// The embedded Kubernetes API, which is not measured.
+pub(crate) const SURROUNDINGS: Build = Build { name: "surroundings", profile: "release", features: &[] };
+
+impl Build {
+    /// Builds it and keeps a copy in `place`, because the next build puts another program under the same name.
+    pub(crate) async fn make(&self, place: &Path) -> Result<PathBuf, Trouble> {
+        eprintln!("building {} ({}); a dist build takes minutes", self.name, self.command_line());
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let built = Command::new(cargo)
+            .args(self.arguments())
+            .arg("--message-format=json-render-diagnostics")
+            .stderr(Stdio::inherit())
+            .kill_on_drop(true)
+            .output()
+            .await?;
+        if !built.status.success() {
+            return Err(Trouble::Build(self.command_line()));
+        }
+        let told = String::from_utf8_lossy(&built.stdout);
+        let program = executable(&told).ok_or_else(|| Trouble::Build(self.command_line()))?;
+        let copy = place.join(self.name);
+        std::fs::copy(program, &copy)?;
+        Ok(copy)
+    }
+
+    fn arguments(&self) -> impl Iterator<Item = &'static str> {
+        ["build", "--profile", self.profile, "-p", "cloudberth"]
+            .into_iter()
+            .chain(self.features.iter().copied())
+    }
+
+    /// How a person would build it.
+    pub(crate) fn command_line(&self) -> String {
+        std::iter::once("cargo").chain(self.arguments()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The program among the messages of a build.
+fn executable(messages: &str) -> Option<PathBuf> {
+    let told = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let program = |message: Value| {
+        let ours = message.pointer("/target/name")? == "cloudberth";
+        ours.then(|| message.get("executable")?.as_str().map(PathBuf::from)).flatten()
+    };
+    told.filter_map(program).next_back()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_is_found_among_the_messages() {
+        let messages = "not json\n\
+            {\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"other\"},\"executable\":\"/t/other\"}\n\
+            {\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"cloudberth\"},\"executable\":null}\n\
+            {\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"cloudberth\"},\"executable\":\"/t/cloudberth\"}\n\
+            {\"reason\":\"build-finished\",\"success\":true}\n";
+        assert_eq!(executable(messages), Some(PathBuf::from("/t/cloudberth")));
+        assert_eq!(executable("{}"), None);
+    }
+
+    #[test]
+    fn the_shipped_program_is_named_as_people_build_it() {
+        assert_eq!(SHIPPED.command_line(), "cargo build --profile dist -p cloudberth --no-default-features");
+    }
+}
