@@ -2,9 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 #![allow(clippy::print_stdout, reason = "what was counted is to be read")]
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of the common stage")]
-
-mod stage;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,7 +30,7 @@ use cloudberth_fake::{CallRecord, FakeProvider, MachineState};
 use cloudberth_runtime::metrics::queue::CrewLabels;
 use cloudberth_sim::kube::Call;
 use serde_json::{Value, json};
-use stage::{PROGRAM, Stage};
+use testing_stage::{PROGRAM, Stage};
 use tokio::task::AbortHandle;
 
 const NODES: usize = 1_000;

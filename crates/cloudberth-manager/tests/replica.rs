@@ -50,6 +50,7 @@ async fn a_cloud_without_machines_leaves_only_the_node_controller_out() {
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),
         }),
+        migration: None,
         metrics: Metrics::new(&mut registry),
         clock: Arc::new(SystemClock::new()),
         dice: Arc::new(Dice::seeded(1)),
