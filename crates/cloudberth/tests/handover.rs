@@ -1,4 +1,5 @@
 //! Two processes, one cluster: who leads, and how that changes.
+#![allow(clippy::print_stdout, reason = "how long a handover took is worth reading")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 #![cfg(feature = "sim")]
 
