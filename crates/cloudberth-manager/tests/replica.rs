@@ -74,6 +74,8 @@ async fn a_cloud_without_machines_leaves_only_the_node_controller_out() {
     let work = replica.run(async {
         let _ = stopped.await;
     });
-    timeout(Duration::from_secs(20), async { tokio::join!(watch, work) }).await.expect("it leads and stops");
+    Box::pin(timeout(Duration::from_secs(20), async { tokio::join!(watch, work) }))
+        .await
+        .expect("it leads and stops");
     assert!(!replica.election().unwrap().leads());
 }
