@@ -8,6 +8,7 @@
 //! | [`lifecycle`] | the shutdown mark, and the removal of nodes whose machines are gone |
 //! | [`routes`] | the routes to the pods of every node |
 //! | [`service`] | a load balancer for every Service that wants one |
+//! | [`rehearsal`] | what each of them would do, without doing it |
 //! | [`team`] | all of them, for one term of leadership |
 
 pub mod clouds;
@@ -15,6 +16,7 @@ pub mod desk;
 pub mod inventory;
 pub mod lifecycle;
 pub mod node;
+pub mod rehearsal;
 pub mod routes;
 pub mod service;
 pub mod team;

@@ -14,6 +14,7 @@ pub mod gates;
 pub mod logging;
 pub mod migration;
 pub mod options;
+pub mod plan;
 pub mod process;
 pub mod program;
 pub mod registry;

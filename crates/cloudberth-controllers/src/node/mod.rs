@@ -15,6 +15,7 @@
 
 mod look;
 mod memory;
+mod rehearse;
 mod work;
 
 use std::{

@@ -21,9 +21,9 @@ use super::{NodeController, look::Look};
 use crate::clouds::Cloud;
 
 /// How long the work on one node may take, listings included.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 /// No node needs more writes than this at once. Somebody who undoes each of them is met again later, not at once.
-const MOST_WRITES: usize = 4;
+pub(super) const MOST_WRITES: usize = 4;
 
 /// What is to be done next.
 enum Step {

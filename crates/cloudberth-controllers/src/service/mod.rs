@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `pass`, `page` | one look at one Service, and what is written on it |
 //! | `want` | what a Service asks of its cloud |
+//! | `rehearse` | what would be done, without doing it |
 //! | `surveys` | listings of load balancers that everybody shares |
 //! | `register` | who claims what |
 //! | `lanes` | that no cloud keeps all workers |
@@ -26,6 +27,7 @@ mod memory;
 mod page;
 mod pass;
 mod register;
+mod rehearse;
 mod surveys;
 mod want;
 

@@ -20,7 +20,7 @@ use super::{ServiceController, memory::Errand, page::Page};
 use crate::lock;
 
 /// How long one turn of the loop may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 /// A look that is at most as old as this serves.
 const YOUNG: Duration = Duration::from_secs(3);
 /// A look that is at most as old as this serves a Service that is looked at only for the sake of hand edits.

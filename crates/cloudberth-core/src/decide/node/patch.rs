@@ -36,6 +36,33 @@ pub struct NodePatch {
     pub body: Value,
 }
 
+impl NodePatch {
+    /// The node as it would be once this was written, for dry runs. What cannot be read back changes nothing.
+    #[must_use]
+    pub fn assume(&self, node: &NodeView) -> NodeView {
+        let mut next = node.clone();
+        let said = |path: &str| self.body.pointer(path);
+        for (key, value) in said("/metadata/labels").and_then(Value::as_object).into_iter().flatten() {
+            match value.as_str() {
+                Some(value) => next.labels.insert(key.clone(), value.to_owned()),
+                None => next.labels.remove(key),
+            };
+        }
+        let read = json!({
+            "metadata": { "name": node.name }, "spec": said("/spec"), "status": said("/status"),
+        });
+        let Ok(read) = NodeView::from_json(&read) else { return next };
+        next.provider_id = next.provider_id.or(read.provider_id);
+        if said("/spec/taints").is_some() {
+            next.taints = read.taints;
+        }
+        if said("/status/addresses").is_some() {
+            next.addresses = read.addresses;
+        }
+        next
+    }
+}
+
 /// The patch of `node` itself that makes these changes, in one write; what is not given is not mentioned.
 #[must_use]
 pub fn main_patch(
@@ -126,6 +153,27 @@ mod tests {
             "annotations": { "cloudberth.dev/applied-labels": "{\"a\":\"1\"}" },
         } });
         assert_eq!(main_patch(&node("n"), &changes, None, None).body, want);
+    }
+
+    #[test]
+    fn a_dry_run_goes_on_from_the_node_that_a_patch_would_make() {
+        use crate::decide::node::{addresses, testkit::waiting};
+
+        let id: ProviderId = "fake://7".parse().unwrap();
+        let labels = [("a".to_owned(), Some("1".to_owned())), ("b".to_owned(), None)].into();
+        let changes = LabelChanges { labels, record: None, notices: vec![] };
+        let mut before = waiting("n");
+        before.labels.insert("b".into(), "0".into());
+        let after = main_patch(&before, &changes, Some(&id), Some(&[])).assume(&before);
+        assert_eq!(after.provider_id.as_deref(), Some("fake://7"));
+        assert_eq!(after.taints, []);
+        assert_eq!(after.labels, [("a".to_owned(), "1".to_owned())].into());
+
+        let list = crate::decide::node::testkit::addresses("I 10.0.0.1, I 10.0.0.2");
+        let after = addresses::patch(&list).assume(&before);
+        assert_eq!((after.addresses, after.taints), (list, before.taints.clone()));
+        let odd = NodePatch { subresource: Subresource::Main, body: json!({ "spec": "what" }) };
+        assert_eq!(odd.assume(&before), before, "what cannot be read changes nothing");
     }
 
     #[test]

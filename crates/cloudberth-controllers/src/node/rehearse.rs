@@ -1,0 +1,129 @@
+//! What would be done about the nodes now, with nothing written and nothing told.
+
+use std::{sync::Arc, time::Duration};
+
+use cloudberth_core::{
+    Category, Error, Lookup, NodeView,
+    decide::node::{
+        events,
+        initialise::{Verdict, initialise},
+        ownership::Claim,
+        patch::{NodePatch, Subresource},
+        reconcile::reconcile,
+    },
+    lb::Impact,
+};
+
+use super::{
+    NodeController,
+    look::Look,
+    memory::Known,
+    work::{MOST_WRITES, PATIENCE},
+};
+use crate::{
+    clouds::Cloud,
+    lock,
+    rehearsal::{Rehearsal, words},
+};
+
+/// What a decision about a node comes to.
+enum Next {
+    Write(NodePatch, Impact),
+    Rest,
+}
+
+impl NodeController {
+    /// What would be done about every node now, each with how it would be afterwards.
+    ///
+    /// Nothing is written, and one new listing of each cloud serves all nodes.
+    pub async fn rehearse(&self) -> Vec<(Arc<NodeView>, Rehearsal)> {
+        let now = self.desk.clock().now();
+        *lock(&self.floor) = now;
+        let nodes = self.desk.cluster.nodes.all();
+        let met: Vec<_> = nodes.iter().map(|node| (node, self.memory.meet(node, now))).collect();
+        let mut all = Vec::with_capacity(met.len());
+        for (node, known) in met {
+            all.push(self.rehearse_one(node, &known).await);
+        }
+        all
+    }
+
+    async fn rehearse_one(&self, node: &Arc<NodeView>, known: &Known) -> (Arc<NodeView>, Rehearsal) {
+        let clouds: Vec<Cloud> = self.desk.clouds.candidates(node).into_iter().cloned().collect();
+        if clouds.is_empty() {
+            return (Arc::clone(node), Rehearsal::default());
+        }
+        let call = self.desk.cluster.call(PATIENCE);
+        loop {
+            match self.look(&call, node, known, &clouds).await {
+                Ok(look) => return decide(node, &look),
+                // A listing that is too old for this node was begun a moment ago, and the next has to wait.
+                Err(wait) => tokio::time::sleep(wait.max(Duration::from_millis(1))).await,
+            }
+        }
+    }
+}
+
+/// Decides until nothing is left to write, each time on the node that the write before would have made.
+fn decide(node: &Arc<NodeView>, look: &Look) -> (Arc<NodeView>, Rehearsal) {
+    let mut view = Arc::clone(node);
+    let mut told = Rehearsal::default();
+    for _ in 0..MOST_WRITES {
+        let claim = look.claim(&view);
+        if let Claim::Ours { cloud, .. } = claim {
+            told.cloud = Some(cloud.to_owned());
+        }
+        match next(&view, &claim, &mut told) {
+            Next::Rest => break,
+            Next::Write(patch, impact) => {
+                told.step(impact, words::node(&view, &patch));
+                view = Arc::new(patch.assume(&view));
+            }
+        }
+    }
+    (view, told)
+}
+
+fn next(node: &NodeView, claim: &Claim<'_>, told: &mut Rehearsal) -> Next {
+    match initialise(node, claim) {
+        Verdict::Addresses(patch) | Verdict::Join { patch, .. } => return Next::Write(patch, Impact::None),
+        Verdict::Leave(_) => {}
+        Verdict::NotFound(why) => told.remarks.push(why.message().to_owned()),
+        Verdict::Retry(why) => match claim {
+            Claim::Ours { machine: Lookup::Present(_), .. } if why.category() == Category::Temporary => {
+                told.waits = Some(why.message().to_owned());
+            }
+            _ => not_told(why, told),
+        },
+        Verdict::Skip => match claim {
+            Claim::Ours { machine: Lookup::Present(_), .. } => return keep_up(node, claim, told),
+            Claim::Ours { machine: Lookup::Unknown(why), .. } | Claim::Undecided(why) => {
+                not_told(why.clone(), told);
+            }
+            // Whether a node whose machine is missing stays is another controller's question.
+            Claim::Ours { machine: Lookup::Absent, .. } | Claim::Foreign(_) | Claim::Nowhere(_) => {}
+        },
+    }
+    Next::Rest
+}
+
+fn keep_up(node: &NodeView, claim: &Claim<'_>, told: &mut Rehearsal) -> Next {
+    let upkeep = reconcile(node, claim);
+    if let Some(patch) = upkeep.writes.into_iter().next() {
+        // Connections may use an address that is replaced.
+        let impact = if patch.subresource == Subresource::Status { Impact::Minimal } else { Impact::None };
+        return Next::Write(patch, impact);
+    }
+    told.remarks.extend(upkeep.addresses_held.map(|why| why.message().to_owned()));
+    told.remarks.extend(upkeep.unbound.then(|| events::UNBOUND_MESSAGE.to_owned()));
+    Next::Rest
+}
+
+/// A person can mend what is worth telling on the node; everything else means that the cloud did not say.
+fn not_told(why: Error, told: &mut Rehearsal) {
+    if events::worth_telling(why.category()).is_some() {
+        told.remarks.push(why.message().to_owned());
+    } else {
+        told.unknown = Some(why);
+    }
+}

@@ -1,0 +1,194 @@
+//! What would be done to this cluster now. No write leaves the process.
+//!
+//! ```text
+//!   one listing of nodes and Services ──► every controller rehearses ──► words, and an exit code
+//! ```
+//!
+//! The rehearsals are beside the work that they rehearse, in the controllers; here they are put together. Services are
+//! rehearsed with the nodes as they would be once their own steps were done.
+
+mod text;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use cloudberth_controllers::{
+    desk::Desk, node::NodeController, rehearsal::Rehearsal, service::ServiceController, team::TeamSettings,
+};
+use cloudberth_core::{NodeView, ServiceView, call::ReadOnly};
+use cloudberth_runtime::informer::{Change, Listener};
+use futures_util::future::join;
+use serde::Serialize;
+use tokio::sync::Notify;
+
+/// The exit code when there is nothing to do.
+pub const EXIT_NOTHING: u8 = 0;
+/// The exit code when something could not be told; the plan names it.
+pub const EXIT_UNKNOWN: u8 = 1;
+/// The exit code when something would be done, or is under way.
+pub const EXIT_PENDING: u8 = 2;
+
+/// What would be done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// The Services about which there is something to say, by namespace and name.
+    pub services: Vec<Entry>,
+    /// The nodes about which there is something to say, by name.
+    pub nodes: Vec<Entry>,
+    /// What could not be told.
+    pub unknown: Vec<Unknown>,
+}
+
+/// What would be done about one object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// The object.
+    pub name: String,
+    /// The cloud that is concerned, where it is known.
+    pub cloud: Option<String>,
+    /// What would be done, in order.
+    pub steps: Vec<Step>,
+    /// What is waited for before anything else is done.
+    pub waits_for: Option<String>,
+    /// What people would be told, refusals included. It changes nothing.
+    pub remarks: Vec<String>,
+}
+
+/// One change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// In words; log and events use the same.
+    pub label: String,
+    /// What it does to traffic: none, minimal, considerable or major.
+    pub impact: String,
+}
+
+/// Something that could not be told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unknown {
+    /// About what.
+    pub what: String,
+    /// The cloud that is concerned, where it is known.
+    pub cloud: Option<String>,
+    /// Why not.
+    pub why: String,
+}
+
+impl Plan {
+    /// 0 for nothing to do, 2 for changes, 1 where something could not be told. Remarks alone are nothing to do.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        let pending = |entry: &Entry| !entry.steps.is_empty() || entry.waits_for.is_some();
+        if !self.unknown.is_empty() {
+            EXIT_UNKNOWN
+        } else if self.services.iter().chain(&self.nodes).any(pending) {
+            EXIT_PENDING
+        } else {
+            EXIT_NOTHING
+        }
+    }
+
+    /// For programs.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    fn could_not_be_told(&mut self, what: String, cloud: Option<String>, why: &str) {
+        self.unknown.push(Unknown { what, cloud, why: why.to_owned() });
+    }
+
+    /// Takes in what was rehearsed about one object of `kind`.
+    fn entry(&mut self, kind: &str, name: String, rehearsed: Rehearsal) -> Option<Entry> {
+        let Rehearsal { cloud, steps, waits, remarks, unknown } = rehearsed;
+        if let Some(why) = unknown {
+            self.could_not_be_told(format!("{kind} {name}"), cloud.clone(), why.message());
+        }
+        let step = |step: cloudberth_core::lb::PlannedStep| Step {
+            label: step.label,
+            impact: step.impact.to_string(),
+        };
+        let steps: Vec<_> = steps.into_iter().map(step).collect();
+        let silent = steps.is_empty() && waits.is_none() && remarks.is_empty();
+        (!silent).then_some(Entry { name, cloud, steps, waits_for: waits, remarks })
+    }
+}
+
+/// What would be done to the cluster whose nodes and Services the desk knows.
+pub async fn plan(desk: &Desk, settings: &TeamSettings) -> Plan {
+    let desk = Desk { cluster: desk.cluster.behind(Arc::new(ReadOnly)), ..desk.clone() };
+    let mut plan = Plan::default();
+    let mut nodes = desk.cluster.nodes.all();
+    let mut about_nodes: BTreeMap<String, Rehearsal> = BTreeMap::new();
+    if let Some(settings) = settings.node
+        && let Ok(controller) = NodeController::new(desk.clone(), settings)
+    {
+        let rehearsed = controller.rehearse().await;
+        nodes = rehearsed.iter().map(|(node, _)| Arc::clone(node)).collect();
+        about_nodes = rehearsed.into_iter().map(|(node, what)| (node.name.clone(), what)).collect();
+    }
+    for (name, rehearsed) in about_nodes {
+        let entry = plan.entry("node", name, rehearsed);
+        plan.nodes.extend(entry);
+    }
+    if let Some(settings) = &settings.service {
+        let controller = ServiceController::new(desk.clone(), settings.clone());
+        for (key, rehearsed) in controller.rehearse(&nodes).await {
+            let entry = plan.entry("Service", key.to_string(), rehearsed);
+            plan.services.extend(entry);
+        }
+    }
+    plan
+}
+
+/// Lists the cluster's nodes and Services, and says what would be done to them. What is not there after `patience`
+/// could not be told.
+pub async fn run_plan(desk: &Desk, settings: &TeamSettings, patience: Duration) -> Plan {
+    let cluster = &desk.cluster;
+    let heard = Arc::new(Heard::default());
+    cluster.nodes.subscribe(&(Arc::clone(&heard) as Arc<dyn Listener<NodeView>>));
+    cluster.services.subscribe(&(Arc::clone(&heard) as Arc<dyn Listener<ServiceView>>));
+    let watch = join(
+        cluster.nodes.run(cluster.client().clone(), Arc::clone(&desk.dice)),
+        cluster.services.run(cluster.client().clone(), Arc::clone(&desk.dice)),
+    );
+    let listed = async {
+        while !(cluster.nodes.is_synced() && cluster.services.is_synced()) {
+            heard.0.notified().await;
+        }
+    };
+    // What is planned is one moment: the watches end with the listings.
+    tokio::select! {
+        biased;
+        () = listed => {}
+        _ = watch => {}
+        () = tokio::time::sleep(patience) => {}
+    }
+    let mut late = Plan::default();
+    let kinds = [("nodes", cluster.nodes.is_synced()), ("Services", cluster.services.is_synced())];
+    for (what, _) in kinds.into_iter().filter(|(_, synced)| !synced) {
+        let why =
+            format!("the API server did not list them within {patience:?}; the log says what it answered");
+        late.could_not_be_told(format!("all {what}"), None, &why);
+    }
+    if late.unknown.is_empty() { plan(desk, settings).await } else { late }
+}
+
+/// Hears when the first listings are complete.
+#[derive(Default)]
+struct Heard(Notify);
+
+impl Listener<NodeView> for Heard {
+    fn changed(&self, _: &Change<NodeView>) {}
+
+    fn synced(&self) {
+        self.0.notify_one();
+    }
+}
+
+impl Listener<ServiceView> for Heard {
+    fn changed(&self, _: &Change<ServiceView>) {}
+
+    fn synced(&self) {
+        self.0.notify_one();
+    }
+}
