@@ -3,6 +3,7 @@
 //! ```text
 //!   arguments ──► options ──► kubeconfig, clouds, port ──► every mistake at once, exit 1
 //!                                      │
+//!                                      ├──► --dry-run: the plan to stdout, exit 0, 1 or 2
 //!                                      └──► replica and HTTPS port ──► SIGTERM ──► the Lease is let go of, exit 0
 //! ```
 
@@ -20,7 +21,8 @@ use crate::{
     env::Env,
     flags::Level,
     logging::{Verbosity, log},
-    options::Known,
+    options::{Known, Output},
+    plan::{EXIT_UNKNOWN, Plan},
     program::Build,
     registry::Offer,
 };
@@ -33,6 +35,19 @@ const EXIT_FATAL: u8 = 255;
 ///
 /// `called` is the name under which the program was called, `program` the one that help shows, `args` what follows.
 pub fn controller_manager(called: &str, program: &str, args: Vec<OsString>, offers: &[Offer]) -> ExitCode {
+    run_line(&read(called, program, args, offers), offers)
+}
+
+/// Says what [`controller_manager`] would do with the same flags, and does nothing.
+pub fn plan(called: &str, program: &str, flags: Vec<OsString>, offers: &[Offer]) -> ExitCode {
+    let args = std::iter::once("--dry-run".into()).chain(flags).collect();
+    let mut line = read(called, program, args, offers);
+    // Whatever the flags say: who asks for a plan gets nothing else.
+    line.options.dry_run = true;
+    run_line(&line, offers)
+}
+
+fn read(called: &str, program: &str, args: Vec<OsString>, offers: &[Offer]) -> CommandLine {
     let names: Vec<_> = offers.iter().map(|offer| offer.name).collect();
     let call = Call {
         called,
@@ -42,7 +57,10 @@ pub fn controller_manager(called: &str, program: &str, args: Vec<OsString>, offe
         width: None,
         read: &|path| std::fs::read_to_string(path).map_err(|why| why.to_string()),
     };
-    let line = CommandLine::read(&call, args);
+    CommandLine::read(&call, args)
+}
+
+fn run_line(line: &CommandLine, offers: &[Offer]) -> ExitCode {
     if let Request::Print(text) = &line.request {
         let _ = std::io::stdout().write_all(text.as_bytes());
         return ExitCode::SUCCESS;
@@ -51,7 +69,7 @@ pub fn controller_manager(called: &str, program: &str, args: Vec<OsString>, offe
         Ok(runtime) => runtime,
         Err(why) => return complain(&format!("Error: {why}\n"), EXIT_FATAL),
     };
-    runtime.block_on(run(&line, offers))
+    runtime.block_on(run(line, offers))
 }
 
 /// How this was built, as far as the compiler tells.
@@ -85,9 +103,27 @@ async fn run(line: &CommandLine, offers: &[Offer]) -> ExitCode {
     // Somebody who embeds the program may have a log already.
     let _ = tracing::subscriber::set_global_default(log(logging.format, &verbosity, std::io::stderr));
     tell_settings(line, &verbosity);
+    if line.options.dry_run {
+        return match start::preview(line, found, &clock, &dice).await {
+            Ok(plan) => tell(&plan, line.options.output),
+            Err(why) => complain(&format!("Error: {why}\n"), EXIT_FATAL),
+        };
+    }
     match start::begin(line, found, verbosity, &env, &clock, &dice).await {
         Ok(started) => Box::pin(serve(started)).await,
         Err(why) => complain(&format!("Error: {why}\n"), EXIT_FATAL),
+    }
+}
+
+/// Prints a plan. One that nobody could read was not told.
+fn tell(plan: &Plan, output: Output) -> ExitCode {
+    let text = match output {
+        Output::Text => plan.to_text(),
+        Output::Json => plan.to_json(),
+    };
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::from(plan.exit_code()),
+        Err(why) => complain(&format!("Error: the plan could not be printed: {why}\n"), EXIT_UNKNOWN),
     }
 }
 

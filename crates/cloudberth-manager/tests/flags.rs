@@ -132,6 +132,7 @@ Cloudberth
   dry-run                                       bool            false
   load-balancer-class                           strings         []
   max-node-deletions                            intOrPercent    10%
+  output                                        string          text
 ";
 
 /// Accepted, but not shown.

@@ -28,6 +28,14 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         flags: Vec<OsString>,
     },
+    /// Says what the controller manager would do to the cluster now, and does nothing: exit code 0 for nothing to do, 2
+    /// for changes, 1 if it could not be told. Takes the flags of `controller-manager`, and `--output=text|json`.
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Plan {
+        /// The flags.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        flags: Vec<OsString>,
+    },
     #[cfg(feature = "demo")]
     Demo(demo::Arguments),
     /// Simulated surroundings, to try things out.
@@ -47,6 +55,7 @@ fn main() -> ExitCode {
         Command::ControllerManager { flags } => {
             process::controller_manager(&called, "cloudberth controller-manager", flags, offers::ALL)
         }
+        Command::Plan { flags } => process::plan(&called, "cloudberth plan", flags, offers::ALL),
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::run(&arguments),
         #[cfg(feature = "sim")]

@@ -248,11 +248,14 @@ flags! {
             "Which of several clouds serves Services that name no load-balancer class. Empty: none of them; if there is \
              one cloud only, that one.";
         dry_run: bool = false, "dry-run", Works,
-            "Say what would be done and write nothing, neither to the cluster nor to the cloud.";
+            "Say what would be done and stop; nothing is written, neither to the cluster nor to the cloud. Exit code 0: \
+             nothing to do, 2: changes pending, 1: it could not be told.";
         load_balancer_class: Strings = Strings::default(), "load-balancer-class", Works,
             "Load-balancer classes to serve besides each cloud's own: class, or provider=class if several clouds run.";
         max_node_deletions: Share = Cap::LAW.share, "max-node-deletions", Works,
             "How many nodes may be deleted within ten minutes: a number, or a share of the cluster but always one. \
              With 0 no node is ever deleted.";
+        output: String = text("text"), "output", Works,
+            "With --dry-run: how what would be done is printed, text or json.";
     }
 }

@@ -51,6 +51,17 @@ pub struct Options {
     pub webhooks: Vec<String>,
     /// Say what would be done and write nothing.
     pub dry_run: bool,
+    /// How it is said.
+    pub output: Output,
+}
+
+/// How a plan is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
 }
 
 /// How the API server is reached.
@@ -110,8 +121,24 @@ impl Options {
             webhooks,
             gates,
             dry_run: *flags.dry_run.get(),
+            output: output(flags, &mut checks),
         };
         Made { options, mistakes: checks.mistakes, notices: checks.notices }
+    }
+}
+
+fn output(flags: &Flags, checks: &mut Checks) -> Output {
+    let flag = &flags.output;
+    if flag.given().is_some() && !flags.dry_run.get() {
+        checks.notice(flag, "has no effect without --dry-run");
+    }
+    match flag.get().as_str() {
+        "text" => Output::Text,
+        "json" => Output::Json,
+        _ => {
+            checks.wrong(flag, "it must be text or json");
+            Output::Text
+        }
     }
 }
 
@@ -243,6 +270,7 @@ mod tests {
             "--master=https://10.0.0.1:6443",
             "--use-service-account-credentials",
             "--dry-run",
+            "--output=yaml",
         ]);
         let flags = [
             "--cloud-provider",
@@ -251,6 +279,7 @@ mod tests {
             "--leader-elect-renew-deadline",
             "--secure-port",
             "--logging-format",
+            "--output",
         ];
         let texts = made.texts();
         assert_eq!(texts.len(), flags.len(), "{texts:?}");

@@ -1,10 +1,17 @@
 //! From options to a replica and a port that are ready to run.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use cloudberth_controllers::clouds::Member;
-use cloudberth_core::{Clock, Dice, Result, provider::Provider};
-use cloudberth_runtime::metrics::{Metrics, Registry};
+use cloudberth_controllers::{
+    clouds::{Clouds, Member},
+    desk::Desk,
+};
+use cloudberth_core::{Clock, Dice, Result, call::ReadOnly, provider::Provider};
+use cloudberth_runtime::{
+    cluster::Cluster,
+    herald::Herald,
+    metrics::{Metrics, Registry},
+};
 use cloudberth_serving::Server;
 use futures_util::future::{Shared, join};
 use kube::{Client, Config};
@@ -17,12 +24,16 @@ use crate::{
     env::Env,
     logging::Verbosity,
     options::{Options, Serving},
+    plan::{Plan, run_plan},
     registry::{Counting, Offer, Opening},
     replica::{Parts, Replica},
     selfcheck,
     serve::{self, Port, Reviewers},
     settings,
 };
+
+/// How long the cluster may take to list what a plan is about.
+const LISTING_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What was found in the surroundings.
 pub(super) struct Found {
@@ -67,7 +78,9 @@ pub(super) async fn find(
         }
     }
     // A port that is in use is no mistake of the settings of a program that is not going to start anyway.
-    let wanted = options.serving.as_ref().filter(|_| mistakes.is_empty() && line.mistakes.is_empty());
+    // A plan serves nobody.
+    let starts = mistakes.is_empty() && line.mistakes.is_empty() && !options.dry_run;
+    let wanted = options.serving.as_ref().filter(|_| starts);
     let port = match wanted.map(|serving| Port::open(serving, clock)).transpose() {
         Ok(port) => port,
         Err(wrong) => {
@@ -139,6 +152,32 @@ pub(super) async fn begin(
     };
     let lease_namespace = election.map(|election| election.namespace.clone()).unwrap_or_default();
     Ok(Started { replica, server, client, lease_namespace })
+}
+
+/// What would be done to the cluster now. There is no election, no port, and no claim to write.
+pub(super) async fn preview(
+    line: &CommandLine,
+    found: Found,
+    clock: &Arc<dyn Clock>,
+    dice: &Arc<Dice>,
+) -> Result<Plan> {
+    let options = &line.options;
+    let ceiling = throttle(options, clock);
+    let dialler = Dialler { config: &found.kube, ceiling: &ceiling, metrics: &found.metrics.rest };
+    let client = dialler.client("cloudberth/plan", clock)?;
+    let cluster = Cluster::new(client, Arc::clone(clock), Arc::new(ReadOnly));
+    let default_cloud = options.clouds.default_provider.clone();
+    let desk = Desk {
+        herald: Herald::new(cluster.clone(), Arc::clone(dice)),
+        cluster,
+        clouds: Clouds::new(members(options, found.clouds), default_cloud, clock)?,
+        metrics: found.metrics.clone(),
+        dice: Arc::clone(dice),
+        cluster_name: options.clouds.cluster_name.clone(),
+    };
+    // Behind which lock a controller runs makes no difference to what it would do.
+    let [team, _] = settings::teams(&options.controllers, &[]);
+    Ok(run_plan(&desk, &team, LISTING_PATIENCE).await)
 }
 
 fn throttle(options: &Options, clock: &Arc<dyn Clock>) -> Throttle {
@@ -235,7 +274,7 @@ async fn look_around(replica: &Replica, client: &Client, lease_namespace: &str) 
         }
     }
     while !desk.cluster.nodes.is_synced() {
-        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let clouds: Vec<_> = desk.clouds.iter().map(|cloud| &*cloud.provider).collect();
     let nodes = desk.cluster.nodes.all();
