@@ -5,11 +5,11 @@
 use std::{sync::Arc, time::Duration};
 
 use cloudberth_controllers::{
-    lifecycle::LifecycleSettings, node::NodeSettings, service::ServiceSettings, team::Team,
-    team::TeamSettings,
+    lifecycle::LifecycleSettings, node::NodeSettings, routes::RouteSettings, service::ServiceSettings,
+    team::Team, team::TeamSettings,
 };
 use cloudberth_core::{call::Unguarded, decide::lifecycle::Cap};
-use cloudberth_fake::Fault;
+use cloudberth_fake::{Fault, MachineState};
 use cloudberth_manager::plan::{Entry, Plan, run_plan};
 use cloudberth_sim::kube::{Fault as ApiFault, Harm};
 use serde_json::{Value, json};
@@ -26,13 +26,17 @@ fn settings() -> TeamSettings {
 
 /// A plan made by a program that knows nothing and could write; both call logs prove that it did not.
 async fn plan(stage: &Stage) -> Plan {
+    plan_with(stage, &settings()).await
+}
+
+async fn plan_with(stage: &Stage, settings: &TeamSettings) -> Plan {
     let revision = stage.api.calls(0).len();
     let mutations = |stage: &Stage| {
         stage.clouds.iter().map(|cloud| cloud.calls().iter().filter(|call| call.write).count()).sum::<usize>()
     };
     let before = mutations(stage);
     let desk = stage.another_desk(Arc::new(Unguarded));
-    let plan = run_plan(&desk, &settings(), Duration::from_secs(30)).await;
+    let plan = run_plan(&desk, settings, Duration::from_secs(30)).await;
     let calls = stage.api.calls(0);
     let writes: Vec<_> = calls.iter().skip(revision).filter(|call| call.is_write()).collect();
     assert!(writes.is_empty(), "a plan wrote to the cluster: {writes:?}");
@@ -191,4 +195,55 @@ async fn a_cluster_that_does_not_answer_could_not_be_told() {
     assert_eq!(plan.exit_code(), 1);
     assert_eq!(plan.unknown.len(), 1, "{}", plan.to_text());
     assert_eq!(plan.unknown[0].what, "all Services");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_of_stopped_and_of_lost_machines_are_told() {
+    let mut stage = fresh().await;
+    work(&mut stage).await;
+    stage.reboot();
+    let cloud = stage.clouds[0].clone();
+    let ids: Vec<_> = cloud.machines().into_iter().map(|machine| machine.id).collect();
+    cloud.set_state(&ids[0], MachineState::Stopped);
+    cloud.delete_machine(&ids[1]);
+    for name in ["n1", "n2"] {
+        stage.set_ready(name, false).await;
+    }
+    let gone = plan(&stage).await;
+    assert_eq!((names(&gone.nodes), gone.exit_code()), (vec!["n1", "n2"], 2), "{}", gone.to_text());
+    assert_eq!(labels(&gone.nodes[0]), ["add the taint node.cloudprovider.kubernetes.io/shutdown"]);
+    let label = "delete the node after a second confirmation that its machine is gone";
+    assert_eq!(labels(&gone.nodes[1]), [label]);
+
+    // A token of the wrong project sees neither the machines nor the load balancers that are on record.
+    cloud.plan_faults(|_| Some(Fault::Deny));
+    let doubtful = plan(&stage).await;
+    let about = doubtful.unknown.iter().map(|unknown| unknown.what.as_str());
+    let about: Vec<_> = about.filter(|what| what.starts_with("node ")).collect();
+    assert_eq!((about, doubtful.exit_code()), (vec!["node n1", "node n2"], 1), "{}", doubtful.to_text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn routes_are_told_where_they_would_be_made() {
+    let stage = Stage::new();
+    stage.member(0, "n1").await;
+    stage.merge(&stage.nodes(), "n1", json!({"spec": {"podCIDRs": ["10.244.1.0/24"]}})).await;
+    let routes = |cidr: &str| RouteSettings {
+        configure_cloud_routes: true,
+        cluster_cidr: cidr.to_owned(),
+        period: Duration::from_secs(10),
+    };
+    let only = |routes| TeamSettings { routes: Some(routes), ..TeamSettings::default() };
+    let told = plan_with(&stage, &only(routes("10.244.0.0/16"))).await;
+    let want = [
+        "create a route of 10.244.1.0/24 to n1",
+        "on node n1, set the condition NetworkUnavailable to False (RouteCreated)",
+    ];
+    assert_eq!(labels(&told.routes[0]), want);
+    assert_eq!(told.exit_code(), 2);
+    assert!(told.to_text().contains("Routes\n  routes (alpha)\n    - create a route"), "{}", told.to_text());
+    assert_eq!(plan_with(&stage, &only(routes("nonsense"))).await.exit_code(), 1);
+    stage.clouds[0].plan_faults(|_| Some(Fault::RequestLost));
+    let lost = plan_with(&stage, &only(routes("10.244.0.0/16"))).await;
+    assert_eq!((lost.exit_code(), lost.unknown[0].what.as_str()), (1, "the routes"));
 }

@@ -11,6 +11,7 @@
 //! counts for nothing, so a node that was missed once is missed twice again.
 
 mod act;
+mod rehearse;
 mod round;
 mod ward;
 

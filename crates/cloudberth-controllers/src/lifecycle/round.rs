@@ -18,7 +18,7 @@ use crate::{inventory::Snapshot, lock};
 /// How many machines are asked about at once.
 const QUESTIONS: usize = 8;
 /// How long the questions of a round may take together.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// How many recorded things are looked for to clear a doubt.
 const WITNESSES: usize = 3;
 
@@ -97,7 +97,12 @@ impl LifecycleController {
     }
 
     /// Whether the listing may be believed. If nodes depend on it, something that was recorded may speak for it.
-    async fn standing(&self, ward: &Ward, listing: &Listing<Instance>, suspects: &[Suspect]) -> Standing {
+    pub(super) async fn standing(
+        &self,
+        ward: &Ward,
+        listing: &Listing<Instance>,
+        suspects: &[Suspect],
+    ) -> Standing {
         let cap = self.settings.cap;
         let alone = standing(listing, suspects, cap, false);
         let missed = |suspect: &Suspect| {

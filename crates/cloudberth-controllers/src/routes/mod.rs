@@ -9,6 +9,7 @@
 //! a rare pass that nobody asked for finds what was edited by hand.
 
 mod pass;
+mod rehearse;
 
 use std::{
     fmt,

@@ -20,7 +20,7 @@ use crate::lock;
 /// The name under which it speaks in events.
 const COMPONENT: &str = "route_controller";
 /// How long a pass may take.
-const PATIENCE: Duration = Duration::from_secs(300);
+pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 /// How many nodes are written to at once.
 const WRITES: usize = 16;
 

@@ -12,7 +12,8 @@ mod text;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use cloudberth_controllers::{
-    desk::Desk, node::NodeController, rehearsal::Rehearsal, service::ServiceController, team::TeamSettings,
+    desk::Desk, lifecycle::LifecycleController, node::NodeController, rehearsal::Rehearsal,
+    routes::RouteController, service::ServiceController, team::TeamSettings,
 };
 use cloudberth_core::{NodeView, ServiceView, call::ReadOnly};
 use cloudberth_runtime::informer::{Change, Listener};
@@ -34,6 +35,8 @@ pub struct Plan {
     pub services: Vec<Entry>,
     /// The nodes about which there is something to say, by name.
     pub nodes: Vec<Entry>,
+    /// The routes of each cloud about which there is something to say.
+    pub routes: Vec<Entry>,
     /// What could not be told.
     pub unknown: Vec<Unknown>,
 }
@@ -80,7 +83,7 @@ impl Plan {
         let pending = |entry: &Entry| !entry.steps.is_empty() || entry.waits_for.is_some();
         if !self.unknown.is_empty() {
             EXIT_UNKNOWN
-        } else if self.services.iter().chain(&self.nodes).any(pending) {
+        } else if self.services.iter().chain(&self.nodes).chain(&self.routes).any(pending) {
             EXIT_PENDING
         } else {
             EXIT_NOTHING
@@ -116,6 +119,7 @@ impl Plan {
 /// What would be done to the cluster whose nodes and Services the desk knows.
 pub async fn plan(desk: &Desk, settings: &TeamSettings) -> Plan {
     let desk = Desk { cluster: desk.cluster.behind(Arc::new(ReadOnly)), ..desk.clone() };
+    let begun = desk.clock().now();
     let mut plan = Plan::default();
     let mut nodes = desk.cluster.nodes.all();
     let mut about_nodes: BTreeMap<String, Rehearsal> = BTreeMap::new();
@@ -125,6 +129,12 @@ pub async fn plan(desk: &Desk, settings: &TeamSettings) -> Plan {
         let rehearsed = controller.rehearse().await;
         nodes = rehearsed.iter().map(|(node, _)| Arc::clone(node)).collect();
         about_nodes = rehearsed.into_iter().map(|(node, what)| (node.name.clone(), what)).collect();
+    }
+    if let Some(settings) = settings.lifecycle {
+        let controller = LifecycleController::new(desk.clone(), settings);
+        for (name, rehearsed) in controller.rehearse(begun).await {
+            about_nodes.entry(name).or_default().extend(rehearsed);
+        }
     }
     for (name, rehearsed) in about_nodes {
         let entry = plan.entry("node", name, rehearsed);
@@ -136,6 +146,17 @@ pub async fn plan(desk: &Desk, settings: &TeamSettings) -> Plan {
             let entry = plan.entry("Service", key.to_string(), rehearsed);
             plan.services.extend(entry);
         }
+    }
+    let routes = settings.routes.as_ref().map(|settings| RouteController::new(desk.clone(), settings));
+    match routes {
+        Some(Err(why)) => plan.could_not_be_told("routes".to_owned(), None, why.message()),
+        Some(Ok(Some(controller))) => {
+            for rehearsed in controller.rehearse(&nodes).await {
+                let entry = plan.entry("the", "routes".to_owned(), rehearsed);
+                plan.routes.extend(entry);
+            }
+        }
+        Some(Ok(None)) | None => {}
     }
     plan
 }

@@ -9,7 +9,8 @@ impl Plan {
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = String::new();
-        for (title, entries) in [("Services", &self.services), ("Nodes", &self.nodes)] {
+        let sections = [("Services", &self.services), ("Nodes", &self.nodes), ("Routes", &self.routes)];
+        for (title, entries) in sections {
             section(&mut text, title, entries);
         }
         if !self.unknown.is_empty() {
@@ -26,11 +27,13 @@ impl Plan {
         let count = |entries: &[Entry]| {
             entries.iter().filter(|entry| !entry.steps.is_empty() || entry.waits_for.is_some()).count()
         };
-        let (services, nodes) = (count(&self.services), count(&self.nodes));
-        let known = match services + nodes {
+        let [services, nodes, routes] = [&self.services, &self.nodes, &self.routes].map(|list| count(list));
+        let known = match services + nodes + routes {
             0 if self.unknown.is_empty() => "Nothing to do.\n".to_owned(),
             0 => String::new(),
-            _ => format!("To change: {services} Services, {nodes} nodes. Nothing was written.\n"),
+            _ => format!(
+                "To change: {services} Services, {nodes} nodes, the routes of {routes} clouds. Nothing was written.\n"
+            ),
         };
         match self.unknown.len() {
             0 => known,
@@ -82,7 +85,7 @@ mod tests {
             remarks: vec!["spec.z: no".into()],
         };
         let unknown = Unknown { what: "node n".into(), cloud: Some("beta".into()), why: "503".into() };
-        let plan = Plan { services: vec![web], nodes: vec![], unknown: vec![unknown] };
+        let plan = Plan { services: vec![web], unknown: vec![unknown], ..Plan::default() };
         let want = "\
 Services
   default/web (alpha)
@@ -94,7 +97,7 @@ Services
 Could not be told
   node n (beta): 503
 
-To change: 1 Services, 0 nodes. Nothing was written.
+To change: 1 Services, 0 nodes, the routes of 0 clouds. Nothing was written.
 Could not be told: 1. What is missing may still change.
 ";
         assert_eq!(plan.to_text(), want);
@@ -122,8 +125,11 @@ Could not be told: 1. What is missing may still change.
             let services: Vec<_> = entry.into_iter().collect();
             let as_services =
                 Plan { services: services.clone(), unknown: unknown.clone(), ..Plan::default() };
-            let as_nodes = Plan { nodes: services, unknown, ..Plan::default() };
-            assert_eq!((as_services.exit_code(), as_nodes.exit_code()), (want, want), "{case}");
+            let as_nodes = Plan { nodes: services.clone(), unknown: unknown.clone(), ..Plan::default() };
+            let as_routes = Plan { routes: services, unknown, ..Plan::default() };
+            for plan in [as_services, as_nodes, as_routes] {
+                assert_eq!(plan.exit_code(), want, "{case}");
+            }
         }
     }
 }

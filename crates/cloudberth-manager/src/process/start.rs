@@ -5,6 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use cloudberth_controllers::{
     clouds::{Clouds, Member},
     desk::Desk,
+    team::TeamSettings,
 };
 use cloudberth_core::{Clock, Dice, Result, call::ReadOnly, provider::Provider};
 use cloudberth_runtime::{
@@ -175,8 +176,16 @@ pub(super) async fn preview(
         dice: Arc::clone(dice),
         cluster_name: options.clouds.cluster_name.clone(),
     };
-    // Behind which lock a controller runs makes no difference to what it would do.
-    let [team, _] = settings::teams(&options.controllers, &[]);
+    let migration = options.election.as_ref().and_then(|election| election.migration.as_ref());
+    let leaders = migration.map(|migration| migration.controller_leaders.as_slice()).unwrap_or_default();
+    let [team, moved] = settings::teams(&options.controllers, leaders);
+    // Behind which lock of ours a controller runs makes no difference to what it would do.
+    let team = TeamSettings {
+        node: team.node.or(moved.node),
+        lifecycle: team.lifecycle.or(moved.lifecycle),
+        service: team.service.or(moved.service),
+        routes: team.routes.or(moved.routes),
+    };
     Ok(run_plan(&desk, &team, LISTING_PATIENCE).await)
 }
 
