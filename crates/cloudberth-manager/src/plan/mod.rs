@@ -59,7 +59,7 @@ pub struct Entry {
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// In words; log and events use the same.
+    /// In words; for a step in a cloud those of the log.
     pub label: String,
     /// What it does to traffic: none, minimal, considerable or major.
     pub impact: String,
