@@ -14,7 +14,7 @@ use http::Uri;
 use kube::{
     Client, Config,
     client::ClientBuilder,
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 
 pub use throttle::{Ceiling, Throttle};
@@ -42,7 +42,8 @@ pub async fn configure(address: &Address) -> Result<Config> {
             Err(inside) => Config::from_kubeconfig(&KubeConfigOptions::default()).await.map_err(|outside| {
                 Error::user_input(format!(
                     "no way to a Kubernetes API is known: not inside a cluster ({inside}), and no kubeconfig \
-                     ({outside}); set --kubeconfig"
+                     ({}); set --kubeconfig",
+                    told(&outside)
                 ))
             })?,
         },
@@ -59,9 +60,17 @@ pub async fn configure(address: &Address) -> Result<Config> {
 
 async fn from_file(path: &Path) -> Result<Config> {
     let explain =
-        |why: &dyn std::fmt::Display| Error::user_input(format!("--kubeconfig {}: {why}", path.display()));
+        |why: &KubeconfigError| Error::user_input(format!("--kubeconfig {}: {}", path.display(), told(why)));
     let file = Kubeconfig::read_from(path).map_err(|why| explain(&why))?;
     Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(|why| explain(&why))
+}
+
+/// The parser quotes the lines around a mistake, and in this file they may hold a token (law 10): of its errors only
+/// the place is told.
+fn told(why: &KubeconfigError) -> String {
+    let KubeconfigError::Parse(yaml) = why else { return why.to_string() };
+    let place = yaml.location().map(|at| format!(" at line {}, column {}", at.line(), at.column()));
+    format!("it is not a kubeconfig in YAML; something is wrong{}", place.unwrap_or_default())
 }
 
 fn uri(master: &str) -> Result<Uri> {
@@ -123,6 +132,22 @@ mod tests {
             let error = configure(&address).await.unwrap_err();
             let want = format!("--kubeconfig {}: ", path.display());
             assert!(error.message().starts_with(&want), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_broken_file_holds_is_not_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config");
+        let around = "users:\n- name: u\n  user:\n    token: s3cr3t\n    foo: [\n  bar: x\n";
+        let inside = "users:\n- name: u\n  user: {token: {s3cr3t: 1}}\n";
+        let instead = "users: s3cr3t\n";
+        for text in [around, inside, instead] {
+            std::fs::write(&path, text).unwrap();
+            let address = Address { kubeconfig: Some(path.clone()), master: None };
+            let error = configure(&address).await.unwrap_err();
+            assert!(error.message().contains(" at line "), "{error}");
+            assert!(!error.message().contains("s3cr3t"), "L10-330 {error}");
         }
     }
 
