@@ -44,7 +44,7 @@ fn a_program_that_records_no_intent_is_caught() {
 
 #[test]
 fn a_program_that_writes_on_after_its_time_is_caught() {
-    let broken = Some(Broken::NeverYields);
+    let broken = Some(Broken::SlowClock);
     let wrong = (0..200).map(|seed| run(&Schedule::draw(seed), broken).wrong).find(|wrong| !wrong.is_empty());
     let wrong = wrong.expect("L9-300 caught").join(" ");
     assert!(wrong.contains("law 9"), "{wrong}");
