@@ -101,9 +101,7 @@ async fn stay_at_rest(world: &mut World) -> Vec<String> {
     time::sleep(Duration::from_secs(60)).await;
     let quiet_since = world.clock.now();
     time::sleep(QUIET).await;
-    let after = laws::writes(world).into_iter().zip(before);
-    let new = after.flat_map(|(now, then)| now.into_iter().filter(move |write| !then.contains(write)));
-    let mut wrong: Vec<_> = new.map(|write| format!("law 4: at rest, {write}")).collect();
+    let mut wrong = laws::restless(&before, &laws::writes(world));
     wrong.extend(laws::questions(world, quiet_since));
     match rest::unfinished(world).await {
         Ok(left) => wrong.extend(left),
