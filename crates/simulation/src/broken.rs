@@ -25,22 +25,29 @@ pub enum Broken {
     NoIntent,
     /// Law 7: each listing also asks about every machine.
     AsksAboutEach,
-    /// Law 9: its clock runs at half the speed, so that its claim lasts twice as long.
+    /// Law 9: the clock of one replica runs at half the speed, so that its claim lasts twice as long.
     SlowClock,
 }
 
 impl Broken {
+    const ALL: [(&str, Self); 6] = [
+        ("2", Self::UnknownIsAbsent),
+        ("4", Self::SecondPassWrites),
+        ("5", Self::DeletesOnError),
+        ("6", Self::NoIntent),
+        ("7", Self::AsksAboutEach),
+        ("9", Self::SlowClock),
+    ];
+
     /// The program that breaks this law.
     pub fn law(number: &str) -> Option<Self> {
-        let all = [
-            ("2", Self::UnknownIsAbsent),
-            ("4", Self::SecondPassWrites),
-            ("5", Self::DeletesOnError),
-            ("6", Self::NoIntent),
-            ("7", Self::AsksAboutEach),
-            ("9", Self::SlowClock),
-        ];
-        all.into_iter().find(|(law, _)| *law == number).map(|(_, broken)| broken)
+        Self::ALL.into_iter().find(|(law, _)| *law == number).map(|(_, broken)| broken)
+    }
+
+    /// Whether this is about the law that it breaks. What else a careless program does wrong shows nothing.
+    pub(crate) fn explains(self, wrong: &str) -> bool {
+        let law = Self::ALL.into_iter().find(|(_, broken)| *broken == self).map(|(law, _)| law);
+        law.is_some_and(|law| wrong.starts_with(&format!("law {law}:")))
     }
 }
 

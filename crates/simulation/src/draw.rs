@@ -29,7 +29,8 @@ pub(crate) fn deed(rng: &mut Rng, services: u8, nodes: u8) -> Deed {
     match rng.u8(0..40) {
         0..=12 => about_services(rng, services),
         13..=25 => about_nodes(rng, nodes),
-        26..=28 => Deed::Crash { leader: rng.u8(0..4) > 0 },
+        26..=27 => Deed::Crash { leader: rng.u8(0..4) > 0 },
+        28 => Deed::Ambush { cloud: rng.u8(0..2) },
         29..=30 => Deed::Retire,
         31..=32 => Deed::Partition { leader: rng.u8(0..4) > 0, silent: rng.bool(), seconds: rng.u64(1..=50) },
         33..=35 => about_clouds(rng),

@@ -1,6 +1,10 @@
 //! The laws, as questions to the logs of a run.
 
-use std::{collections::BTreeMap, fmt::Write, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    time::Duration,
+};
 
 use cloudberth_core::Tick;
 use cloudberth_fake::MachineState;
@@ -135,7 +139,7 @@ fn leadership(world: &World) -> Vec<String> {
 /// What the program has written and told so far; the Lease aside.
 pub(crate) struct Writes {
     /// To Kubernetes and to the clouds, in words.
-    calls: Vec<String>,
+    calls: BTreeSet<String>,
     /// How often each thing was told about each object: the object, the type of the event, its reason.
     told: BTreeMap<[String; 3], u64>,
 }
@@ -160,7 +164,7 @@ pub(crate) fn writes(world: &World) -> Writes {
 /// Law 4: what was written after the world had come to rest. A new leader may say once more what is still wrong with an
 /// object: it does not know who was told, and by then the event may have expired.
 pub(crate) fn restless(before: &Writes, after: &Writes) -> Vec<String> {
-    let written = after.calls.iter().filter(|call| !before.calls.contains(call)).cloned();
+    let written = after.calls.difference(&before.calls).cloned();
     let told = after.told.iter().filter_map(|(key, count)| {
         let [object, kind, reason] = key;
         let allowed = u64::from(kind == "Warning");

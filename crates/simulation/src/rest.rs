@@ -112,16 +112,17 @@ fn about_balancers(patch: &Patch, services: &[ServiceView], nodes: &[NodeView], 
             // What asks for the impossible gets nothing, until it asks for something else.
             (true, []) if !TABLE.parse(&service.annotations).refused.is_empty() => {}
             (true, several) => {
-                wrong.push(format!("{key} has {} load balancers with {}", several.len(), patch.name));
+                wrong.push(format!("law 6: {key} has {} load balancers with {}", several.len(), patch.name));
             }
             (false, []) if service.service_type != ServiceType::LoadBalancer => released(service, wrong),
             (false, []) => {}
             (false, several) => {
-                wrong.push(format!("{key} left {} load balancers with {}", several.len(), patch.name));
+                wrong.push(format!("law 6: {key} left {} load balancers with {}", several.len(), patch.name));
             }
         }
     }
-    wrong.extend(balancers.iter().map(|b| format!("load balancer {} ({}) belongs to nobody", b.id, b.name)));
+    let leaked = |b: &Balancer| format!("law 6: load balancer {} ({}) belongs to nobody", b.id, b.name);
+    wrong.extend(balancers.iter().map(leaked));
 }
 
 fn serves(patch: &Patch, service: &ServiceView) -> bool {

@@ -23,7 +23,7 @@ const QUIET: Duration = Duration::from_secs(3_600);
 /// What came of a run.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// Broken laws, in words; empty for a good run.
+    /// Broken laws, in words; empty for a good run. Of a program that is broken on purpose, only the law that it breaks.
     pub wrong: Vec<String>,
     /// How often somebody came to lead.
     pub terms: usize,
@@ -57,10 +57,10 @@ async fn live(schedule: &Schedule, broken: Option<Broken>) -> Account {
     world.restart_program().await;
     let start = time::Instant::now();
     for (at, deed) in &schedule.deeds {
-        time::sleep_until(start + *at).await;
+        pass_time(&mut world, start + *at).await;
         world.perform(deed).await;
     }
-    time::sleep_until(start + TURMOIL).await;
+    pass_time(&mut world, start + TURMOIL).await;
     world.end_faults().await;
     let (mut wrong, rested_after) = come_to_rest(&world).await;
     if wrong.is_empty() {
@@ -71,7 +71,19 @@ async fn live(schedule: &Schedule, broken: Option<Broken>) -> Account {
         wrong.push("a replica died".to_owned());
     }
     wrong.extend(PANICS.take().into_iter().map(|what| format!("law 11: {what}")));
+    wrong.retain(|what| broken.is_none_or(|broken| broken.explains(what)));
     Account { wrong, terms: world.witness.terms(), rested_after, log: laws::log(&world) }
+}
+
+/// Lets time pass, and whoever leads die who walks into an ambush meanwhile.
+async fn pass_time(world: &mut World, until: time::Instant) {
+    loop {
+        tokio::select! {
+            biased;
+            () = world.ambushed() => world.crash(true).await,
+            () = time::sleep_until(until) => return,
+        }
+    }
 }
 
 /// Waits until everything is as it should be. Each node whose machine is gone may have to wait for the cap.

@@ -48,6 +48,8 @@ pub(crate) enum Deed {
     Demolish { service: u8 },
     /// The replica that leads, or the other one, dies and starts again.
     Crash { leader: bool },
+    /// The replica that leads dies when it next asks a cloud for a load balancer, before it hears the answer.
+    Ambush { cloud: u8 },
     /// The replica that leads is told to end, in order, and is followed by another one.
     Retire,
     /// The replica that leads, or the other one, cannot reach the Kubernetes API: it hears so, or it hears nothing.

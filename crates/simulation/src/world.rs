@@ -12,7 +12,7 @@ use cloudberth_sim::{
     Surroundings,
     kube::{Fault, KubeApi},
 };
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::{
     broken::Broken,
@@ -42,6 +42,8 @@ pub(crate) struct World {
     dice: Arc<Dice>,
     broken: Option<Broken>,
     replicas: Vec<Replica>,
+    /// Somebody walked into an ambush.
+    sprung: Arc<Notify>,
 }
 
 impl World {
@@ -65,6 +67,7 @@ impl World {
             dice,
             broken,
             replicas: vec![Replica::new(0), Replica::new(1)],
+            sprung: Arc::default(),
         }
     }
 
@@ -104,7 +107,26 @@ impl World {
         if leader { leads } else { (leads + 1) % self.replicas.len() }
     }
 
-    async fn crash(&mut self, leader: bool) {
+    /// Waits until somebody walks into an ambush.
+    pub(crate) fn ambushed(&self) -> impl Future<Output = ()> + use<> {
+        let sprung = Arc::clone(&self.sprung);
+        async move { sprung.notified().await }
+    }
+
+    fn lie_in_wait(&self, cloud: u8) {
+        let sprung = Arc::clone(&self.sprung);
+        let mut once = Some(move || sprung.notify_one());
+        self.sky.of(cloud).cloud.plan_faults(move |request| {
+            if request.operation == "create balancer"
+                && let Some(spring) = once.take()
+            {
+                spring();
+            }
+            None
+        });
+    }
+
+    pub(crate) async fn crash(&mut self, leader: bool) {
         self.restart(self.slot(leader)).await;
     }
 
@@ -188,6 +210,7 @@ impl World {
             }
             Deed::Demolish { service } => self.demolish(*service).await,
             Deed::Crash { leader } => self.crash(*leader).await,
+            Deed::Ambush { cloud } => self.lie_in_wait(*cloud),
             Deed::Retire => self.retire_leader(),
             Deed::Partition { leader, silent, seconds } => self.cut_off(*leader, *silent, *seconds),
             Deed::Cloud { cloud, fault, one_in, seconds } => {
