@@ -9,7 +9,7 @@ use cloudberth_core::{Call, Category, Clock, Dice, Listing, Lookup, Result, lb::
 use cloudberth_http::{Answer, Array, Budget, Client, Dialect, Observer, Operation, Policy, Transport};
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{ids::Uuid, servers::Server, settings::Settings};
+use crate::{ids::Uuid, settings::Settings, wire::Server};
 
 /// The API documents no limit. These keep a burst of fifty Services from looking like an attack, and a 429 slows them
 /// down further.

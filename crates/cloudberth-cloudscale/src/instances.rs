@@ -4,11 +4,7 @@ use cloudberth_core::{
     Call, Category, Error, Instance, Instances, Listing, Lookup, ProviderId, Result, provider::Boxed,
 };
 
-use crate::{
-    ids::uuid_of,
-    provider::CloudscaleProvider,
-    servers::{self, Server},
-};
+use crate::{ids::uuid_of, provider::CloudscaleProvider, servers, wire::Server};
 
 impl Instances for CloudscaleProvider {
     fn list<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Listing<Instance>>> {

@@ -1,78 +1,17 @@
-//! Servers as the API shows them, and as machines.
+//! Servers as machines.
 
+use crate::{
+    ids::Uuid,
+    wire::{Interface, Server},
+};
 use cloudberth_core::{
     AddressKind, Error, Instance, InstanceState, LabelValue, NodeAddress, Region, Result, Zone,
     error::Context,
 };
-use serde::{Deserialize, Deserializer};
-
-use crate::ids::Uuid;
-
-/// A server. Only its id and name must be there; whatever else is missing is left out of what follows from it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Server {
-    /// Its id, as the API spells it.
-    pub uuid: String,
-    /// Its name, which is the host name too.
-    pub name: String,
-    /// What it is doing.
-    #[serde(default, deserialize_with = "lenient")]
-    pub status: String,
-    /// Where it is.
-    #[serde(default)]
-    pub zone: Option<Slug>,
-    /// How large it is.
-    #[serde(default)]
-    pub flavor: Option<Slug>,
-    /// Its networks, in the API's order.
-    #[serde(default, deserialize_with = "lenient")]
-    pub interfaces: Vec<Interface>,
-}
-
-/// A thing that has nothing but a short name.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Slug {
-    /// The short name.
-    pub slug: String,
-}
-
-/// A network interface of a server.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Interface {
-    /// `public` or `private`.
-    #[serde(rename = "type", default, deserialize_with = "lenient")]
-    pub kind: String,
-    /// Its addresses, in the API's order.
-    #[serde(default, deserialize_with = "lenient")]
-    pub addresses: Vec<Address>,
-}
-
-/// An address of a server.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Address {
-    /// The address itself.
-    pub address: String,
-    /// The subnet that it is in.
-    #[serde(default)]
-    pub subnet: Option<Subnet>,
-}
-
-/// A subnet.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Subnet {
-    /// Its id.
-    #[serde(default, deserialize_with = "lenient")]
-    pub uuid: String,
-}
-
-/// `null` where something may be left out says no more than leaving it out.
-fn lenient<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(input: D) -> Result<T, D::Error> {
-    Option::<T>::deserialize(input).map(Option::unwrap_or_default)
-}
 
 impl Interface {
     /// Whether the world reaches it.
-    pub fn is_public(&self) -> bool {
+    pub(crate) fn is_public(&self) -> bool {
         self.kind == "public"
     }
 }
