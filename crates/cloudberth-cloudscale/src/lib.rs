@@ -16,8 +16,14 @@
 //! change of who may connect, takes six reads and one write.
 
 mod act;
+pub mod annotations;
+mod find;
+mod plan;
 mod seen;
+pub mod uuid;
 pub mod wire;
 
 pub use act::{Act, Answer, Method, Request};
+pub use find::{Trail, balancer_name, default_name};
+pub use plan::{Planner, assume, claims, fold, selector};
 pub use seen::{Machine, Machines, Parts, PrivateAddress, Seen, SeenPool, Standing, Survey};
