@@ -6,10 +6,16 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use cloudberth_core::{Call, Category, Clock, Dice, Listing, Lookup, Result, lb::Outcome};
-use cloudberth_http::{Answer, Array, Budget, Client, Dialect, Observer, Operation, Policy, Transport};
-use serde::{Serialize, de::DeserializeOwned};
+use cloudberth_http::{
+    Answer as Raw, Array, Budget, Client, Dialect, Observer, Operation, Policy, Transport, Write,
+};
+use serde::de::DeserializeOwned;
 
-use crate::{ids::Uuid, settings::Settings, wire::Server};
+use crate::{
+    Act, Answer, Method, Request,
+    settings::Settings,
+    wire::{LoadBalancer, Member, Server},
+};
 
 /// The API documents no limit. These keep a burst of fifty Services from looking like an attack, and a 429 slows them
 /// down further.
@@ -55,11 +61,22 @@ impl Api {
     }
 
     pub(crate) async fn servers(&self, call: &Call) -> Result<Listing<Server>> {
-        self.list(call, "list_servers", "servers", |server: &Server| server.uuid.clone()).await
+        self.list(call, "list servers", "servers", |server: &Server| server.uuid.clone()).await
     }
 
-    pub(crate) async fn server(&self, call: &Call, id: &Uuid) -> Lookup<Server> {
-        self.get(call, "get_server", "servers", id).await
+    pub(crate) async fn server(&self, call: &Call, id: &str) -> Lookup<Server> {
+        Box::pin(self.0.lookup(call, Operation::get("get server", "servers").segment(id))).await
+    }
+
+    pub(crate) async fn balancer(&self, call: &Call, id: &str) -> Lookup<LoadBalancer> {
+        Box::pin(self.0.lookup(call, Operation::get("get load balancer", "load-balancers").segment(id))).await
+    }
+
+    /// There is no listing of the members of all pools.
+    pub(crate) async fn members(&self, call: &Call, pool: &str) -> Result<Listing<Member>> {
+        let operation =
+            Operation::get("list members", "load-balancers/pools").segment(pool).segment("members");
+        Box::pin(self.0.list(call, operation, &Array, |member: &Member| member.uuid.clone())).await
     }
 
     /// A listing is one array that holds everything.
@@ -74,51 +91,74 @@ impl Api {
         T: DeserializeOwned + Send,
         K: Ord + Send,
     {
-        self.0.list(call, Operation::get(name, path), &Array, id).await
+        // Boxed, like every exchange below: the state of one is large, and callers hold several.
+        Box::pin(self.0.list(call, Operation::get(name, path), &Array, id)).await
     }
 
-    pub(crate) async fn get<T: DeserializeOwned>(
+    /// Sends one mutation, once.
+    pub(crate) async fn execute(&self, call: &Call, act: &Act) -> Outcome<Answer> {
+        let request = act.request();
+        match act {
+            Act::CreateBalancer(_) => {
+                self.create(call, &request, |new| Answer::Balancer(Box::new(new))).await
+            }
+            Act::CreatePool(_) => self.create(call, &request, Answer::Pool).await,
+            Act::CreateMember { .. } => self.create(call, &request, Answer::Member).await,
+            Act::CreateListener(_) => {
+                self.create(call, &request, |new| Answer::Listener(Box::new(new))).await
+            }
+            Act::CreateMonitor(_) => self.create(call, &request, |new| Answer::Monitor(Box::new(new))).await,
+            _ => done(match request.method {
+                Method::Delete => {
+                    // A removal that is repeated removes nothing else: ids are not given twice.
+                    let dialect = Dialect { category: unfinished, ..Dialect::default() };
+                    Box::pin(self.0.remove(call, operation(&request).repeatable().dialect(dialect))).await
+                }
+                Method::Post | Method::Patch => Box::pin(self.0.write_only(call, operation(&request))).await,
+            }),
+        }
+    }
+
+    /// The answer to a creation is the whole of what was created.
+    async fn create<T: DeserializeOwned>(
         &self,
         call: &Call,
-        name: &'static str,
-        path: &str,
-        id: &Uuid,
-    ) -> Lookup<T> {
-        self.0.lookup(call, Operation::get(name, path).segment(id.as_str())).await
+        request: &Request,
+        answer: impl FnOnce(T) -> Answer,
+    ) -> Outcome<Answer> {
+        match Box::pin(self.0.write(call, operation(request))).await {
+            Outcome::Done(new) => Outcome::Done(answer(new)),
+            Outcome::Failed(why) => Outcome::Failed(why),
+            Outcome::Unknown(why) => Outcome::Unknown(why),
+        }
     }
+}
 
-    /// Creates something; the answer is the whole of it.
-    pub(crate) async fn create<T: DeserializeOwned>(
-        &self,
-        call: &Call,
-        name: &'static str,
-        path: &str,
-        body: &impl Serialize,
-    ) -> Outcome<T> {
-        self.0.write(call, Operation::post(name, path).json(body)).await
+fn done(outcome: Outcome<()>) -> Outcome<Answer> {
+    match outcome {
+        Outcome::Done(()) => Outcome::Done(Answer::Done),
+        Outcome::Failed(why) => Outcome::Failed(why),
+        Outcome::Unknown(why) => Outcome::Unknown(why),
     }
+}
 
-    /// Changes one attribute: the API refuses more at a time.
-    pub(crate) async fn update(
-        &self,
-        call: &Call,
-        name: &'static str,
-        path: &str,
-        id: &str,
-        body: &impl Serialize,
-    ) -> Outcome<()> {
-        self.0.write_only(call, Operation::patch(name, path).segment(id).json(body)).await
-    }
-
-    /// Deletes something. What is not there any more is deleted.
-    pub(crate) async fn delete(&self, call: &Call, name: &'static str, path: &str, id: &Uuid) -> Outcome<()> {
-        let dialect = Dialect { category: unfinished, ..Dialect::default() };
-        let operation = Operation::delete(name, path).segment(id.as_str()).repeatable().dialect(dialect);
-        self.0.remove(call, operation).await
+/// The version of the API is part of the base.
+fn operation(request: &Request) -> Operation<Write> {
+    let begin = match request.method {
+        Method::Post => Operation::post,
+        Method::Patch => Operation::patch,
+        Method::Delete => Operation::delete,
+    };
+    let mut parts = request.path.iter().skip(1);
+    let root = begin(request.operation, parts.next().map_or("", String::as_str));
+    let operation = parts.fold(root, |operation, part| operation.segment(part));
+    match &request.body {
+        Some(body) => operation.json(body),
+        None => operation,
     }
 }
 
 /// A removal has nothing in it that a user could have written wrong: 400 says that the thing is still being built.
-fn unfinished(answer: &Answer) -> Option<Category> {
+fn unfinished(answer: &Raw) -> Option<Category> {
     (answer.status() == 400).then_some(Category::Conflict)
 }

@@ -4,7 +4,12 @@ use cloudberth_core::{
     Call, Category, Error, Instance, Instances, Listing, Lookup, ProviderId, Result, provider::Boxed,
 };
 
-use crate::{ids::uuid_of, provider::CloudscaleProvider, servers, wire::Server};
+use crate::{
+    provider::CloudscaleProvider,
+    servers,
+    uuid::{SCHEME, ServerId, server_id},
+    wire::Server,
+};
 
 impl Instances for CloudscaleProvider {
     fn list<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Listing<Instance>>> {
@@ -17,9 +22,9 @@ impl Instances for CloudscaleProvider {
 
     fn get<'a>(&'a self, call: &'a Call, id: &'a ProviderId) -> Boxed<'a, Lookup<Instance>> {
         Box::pin(async move {
-            let id = match uuid_of(id) {
-                Ok(id) => id,
-                Err(why) => return Lookup::Unknown(why),
+            let ServerId::Known(id) = server_id(&id.to_string()) else {
+                let text = format!("{id} is not the id of a server; it should be {SCHEME}://UUID");
+                return Lookup::Unknown(Error::permanent(text));
             };
             let server = self.api.server(call, &id).await.known();
             server.and_then(|server| server.map(|server| server.instance()).transpose()).into()

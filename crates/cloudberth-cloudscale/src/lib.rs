@@ -16,17 +16,23 @@
 //! change of who may connect, takes six reads and one write.
 
 mod act;
+pub mod annotations;
 mod api;
-mod ids;
+mod find;
 mod instances;
+mod plan;
 mod provider;
 mod seen;
 mod servers;
 mod settings;
+mod shell;
+pub mod uuid;
 pub mod wire;
 
 pub use act::{Act, Answer, Method, Request};
 pub use api::Surroundings;
+pub use find::{Trail, balancer_name, default_name};
+pub use plan::{Planner, assume, claims, fold, selector};
 pub use provider::CloudscaleProvider;
 pub use seen::{Machine, Machines, Parts, PrivateAddress, Seen, SeenPool, Standing, Survey};
 pub use settings::{Settings, TOKEN};

@@ -1,17 +1,21 @@
 //! Which capabilities the cloud has.
 
-use cloudberth_core::{Instances, Provider, ProviderId, provider_id::Reading};
+use std::sync::Arc;
+
+use cloudberth_core::{Instances, LoadBalancers, Provider, ProviderId, lb::Erased, provider_id::Reading};
 
 use crate::{
     api::{Api, Surroundings},
-    ids::{SCHEME, read_provider_id},
     settings::Settings,
+    shell::Cloudscales,
+    uuid::{SCHEME, ServerId, server_id},
 };
 
 /// One project at cloudscale.ch.
 #[derive(Debug)]
 pub struct CloudscaleProvider {
     pub(crate) api: Api,
+    balancers: Erased<Cloudscales>,
 }
 
 impl CloudscaleProvider {
@@ -22,7 +26,9 @@ impl CloudscaleProvider {
         for warning in &settings.warnings {
             tracing::warn!("{warning}");
         }
-        Self { api: Api::new(settings, around) }
+        let clock = Arc::clone(&around.clock);
+        let api = Api::new(settings, around);
+        Self { balancers: Erased(Cloudscales::new(api.clone(), clock)), api }
     }
 }
 
@@ -40,7 +46,15 @@ impl Provider for CloudscaleProvider {
     }
 
     fn read_id(&self, text: &str) -> Reading {
-        read_provider_id(text)
+        match server_id(text) {
+            ServerId::Known(id) => ProviderId::new(SCHEME, &id).map_or(Reading::Malformed, Reading::Mine),
+            ServerId::Malformed => Reading::Malformed,
+            ServerId::Foreign => Reading::Foreign,
+        }
+    }
+
+    fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
+        Some(&self.balancers)
     }
 
     fn instances(&self) -> Option<&dyn Instances> {

@@ -1,11 +1,11 @@
 //! Servers as machines.
 
 use crate::{
-    ids::Uuid,
+    uuid::{SCHEME, parse_uuid},
     wire::{Interface, Server},
 };
 use cloudberth_core::{
-    AddressKind, Error, Instance, InstanceState, LabelValue, NodeAddress, Region, Result, Zone,
+    AddressKind, Error, Instance, InstanceState, LabelValue, NodeAddress, ProviderId, Region, Result, Zone,
     error::Context,
 };
 
@@ -18,8 +18,8 @@ impl Interface {
 
 impl Server {
     /// Its id in the one spelling.
-    pub(crate) fn id(&self) -> Result<Uuid> {
-        Uuid::parse(&self.uuid).ok_or_else(|| {
+    fn id(&self) -> Result<String> {
+        parse_uuid(&self.uuid).ok_or_else(|| {
             Error::permanent(format!(
                 "server {:?} has the id {:?}, which is not a UUID",
                 self.name, self.uuid
@@ -29,7 +29,7 @@ impl Server {
 
     /// The same in the framework's words. Labels and addresses that Kubernetes would not take are left out.
     pub(crate) fn instance(&self) -> Result<Instance> {
-        let mut instance = Instance::new(self.id()?.provider_id()?, &self.name);
+        let mut instance = Instance::new(ProviderId::new(SCHEME, &self.id()?)?, &self.name);
         instance.state = match self.status.as_str() {
             "running" => InstanceState::Running,
             // Nothing else is a shut-down machine: a rescue system runs, and what changes will be something else soon.

@@ -49,14 +49,20 @@ impl Look<'_> {
             listed.iter().filter(|balancer| Some(balancer.uuid.as_str()) != denied).cloned().collect();
         match trail.follow(&listed, asked.as_ref())? {
             None => Ok(None),
-            Some(found) if asked.as_ref().is_some_and(|asked| asked.uuid == found.uuid) => Ok(Some(found.clone())),
+            Some(found) if asked.as_ref().is_some_and(|asked| asked.uuid == found.uuid) => {
+                Ok(Some(found.clone()))
+            }
             // The listing may be old; the source knows.
             Some(found) => api.balancer(call, &found.uuid).await.known(),
         }
     }
 
     /// Everything that the decision needs, now that the load balancer is known.
-    pub(super) async fn around(self, balancer: Option<LoadBalancer>, changing_for: std::time::Duration) -> Result<Seen> {
+    pub(super) async fn around(
+        self,
+        balancer: Option<LoadBalancer>,
+        changing_for: std::time::Duration,
+    ) -> Result<Seen> {
         let gone = self.want.goal == Goal::Gone;
         let bare = |balancer: &LoadBalancer| gone || balancer.status == BalancerStatus::Changing;
         let (standing, machines) = match balancer {
@@ -104,9 +110,11 @@ impl Look<'_> {
             return Err(Error::temporary(format!("listing servers: {why}")));
         }
         let listed: BTreeSet<String> = items.iter().filter_map(|server| parse_uuid(&server.uuid)).collect();
-        let ids = want.backends.iter().filter_map(|backend| match server_id(backend.node.provider_id.as_deref()?) {
-            ServerId::Known(id) => Some(id),
-            ServerId::Malformed | ServerId::Foreign => None,
+        let ids = want.backends.iter().filter_map(|backend| {
+            match server_id(backend.node.provider_id.as_deref()?) {
+                ServerId::Known(id) => Some(id),
+                ServerId::Malformed | ServerId::Foreign => None,
+            }
         });
         let (known, lacking): (Vec<_>, Vec<_>) = ids.partition(|id| listed.contains(id));
         let mut servers: Vec<Server> = items.clone();

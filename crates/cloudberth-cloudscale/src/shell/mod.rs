@@ -11,14 +11,14 @@ use std::{
 
 use cloudberth_core::{
     Call, Clock, Error, Lookup, Result, ServiceView, Tick,
-    annotation::{Table, Value},
+    annotation::Table,
     decide::nodeset::Selector,
-    lb::{Balancers, Claim, ClaimKind, Decision, Goal, Outcome, Want},
+    lb::{Balancers, Claim, Decision, Outcome, Want},
 };
 
 use crate::{
-    Act, Answer, Method, Request, Seen, Trail,
-    annotations::{FLOATING_IPS, NODE_SELECTOR, TABLE, UUID},
+    Act, Answer, Planner, Seen,
+    annotations::{TABLE, UUID},
     api::Api,
     plan,
     uuid::parse_uuid,
@@ -31,10 +31,14 @@ pub(crate) use survey::Survey;
 /// than the API needs to list what it has accepted.
 const SETTLE: Duration = Duration::from_secs(60);
 
+/// The annotations that hold the id of a load balancer.
+static MARKS: [&str; 1] = [UUID.name()];
+
 /// The load balancers of one project.
 pub(crate) struct Cloudscales {
     api: Api,
     clock: Arc<dyn Clock>,
+    planner: Planner,
     /// Since when load balancers have been seen changing without a break. Only how soon one looks again hangs on it.
     changing: Mutex<BTreeMap<String, Tick>>,
 }
@@ -47,7 +51,9 @@ impl std::fmt::Debug for Cloudscales {
 
 impl Cloudscales {
     pub(crate) fn new(api: Api, clock: Arc<dyn Clock>) -> Self {
-        Self { api, clock, changing: Mutex::default() }
+        // Every API server that is still cared for knows `ipMode`.
+        let planner = Planner { ip_mode: true };
+        Self { api, clock, planner, changing: Mutex::default() }
     }
 
     /// For how long the load balancer has been seen changing.
@@ -103,24 +109,11 @@ impl Balancers for Cloudscales {
     }
 
     fn selector(&self, service: &ServiceView) -> Result<Option<Selector>> {
-        match TABLE.parse(&service.annotations).get(&NODE_SELECTOR) {
-            Value::Set(selector) => Ok(Some(selector)),
-            Value::Unset => Ok(None),
-            Value::Wrong => {
-                Err(Error::user_input(format!("{}: the label selector cannot be parsed", NODE_SELECTOR.name())))
-            }
-        }
+        plan::selector(service)
     }
 
     fn claims(&self, service: &ServiceView, _cluster: &str) -> Vec<Claim> {
-        let floating = TABLE.parse(&service.annotations).get(&FLOATING_IPS).set().unwrap_or_default();
-        let addresses =
-            floating.into_iter().map(|floating| Claim::new(ClaimKind::Address, floating.network.to_string()));
-        // What goes is found by its own name even where the annotation gives none, so that there is always a trail.
-        let trail = Trail::of(service, Goal::Gone).ok();
-        let id = trail.as_ref().and_then(|trail| trail.uuid.clone()).map(|id| Claim::new(ClaimKind::Id, id));
-        let name = trail.map(|trail| Claim::new(ClaimKind::Name, trail.name));
-        name.into_iter().chain(id).chain(addresses).collect()
+        plan::claims(service)
     }
 
     /// Nothing is fetched before a Service needs it.
@@ -136,7 +129,7 @@ impl Balancers for Cloudscales {
     }
 
     fn decide(&self, want: &Want, seen: Option<&Seen>) -> Decision<Act> {
-        plan::decide(want, seen)
+        self.planner.decide(want, seen)
     }
 
     async fn execute(&self, call: &Call, act: &Act) -> Outcome<Answer> {

@@ -45,7 +45,11 @@ pub(crate) struct Survey {
 
 impl Survey {
     pub(crate) async fn balancers(&self, api: &Api, call: &Call) -> Result<Arc<Vec<LoadBalancer>>> {
-        self.balancers.get(whole(api.list(call, "list load balancers", "load-balancers", |b: &LoadBalancer| b.uuid.clone()))).await
+        self.balancers
+            .get(whole(
+                api.list(call, "list load balancers", "load-balancers", |b: &LoadBalancer| b.uuid.clone()),
+            ))
+            .await
     }
 
     pub(crate) async fn servers(&self, api: &Api, call: &Call) -> Result<Arc<Listing<Server>>> {
@@ -53,34 +57,44 @@ impl Survey {
     }
 
     pub(crate) async fn pools(&self, api: &Api, call: &Call) -> Result<Arc<Vec<Pool>>> {
-        self.pools.get(whole(api.list(call, "list pools", "load-balancers/pools", |p: &Pool| p.uuid.clone()))).await
+        self.pools
+            .get(whole(api.list(call, "list pools", "load-balancers/pools", |p: &Pool| p.uuid.clone())))
+            .await
     }
 
     pub(crate) async fn listeners(&self, api: &Api, call: &Call) -> Result<Arc<Vec<Listener>>> {
-        self.listeners.get(whole(api.list(call, "list listeners", "load-balancers/listeners", |l: &Listener| l.uuid.clone()))).await
+        self.listeners
+            .get(whole(
+                api.list(call, "list listeners", "load-balancers/listeners", |l: &Listener| l.uuid.clone()),
+            ))
+            .await
     }
 
     pub(crate) async fn monitors(&self, api: &Api, call: &Call) -> Result<Arc<Vec<HealthMonitor>>> {
         let fetch =
-            api.list(call, "list health monitors", "load-balancers/health-monitors", |m: &HealthMonitor| m.uuid.clone());
+            api.list(call, "list health monitors", "load-balancers/health-monitors", |m: &HealthMonitor| {
+                m.uuid.clone()
+            });
         self.monitors.get(whole(fetch)).await
     }
 
     pub(crate) async fn floating_ips(&self, api: &Api, call: &Call) -> Result<Arc<Vec<FloatingIp>>> {
-        self.floating_ips.get(whole(api.list(call, "list floating IPs", "floating-ips", |f: &FloatingIp| f.network.clone()))).await
+        self.floating_ips
+            .get(whole(
+                api.list(call, "list floating IPs", "floating-ips", |f: &FloatingIp| f.network.clone()),
+            ))
+            .await
     }
 
     /// Asks the source about a server that the listing lacks, once for all Services.
     pub(crate) async fn unlisted(&self, api: &Api, call: &Call, id: &str) -> Lookup<Server> {
         let mut asked = self.unlisted.lock().await;
-        match asked.get(id) {
-            Some(answer) => answer.clone(),
-            None => {
-                let answer = api.server(call, id).await;
-                asked.insert(id.to_owned(), answer.clone());
-                answer
-            }
+        if let Some(answer) = asked.get(id) {
+            return answer.clone();
         }
+        let answer = api.server(call, id).await;
+        asked.insert(id.to_owned(), answer.clone());
+        answer
     }
 }
 

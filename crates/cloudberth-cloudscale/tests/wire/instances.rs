@@ -28,7 +28,7 @@ async fn one_request_lists_every_server() {
     assert_eq!(received[0].header("authorization"), format!("Bearer {TOKEN}"));
     assert_eq!(received[0].header("accept"), "application/json");
     assert!(received[0].header("user-agent").starts_with("cloudberth/"));
-    assert_eq!(script.operations(), ["list_servers"]);
+    assert_eq!(script.operations(), ["list servers"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,7 +86,7 @@ async fn an_id_is_put_into_the_path_in_its_one_spelling() {
     script.cloud.on(&format!("GET /v1/servers/{ONE}"), [Reply::json(200, &stopped)]);
     let machine = script.instances().get(&script.call(), &id(ONE)).await.known().unwrap().unwrap();
     assert_eq!(machine.state, InstanceState::Stopped, "CS-20");
-    assert_eq!(script.operations(), ["get_server", "get_server"]);
+    assert_eq!(script.operations(), ["get server", "get server"]);
 }
 
 #[tokio::test(start_paused = true)]
