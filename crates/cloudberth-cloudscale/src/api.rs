@@ -162,3 +162,6 @@ fn operation(request: &Request) -> Operation<Write> {
 fn unfinished(answer: &Raw) -> Option<Category> {
     (answer.status() == 400).then_some(Category::Conflict)
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,6 +26,8 @@ mod seen;
 mod servers;
 mod settings;
 mod shell;
+#[cfg(test)]
+mod testkit;
 pub mod uuid;
 pub mod wire;
 

@@ -144,3 +144,6 @@ impl Balancers for Cloudscales {
         plan::assume(act)
     }
 }
+
+#[cfg(test)]
+mod tests;
