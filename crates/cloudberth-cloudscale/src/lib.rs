@@ -22,8 +22,9 @@ mod plan;
 mod seen;
 pub mod uuid;
 pub mod wire;
+mod wish;
 
 pub use act::{Act, Answer, Method, Request};
 pub use find::{Trail, balancer_name, default_name};
-pub use plan::{Planner, assume, claims, fold, selector};
+pub use plan::{Planner, assume, claims, fold, knows_ip_mode, selector};
 pub use seen::{Machine, Machines, Parts, PrivateAddress, Seen, SeenPool, Standing, Survey};
