@@ -30,11 +30,12 @@ mod shell;
 mod testkit;
 pub mod uuid;
 pub mod wire;
+mod wish;
 
 pub use act::{Act, Answer, Method, Request};
 pub use api::Surroundings;
 pub use find::{Trail, balancer_name, default_name};
-pub use plan::{Planner, assume, claims, fold, selector};
+pub use plan::{Planner, assume, claims, fold, knows_ip_mode, selector};
 pub use provider::CloudscaleProvider;
 pub use seen::{Machine, Machines, Parts, PrivateAddress, Seen, SeenPool, Standing, Survey};
 pub use settings::{Settings, TOKEN};

@@ -33,8 +33,7 @@ async fn send(act: &Act, replies: impl IntoIterator<Item = Reply>) -> (Outcome<A
     (script.api.execute(&script.call(), act).await, script)
 }
 
-#[tokio::test(start_paused = true)]
-async fn what_is_created_is_sent_whole_and_read_whole() {
+fn creations() -> [(&'static str, Act, String, Value); 6] {
     let vip = NewVip { address: Some("10.0.0.5".to_owned()), subnet: Some(uuid(9)) };
     let balancer = NewBalancer {
         name: "k8s-service-deadbeef".to_owned(),
@@ -82,7 +81,7 @@ async fn what_is_created_is_sent_whole_and_read_whole() {
         http,
     };
     let plain = NewMonitor { kind: "tcp".to_owned(), http: NewHttp::default(), ..monitor.clone() };
-    let table = [
+    [
         (
             "CS-103",
             Act::CreateBalancer(balancer),
@@ -126,8 +125,12 @@ async fn what_is_created_is_sent_whole_and_read_whole() {
             json!({"pool": uuid(2), "type": "tcp", "delay_s": 2, "timeout_s": 1, "up_threshold": 2,
                    "down_threshold": 3, "http": {}}),
         ),
-    ];
-    for (case, act, line, body) in table {
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_created_is_sent_whole_and_read_whole() {
+    for (case, act, line, body) in creations() {
         let mut full = body.clone();
         full["uuid"] = json!(uuid(77));
         full["load_balancer"] = json!({"uuid": uuid(1)});
