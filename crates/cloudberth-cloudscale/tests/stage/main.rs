@@ -1,0 +1,7 @@
+//! The controllers on the stage: an embedded Kubernetes API, the simulated cloudscale.ch, virtual time.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+#![allow(clippy::print_stdout, reason = "what was counted is to be read")]
+
+mod budget;
+mod scene;
