@@ -145,9 +145,14 @@ impl Stage {
 
     /// Kills everything that runs, and gives the next program a desk and a provider that know nothing.
     pub fn reboot_with(&mut self, provider: Arc<dyn Provider>) {
+        self.reboot_behind(provider, Arc::new(Unguarded));
+    }
+
+    /// The same, with a program that writes as far as `gate` allows.
+    pub fn reboot_behind(&mut self, provider: Arc<dyn Provider>, gate: Arc<dyn Gate>) {
         self.running.drain(..).for_each(|task| task.abort());
         let members = vec![(provider, BTreeSet::new())];
-        self.desk = desk(members, &self.people, &self.clock, Arc::new(Unguarded));
+        self.desk = desk(members, &self.people, &self.clock, gate);
     }
 
     /// A desk for another program in the same cluster, which knows nothing yet and writes as far as `gate` allows.

@@ -1,6 +1,6 @@
 //! A cluster at cloudscale.ch, with all controllers at work.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use cloudberth_cloudscale::{CloudscaleProvider, Settings, Surroundings};
 use cloudberth_controllers::{
@@ -9,7 +9,7 @@ use cloudberth_controllers::{
     service::ServiceSettings,
     team::{Team, TeamSettings},
 };
-use cloudberth_core::{Clock, Dice, Provider, Secret, ServiceView, decide::lifecycle::Cap};
+use cloudberth_core::{Clock, Dice, Provider, Secret, ServiceView, call::ReadOnly, decide::lifecycle::Cap};
 use cloudberth_http::{TokenSource, Transport, Unobserved};
 use cloudberth_sim::cloudscale::{Balancer, Cloud, Entry, Manners, Tally};
 use serde_json::{Value, json};
@@ -92,11 +92,26 @@ impl Scene {
         self.team = start(&mut self.stage, &self.settings);
     }
 
+    /// The program starts while another one leads.
+    pub(crate) fn restart_behind_another(&mut self) {
+        let provider = provider(&self.cloud, &self.stage.clock);
+        self.stage.reboot_behind(provider, Arc::new(ReadOnly));
+        self.team = start(&mut self.stage, &self.settings);
+    }
+
     /// A server and its node, Ready and initialised. Returns the server's id.
     pub(crate) async fn node(&self, name: &str) -> String {
         let id = self.cloud.add_server(name, "rma1").uuid;
         self.stage.register(name, Some(&format!("cloudscale://{id}"))).await;
         id
+    }
+
+    /// The kubelet of a fresh machine registers a node that waits for its cloud.
+    pub(crate) async fn join(&self, name: &str) {
+        let key = "node.cloudprovider.kubernetes.io/uninitialized";
+        let taint = json!({"key": key, "value": "true", "effect": "NoSchedule"});
+        self.stage.create(&self.stage.nodes(), "Node", name, json!({"spec": {"taints": [taint]}})).await;
+        self.stage.set_ready(name, true).await;
     }
 
     pub(crate) async fn nodes(&self, count: usize) -> Vec<String> {
@@ -164,6 +179,27 @@ impl Scene {
         }
         shape.sort();
         shape
+    }
+
+    /// The warnings about a Service.
+    pub(crate) fn warnings(&self, name: &str) -> Vec<String> {
+        self.stage.events(name).into_iter().filter(|event| event.starts_with("Warning")).collect()
+    }
+
+    /// The ids of everything below the load balancers, by kind: pools, listeners, monitors, members.
+    pub(crate) fn parts(&self) -> [BTreeSet<String>; 4] {
+        let stock = self.cloud.stock();
+        [
+            stock.pools.into_keys().collect(),
+            stock.listeners.into_keys().collect(),
+            stock.monitors.into_keys().collect(),
+            stock.members.into_keys().collect(),
+        ]
+    }
+
+    /// The operations that changed something since the journal was cleared.
+    pub(crate) fn changes(&self) -> Vec<String> {
+        self.mutations().into_iter().map(|entry| entry.operation).collect()
     }
 
     /// What was asked of the cloud since the journal was cleared.
