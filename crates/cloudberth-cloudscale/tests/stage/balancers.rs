@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::scene::{FINALIZER, INTENT, PREFIX, Scene, annotated, merge};
 
+#[allow(clippy::needless_pass_by_value, reason = "it is made where it is passed")]
 fn spec(ports: Value) -> Value {
     json!({"spec": {"ports": ports}})
 }

@@ -93,7 +93,7 @@ async fn a_thousand_nodes_are_initialised_from_two_listings() {
     let tally = scene.tally();
     println!("1,000 nodes: {tally:?}");
     assert!(tally.calls <= 2, "L7-806 {tally:?}");
-    let nodes = scene.stage.nodes().list(&Default::default()).await.unwrap();
+    let nodes = scene.stage.nodes().list(&kube::api::ListParams::default()).await.unwrap();
     let tainted = |node: &kube::api::DynamicObject| {
         let taints = node.data["spec"]["taints"].as_array().cloned().unwrap_or_default();
         taints.iter().any(|taint| taint["key"] == "node.cloudprovider.kubernetes.io/uninitialized")

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::scene::{Scene, annotated};
 
+#[allow(clippy::needless_pass_by_value, reason = "it is made where it is passed")]
 fn ports(list: Value) -> Value {
     json!({"spec": {"ports": list}})
 }

@@ -23,7 +23,7 @@ fn wanting(list: &str) -> serde_json::Value {
 fn leads_to(scene: &Scene, address: &str) -> Option<String> {
     match scene.cloud.target_of(address.parse().unwrap())? {
         Target::Balancer(id) => Some(id),
-        other => panic!("{address} leads to {other:?}"),
+        Target::Server(id) => panic!("{address} leads to server {id}"),
     }
 }
 

@@ -6,7 +6,9 @@
 mod balancers;
 mod budget;
 mod changes;
+mod crash;
 mod floating;
 mod machines;
 mod removal;
 mod scene;
+mod seeds;

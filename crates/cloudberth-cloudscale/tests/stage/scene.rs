@@ -80,9 +80,9 @@ impl Scene {
         Self { stage, cloud: made.unwrap(), settings, team }
     }
 
-    /// The program is killed; what it has sent is on its way.
-    pub(crate) fn kill(&self) {
-        self.team.abort();
+    /// With this the program is killed; what it has sent is on its way.
+    pub(crate) fn killer(&self) -> AbortHandle {
+        self.team.clone()
     }
 
     /// The program starts, and knows nothing.
