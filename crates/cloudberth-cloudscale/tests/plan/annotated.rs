@@ -237,7 +237,7 @@ fn fields_are_carried_out_or_refused() {
         (
             "L8-205 a floating IP",
             edited(&plain(&[("floating-ips", "[\"192.0.2.7/32\"]")]), |s| {
-                s.load_balancer_ip = Some("192.0.2.7".to_owned())
+                s.load_balancer_ip = Some("192.0.2.7".to_owned());
             }),
             vec![],
         ),
@@ -250,7 +250,7 @@ fn fields_are_carried_out_or_refused() {
             "L8-207 another policy",
             edited(&plain(&[]), |s| {
                 s.external_traffic_policy =
-                    cloudberth_core::view::ExternalTrafficPolicy::Other("X".to_owned())
+                    cloudberth_core::view::ExternalTrafficPolicy::Other("X".to_owned());
             }),
             vec!["spec.externalTrafficPolicy"],
         ),

@@ -342,7 +342,7 @@ fn listeners_are_replaced_by_key_and_changed_by_attribute() {
             "CS-92",
             |s| {
                 (s.pools[0].listeners[0].protocol, s.pools[0].listeners[0].name) =
-                    ("udp".into(), "udp/80".into())
+                    ("udp".into(), "udp/80".into());
             },
             &["open port tcp/80 to pool tcp", "close port udp/80"],
         ),

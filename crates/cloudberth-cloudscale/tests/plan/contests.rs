@@ -147,7 +147,7 @@ fn a_load_balancer_that_two_claim_is_touched_by_its_own_service_only() {
     let default = built(&plain(&[])).balancer.name;
     let shows = |want: &Want| {
         edited(want, |s| {
-            s.ingress = vec![Ingress { ip: Some("203.0.113.90".to_owned()), ..Ingress::default() }]
+            s.ingress = vec![Ingress { ip: Some("203.0.113.90".to_owned()), ..Ingress::default() }];
         })
     };
     let copied = || rival(&plain(&[("uuid", LB)]), "copy", ClaimKind::Id, LB);

@@ -159,8 +159,8 @@ fn one_node_without_a_server_is_left_out_and_all_of_them_are_an_error() {
     assert_eq!(way.warned(), ["NodeWithoutServer"], "CS-38");
     assert!(way.last.notices[0].message.contains("node-001: there is no server"), "CS-38");
     assert_eq!(way.last.next, Next::Converged);
-    let none = Machines::of(&ten, &servers(40..50)).unwrap_err();
-    assert!(none.message().starts_with("none of 10 nodes has a server"), "CS-38 {none}");
+    let error = Machines::of(&ten, &servers(40..50)).unwrap_err();
+    assert!(error.message().starts_with("none of 10 nodes has a server"), "CS-38 {error}");
     assert!(Machines::of(&ten, &[]).is_err(), "CS-37 CS-38");
     assert!(Machines::of(&gone(&ten), &[]).unwrap().found.is_empty(), "what goes needs no servers");
 }

@@ -1,6 +1,9 @@
 //! Services, nodes and servers; and a cloud that takes one mutation at a time and insists on its rules.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+};
 
 use cloudberth_cloudscale::{
     Act, Machines, Planner, Seen, Standing, assume, fold, selector,
@@ -127,7 +130,8 @@ pub(crate) fn absent(want: &Want) -> Seen {
 
 /// A look that shows `standing`.
 pub(crate) fn look(want: &Want, standing: Option<Standing>) -> Seen {
-    Seen { standing, machines: Machines::of(want, &servers(1..=30)).unwrap() }
+    static PROJECT: LazyLock<Vec<Server>> = LazyLock::new(|| servers(1..=30));
+    Seen { standing, machines: Machines::of(want, &PROJECT).unwrap() }
 }
 
 pub(crate) fn decide(want: &Want, seen: &Seen) -> Decision<Act> {

@@ -298,7 +298,7 @@ fn the_zone_is_the_nodes_or_the_annotations() {
         let Next::Act(steps) = decision.next else { panic!("nothing to do") };
         let Act::CreateBalancer(new) = &steps[0].act else { panic!("{:?}", steps[0].act) };
         assert!(steps[0].creates);
-        (new.zone.clone(), decision.refused.iter().map(|r| r.to_string()).collect::<Vec<_>>())
+        (new.zone.clone(), decision.refused.iter().map(ToString::to_string).collect::<Vec<_>>())
     };
     let same = [in_zone(1, "rma1"), in_zone(2, "rma1")];
     let mixed = [in_zone(1, "rma1"), in_zone(2, "lpg1")];

@@ -13,14 +13,38 @@ fn text(text: &str) -> String {
     text.to_owned()
 }
 
+/// Asserts what goes over the wire for `act`; the path is below `v1/load-balancers`.
+fn sends(case: &str, act: &Act, method: Method, path: &str, body: Option<Value>) {
+    let request = act.request();
+    let whole = format!("v1/load-balancers{path}");
+    assert_eq!(
+        (request.path.join("/"), request.method, request.body),
+        (whole, method, body),
+        "{case} {act:?}"
+    );
+    assert!(!request.operation.is_empty());
+}
+
 #[test]
-fn every_mutation_is_one_request() {
+fn creations() {
     let balancer = NewBalancer {
         name: text("n"),
         flavor: text("lb-standard"),
         zone: None,
         vip_addresses: vec![NewVip { address: Some(text("10.0.0.5")), subnet: None }],
     };
+    let body = json!({"name": "n", "flavor": "lb-standard", "vip_addresses": [{"address": "10.0.0.5"}]});
+    sends("CS-103", &Act::CreateBalancer(balancer), Method::Post, "", Some(body));
+    let (name, load_balancer) = (text("tcp"), text("b"));
+    let pool = NewPool { name, load_balancer, algorithm: text("a"), protocol: text("p") };
+    let body = json!({"name": "tcp", "load_balancer": "b", "algorithm": "a", "protocol": "p"});
+    sends("CS-108", &Act::CreatePool(pool), Method::Post, "/pools", Some(body));
+    let (address, subnet) = (text("10.0.0.1"), text("s"));
+    let member = NewMember { name: text("m"), protocol_port: 1, monitor_port: 2, address, subnet };
+    let body =
+        json!({"name": "m", "protocol_port": 1, "monitor_port": 2, "address": "10.0.0.1", "subnet": "s"});
+    let act = Act::CreateMember { pool: text("p"), member };
+    sends("CS-109", &act, Method::Post, "/pools/p/members", Some(body));
     let listener = NewListener {
         name: text("tcp/80"),
         pool: text("p"),
@@ -31,6 +55,9 @@ fn every_mutation_is_one_request() {
         timeout_member_connect_ms: 5_000,
         timeout_member_data_ms: 50_001,
     };
+    let body = json!({"name": "tcp/80", "pool": "p", "protocol": "tcp", "protocol_port": 80, "allowed_cidrs": [],
+        "timeout_client_data_ms": 50000, "timeout_member_connect_ms": 5000, "timeout_member_data_ms": 50001});
+    sends("CS-110", &Act::CreateListener(listener), Method::Post, "/listeners", Some(body));
     let http = NewHttp {
         expected_codes: vec![text("200"), text("201")],
         method: text("GET"),
@@ -47,172 +74,63 @@ fn every_mutation_is_one_request() {
         down_threshold: 4,
         http,
     };
-    let update_listener = |change| Act::UpdateListener { listener: text("l"), change };
-    let update_monitor = |change| Act::UpdateMonitor { monitor: text("m"), change };
-    let post = |body| (Method::Post, Some(body));
-    let patch = |body: Value| (Method::Patch, Some(body));
-    let gone = || (Method::Delete, None);
-    let lb = "v1/load-balancers";
-    let table = [
-        (
-            "CS-103",
-            Act::CreateBalancer(balancer),
-            lb,
-            post(json!({"name": "n", "flavor": "lb-standard", "vip_addresses": [{"address": "10.0.0.5"}]})),
-        ),
-        (
-            "CS-104",
-            Act::RenameBalancer { balancer: text("b"), name: text("x") },
-            "v1/load-balancers/b",
-            patch(json!({"name": "x"})),
-        ),
-        (
-            "CS-108",
-            Act::CreatePool(NewPool {
-                name: text("tcp"),
-                load_balancer: text("b"),
-                algorithm: text("a"),
-                protocol: text("p"),
-            }),
-            "v1/load-balancers/pools",
-            post(json!({"name": "tcp", "load_balancer": "b", "algorithm": "a", "protocol": "p"})),
-        ),
-        (
-            "CS-109",
-            Act::CreateMember {
-                pool: text("p"),
-                member: NewMember {
-                    name: text("m"),
-                    protocol_port: 1,
-                    monitor_port: 2,
-                    address: text("10.0.0.1"),
-                    subnet: text("s"),
-                },
-            },
-            "v1/load-balancers/pools/p/members",
-            post(
-                json!({"name": "m", "protocol_port": 1, "monitor_port": 2, "address": "10.0.0.1", "subnet": "s"}),
-            ),
-        ),
-        (
-            "CS-110",
-            Act::CreateListener(listener),
-            "v1/load-balancers/listeners",
-            post(
-                json!({"name": "tcp/80", "pool": "p", "protocol": "tcp", "protocol_port": 80, "allowed_cidrs": [],
-                "timeout_client_data_ms": 50000, "timeout_member_connect_ms": 5000, "timeout_member_data_ms": 50001}),
-            ),
-        ),
-        (
-            "CS-111",
-            update_listener(ListenerChange::AllowedCidrs(vec![text("::/0")])),
-            "v1/load-balancers/listeners/l",
-            patch(json!({"allowed_cidrs": ["::/0"]})),
-        ),
-        (
-            "CS-111",
-            update_listener(ListenerChange::TimeoutClientData(1)),
-            "v1/load-balancers/listeners/l",
-            patch(json!({"timeout_client_data_ms": 1})),
-        ),
-        (
-            "CS-111",
-            update_listener(ListenerChange::TimeoutMemberConnect(1)),
-            "v1/load-balancers/listeners/l",
-            patch(json!({"timeout_member_connect_ms": 1})),
-        ),
-        (
-            "CS-111",
-            update_listener(ListenerChange::TimeoutMemberData(1)),
-            "v1/load-balancers/listeners/l",
-            patch(json!({"timeout_member_data_ms": 1})),
-        ),
-        (
-            "CS-112",
-            Act::CreateMonitor(monitor),
-            "v1/load-balancers/health-monitors",
-            post(
-                json!({"pool": "p", "type": "https", "delay_s": 2, "timeout_s": 1, "up_threshold": 3, "down_threshold": 4,
-                "http": {"expected_codes": ["200", "201"], "method": "GET", "url_path": "/", "version": "1.1", "host": "h"}}),
-            ),
-        ),
-        (
-            "CS-113",
-            update_monitor(MonitorChange::Http(HttpChange::Method(text("HEAD")))),
-            "v1/load-balancers/health-monitors/m",
-            patch(json!({"http": {"method": "HEAD"}})),
-        ),
-        (
-            "CS-113",
-            update_monitor(MonitorChange::Http(HttpChange::Host(text("h")))),
-            "v1/load-balancers/health-monitors/m",
-            patch(json!({"http": {"host": "h"}})),
-        ),
-        (
-            "CS-113",
-            update_monitor(MonitorChange::Http(HttpChange::UrlPath(text("/x")))),
-            "v1/load-balancers/health-monitors/m",
-            patch(json!({"http": {"url_path": "/x"}})),
-        ),
-        (
-            "CS-113",
-            update_monitor(MonitorChange::Http(HttpChange::ExpectedCodes(vec![text("204")]))),
-            "v1/load-balancers/health-monitors/m",
-            patch(json!({"http": {"expected_codes": ["204"]}})),
-        ),
-        (
-            "CS-113",
-            update_monitor(MonitorChange::Delay(1)),
-            "v1/load-balancers/health-monitors/m",
-            patch(json!({"delay_s": 1})),
-        ),
-        (
-            "CS-113",
-            update_monitor(MonitorChange::Timeout(1)),
-            "v1/load-balancers/health-monitors/m",
-            patch(json!({"timeout_s": 1})),
-        ),
-        (
-            "CS-113",
-            update_monitor(MonitorChange::UpThreshold(1)),
-            "v1/load-balancers/health-monitors/m",
-            patch(json!({"up_threshold": 1})),
-        ),
-        (
-            "CS-113",
-            update_monitor(MonitorChange::DownThreshold(1)),
-            "v1/load-balancers/health-monitors/m",
-            patch(json!({"down_threshold": 1})),
-        ),
-        (
-            "CS-114",
-            Act::AssignFloatingIp {
-                address: text("100.1.1.1"),
-                network: text("100.1.1.1/32"),
-                balancer: text("b"),
-            },
-            "v1/floating-ips/100.1.1.1",
-            patch(json!({"load_balancer": "b"})),
-        ),
-        ("", Act::DeleteListener { listener: text("l") }, "v1/load-balancers/listeners/l", gone()),
-        (
-            "",
-            Act::DeleteMember { pool: text("p"), member: text("m") },
-            "v1/load-balancers/pools/p/members/m",
-            gone(),
-        ),
-        ("", Act::DeleteMonitor { monitor: text("m") }, "v1/load-balancers/health-monitors/m", gone()),
-        ("", Act::DeletePool { pool: text("p") }, "v1/load-balancers/pools/p", gone()),
-        ("", Act::DeleteBalancer { balancer: text("b") }, "v1/load-balancers/b", gone()),
+    let body = json!({"pool": "p", "type": "https", "delay_s": 2, "timeout_s": 1, "up_threshold": 3,
+        "down_threshold": 4, "http": {"expected_codes": ["200", "201"], "method": "GET", "url_path": "/",
+            "version": "1.1", "host": "h"}});
+    sends("CS-112", &Act::CreateMonitor(monitor), Method::Post, "/health-monitors", Some(body));
+}
+
+#[test]
+fn changes_of_one_attribute() {
+    use {HttpChange as Http, ListenerChange as Listener, MonitorChange as Monitor};
+    let listeners = [
+        (Listener::AllowedCidrs(vec![text("::/0")]), json!({"allowed_cidrs": ["::/0"]})),
+        (Listener::AllowedCidrs(vec![]), json!({"allowed_cidrs": []})),
+        (Listener::TimeoutClientData(1), json!({"timeout_client_data_ms": 1})),
+        (Listener::TimeoutMemberConnect(1), json!({"timeout_member_connect_ms": 1})),
+        (Listener::TimeoutMemberData(1), json!({"timeout_member_data_ms": 1})),
     ];
-    for (case, act, path, (method, body)) in table {
-        let request = act.request();
-        assert_eq!(
-            (request.path.join("/").as_str(), request.method, request.body),
-            (path, method, body),
-            "{case} {act:?}"
-        );
-        assert!(!request.operation.is_empty());
+    for (change, body) in listeners {
+        let act = Act::UpdateListener { listener: text("l"), change };
+        sends("CS-111", &act, Method::Patch, "/listeners/l", Some(body));
+    }
+    let monitors = [
+        (Monitor::Http(Http::Method(text("HEAD"))), json!({"http": {"method": "HEAD"}})),
+        (Monitor::Http(Http::Host(text("h"))), json!({"http": {"host": "h"}})),
+        (Monitor::Http(Http::UrlPath(text("/x"))), json!({"http": {"url_path": "/x"}})),
+        (Monitor::Http(Http::ExpectedCodes(vec![text("204")])), json!({"http": {"expected_codes": ["204"]}})),
+        (Monitor::Delay(1), json!({"delay_s": 1})),
+        (Monitor::Timeout(1), json!({"timeout_s": 1})),
+        (Monitor::UpThreshold(1), json!({"up_threshold": 1})),
+        (Monitor::DownThreshold(1), json!({"down_threshold": 1})),
+    ];
+    for (change, body) in monitors {
+        let act = Act::UpdateMonitor { monitor: text("m"), change };
+        sends("CS-113", &act, Method::Patch, "/health-monitors/m", Some(body));
+    }
+    let rename = Act::RenameBalancer { balancer: text("b"), name: text("x") };
+    sends("CS-104", &rename, Method::Patch, "/b", Some(json!({"name": "x"})));
+    let (address, network) = (text("100.1.1.1"), text("100.1.1.1/32"));
+    let request = Act::AssignFloatingIp { address, network, balancer: text("b") }.request();
+    assert_eq!(request.path, ["v1", "floating-ips", "100.1.1.1"], "CS-114");
+    assert_eq!(
+        (request.method, request.body),
+        (Method::Patch, Some(json!({"load_balancer": "b"}))),
+        "CS-114"
+    );
+}
+
+#[test]
+fn deletions() {
+    let table = [
+        (Act::DeleteListener { listener: text("l") }, "/listeners/l"),
+        (Act::DeleteMember { pool: text("p"), member: text("m") }, "/pools/p/members/m"),
+        (Act::DeleteMonitor { monitor: text("m") }, "/health-monitors/m"),
+        (Act::DeletePool { pool: text("p") }, "/pools/p"),
+        (Act::DeleteBalancer { balancer: text("b") }, "/b"),
+    ];
+    for (act, path) in table {
+        sends("", &act, Method::Delete, path, None);
     }
 }
 
