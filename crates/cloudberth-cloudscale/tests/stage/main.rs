@@ -12,3 +12,4 @@ mod machines;
 mod removal;
 mod scene;
 mod seeds;
+mod takeover;
