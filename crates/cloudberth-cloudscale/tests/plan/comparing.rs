@@ -39,8 +39,8 @@ fn a_load_balancer_is_created_filled_and_left_alone() {
             "create pool tcp (round_robin, tcp)",
             "add 10.0.0.1:30080 to pool tcp",
             "add 10.0.0.2:30080 to pool tcp",
-            "check pool tcp by tcp",
             "open port tcp/80 to pool tcp",
+            "check pool tcp by tcp",
         ],
         "CS-78 CS-85 CS-88 CS-91 CS-95"
     );
@@ -178,10 +178,10 @@ fn a_pool_is_replaced_without_a_gap_before_its_port_moves() {
         "create pool tcp (least_connections, tcp)",
         "add 10.0.0.1:30080 to pool tcp",
         "add 10.0.0.2:30080 to pool tcp",
-        "check pool tcp by tcp",
         "close port tcp/80",
         "open port tcp/80 to pool tcp",
         "remove pool tcp",
+        "check pool tcp by tcp",
     ];
     let standing = built(&plain(&[]));
     assert_eq!(labels(&plain(&[("pool-algorithm", "least_connections")]), &standing), replace, "CS-87");
