@@ -1,7 +1,8 @@
 //! What is wanted beside what is there, paired by identity.
 //!
 //! Of several things with one identity the last one counts; the others are neither changed nor removed, so that a
-//! cluster can go back to the program that we replace.
+//! cluster can go back to the program that we replace. Of several pools that one counts to which a port leads: only one
+//! can have it.
 
 use std::net::IpAddr;
 
@@ -27,7 +28,19 @@ fn is_pool(wanted: &WantedPool, seen: &SeenPool) -> bool {
 
 /// The pool that a wanted one is, if it is there.
 pub(super) fn find_pool<'a>(standing: &'a Standing, wanted: &WantedPool) -> Option<&'a SeenPool> {
-    standing.pools.iter().rev().find(|seen| is_pool(wanted, seen))
+    let same = standing.pools.iter().filter(|seen| is_pool(wanted, seen));
+    same.max_by_key(|seen| (!seen.listeners.is_empty(), seen.members.len()))
+}
+
+/// Pools of ours that came twice, because somebody died before the first was answered and it was still on its way. No
+/// port leads to them.
+pub(super) fn doubled_pools<'a>(wish: &Wish<'_>, standing: &'a Standing) -> Vec<&'a SeenPool> {
+    let twin = |seen: &&SeenPool| {
+        let wanted = wish.pools.iter().find(|wanted| is_pool(wanted, seen));
+        let kept = wanted.and_then(|wanted| find_pool(standing, wanted));
+        seen.listeners.is_empty() && kept.is_some_and(|kept| kept.pool.uuid != seen.pool.uuid)
+    };
+    standing.pools.iter().filter(|_| wish.ours).filter(twin).collect()
 }
 
 /// The wanted pools that are there, in the order of the ports.

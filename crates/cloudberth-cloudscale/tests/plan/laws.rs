@@ -169,6 +169,22 @@ proptest! {
     }
 
     #[test]
+    fn a_change_of_mind_at_any_point_leads_to_the_newest_wish(
+        first in some_want(),
+        minds in prop::collection::vec((some_want(), 0_usize..12), 1..5),
+    ) {
+        let mut standing = built(&first);
+        for (want, steps) in &minds {
+            standing = aged(walk(want, look(want, Some(standing)), *steps).standing());
+        }
+        let newest = &minds[minds.len() - 1].0;
+        let way = settle(newest, look(newest, Some(standing)));
+        // A monitor may have got its details from a wish in between.
+        prop_assert_eq!(shape(&way.standing(), detailed(newest)), shape(&built(newest), detailed(newest)));
+        at_rest(newest, &way.seen);
+    }
+
+    #[test]
     fn a_crash_during_creation_creates_nothing_twice(want in some_want(), at in 1_usize..40) {
         let cut = walk(&want, absent(&want), at);
         let way = settle(&want, look(&want, Some(aged(cut.standing()))));

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 mod annotated;
+mod attributes;
 mod comparing;
 mod contests;
 mod cutover;

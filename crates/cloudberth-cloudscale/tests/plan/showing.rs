@@ -79,14 +79,14 @@ fn the_id_is_recorded_at_once_and_the_address_when_the_ports_are_open() {
     if let Some(standing) = &mut seen.standing {
         standing.balancer.status = BalancerStatus::Settled;
     }
-    for done in 0..5 {
+    for done in 0..4 {
         assert_eq!(
             decide(&want, &walk(&want, seen.clone(), done).seen).publish.unwrap().ingress,
             None,
             "{done}"
         );
     }
-    let open = walk(&want, seen, 5);
+    let open = walk(&want, seen, 4);
     assert_eq!(decide(&want, &open.seen).publish.unwrap().ingress.unwrap().len(), 2, "CS-136");
 }
 

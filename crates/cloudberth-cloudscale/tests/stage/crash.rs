@@ -40,7 +40,7 @@ async fn go_on(scene: &mut Scene) {
         scene.cloud.stop_faults();
         scene.restart();
     }
-    scene.pass(300).await;
+    scene.pass(120).await;
 }
 
 async fn assert_served(scene: &Scene, case: &str, port: u16, members: usize) -> String {
@@ -139,7 +139,7 @@ async fn killed_between_its_writes_to_kubernetes_it_reaches_the_same_end() {
             scene.killer().abort();
             scene.pass(1).await;
             scene.restart();
-            scene.pass(300).await;
+            scene.pass(120).await;
             lives += 1;
             if step == "create" {
                 assert_eq!(scene.cloud.balancers().len(), 1, "CS-155 after {life} ms");

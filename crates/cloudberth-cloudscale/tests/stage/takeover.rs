@@ -110,7 +110,7 @@ fn variants() -> Vec<Variant> {
         Variant { private_vip: true, ..plain("CS-153 a private address") },
         Variant {
             private_vip: true,
-            beside: Some(|scene, _| scene.cloud.edit(|stock| drop(stock.floating_ips.clear()))),
+            beside: Some(|scene, _| scene.cloud.edit(|stock| stock.floating_ips.clear())),
             ..plain("CS-153 a private address that is not asked for any more")
         },
         Variant {
