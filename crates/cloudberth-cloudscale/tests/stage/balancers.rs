@@ -207,6 +207,19 @@ async fn a_token_of_another_project_empties_no_pool_and_creates_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_service_of_another_class_is_nobodys_business() {
+    let scene = served(json!({"spec": {"loadBalancerClass": "example.org/other"}})).await;
+    assert_eq!(scene.cloud.balancers().len(), 0, "CS-53");
+    let service = scene.get("web").await;
+    assert_eq!((service.finalizers.len(), service.annotations.len()), (0, 0), "CS-53 L3-801");
+    scene.delete("web").await;
+    scene.pass(10).await;
+    assert_eq!(scene.changes(), [""; 0], "CS-53");
+    let scene = served(json!({})).await;
+    assert_eq!(scene.cloud.balancers().len(), 1, "CS-53 without a class it is ours");
+}
+
+#[tokio::test(start_paused = true)]
 async fn while_another_program_leads_nothing_is_written() {
     let mut scene = Scene::new();
     scene.nodes(2).await;

@@ -125,6 +125,38 @@ async fn killed_at_every_call_it_reaches_the_same_end() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_arrives_after_its_sender_died_is_not_left_over() {
+    for operation in [
+        "load-balancers.create",
+        "pools.create",
+        "members.create",
+        "listeners.create",
+        "health-monitors.create",
+    ] {
+        let mut scene = Scene::looking_again(Some(Duration::from_secs(120)), |_| {});
+        scene.nodes(2).await;
+        let (killer, mut died) = (scene.killer(), false);
+        scene.cloud.plan_faults(move |request| {
+            let now = !died && request.operation == operation;
+            died |= now;
+            now.then(|| {
+                killer.abort();
+                Fault::Latency { millis: 4_000 }
+            })
+        });
+        scene.create("web", json!({})).await;
+        scene.pass(3).await;
+        assert!(scene.killer().is_finished(), "{operation}");
+        scene.restart();
+        scene.pass(900).await;
+        assert_eq!(scene.cloud.balancers().len(), 1, "L6-810 {operation}");
+        assert_eq!(scene.parts().map(|kind| kind.len()), [1, 1, 1, 2], "L6-811 {operation}");
+        assert_eq!(scene.shape("web").await[0].1.len(), 2, "{operation}");
+        scene.assert_quiet(600, operation).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn killed_between_its_writes_to_kubernetes_it_reaches_the_same_end() {
     // Slow writes of Kubernetes let the program die while they are under way.
     let mut lives = 0;

@@ -39,13 +39,13 @@ fn provider(cloud: &Cloud, clock: &Arc<dyn Clock>) -> Arc<dyn Provider> {
     Arc::new(CloudscaleProvider::new(&settings, around))
 }
 
-/// Nodes and Services, without the slow pass that looks for hand edits.
-pub(crate) fn everybody() -> TeamSettings {
+/// Nodes and Services.
+fn everybody() -> TeamSettings {
     let period = Duration::from_secs(5);
     TeamSettings {
         node: Some(NodeSettings::default()),
         lifecycle: Some(LifecycleSettings { period, cap: Cap::LAW, workers: 4 }),
-        service: Some(ServiceSettings { drift: None, ..ServiceSettings::default() }),
+        service: None,
         routes: None,
     }
 }
@@ -63,6 +63,11 @@ impl Scene {
     }
 
     pub(crate) fn with(adjust: impl FnOnce(&mut Manners)) -> Self {
+        Self::looking_again(None, adjust)
+    }
+
+    /// With a slow pass that looks for what changed behind the program's back.
+    pub(crate) fn looking_again(drift: Option<Duration>, adjust: impl FnOnce(&mut Manners)) -> Self {
         let mut manners = Manners {
             latency: Duration::from_millis(20),
             build: Duration::from_secs(1),
@@ -75,7 +80,8 @@ impl Scene {
             made = Some(cloud.clone());
             provider(&cloud, clock)
         });
-        let settings = everybody();
+        let service = Some(ServiceSettings { drift, ..ServiceSettings::default() });
+        let settings = TeamSettings { service, ..everybody() };
         let team = start(&mut stage, &settings);
         Self { stage, cloud: made.unwrap(), settings, team }
     }

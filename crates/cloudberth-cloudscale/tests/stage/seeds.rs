@@ -129,7 +129,8 @@ impl Wishes {
 
 async fn live(seed: u64, faults: bool) {
     let dice = Dice::seeded(seed);
-    let mut scene = Scene::with(|manners| {
+    // What a program that died had sent may arrive after its successor came to rest.
+    let mut scene = Scene::looking_again(Some(Duration::from_secs(120)), |manners| {
         manners.build = Duration::from_millis(pick(&dice, 3_000));
         manners.latency = Duration::from_millis(1 + pick(&dice, 60));
         manners.unrest = Duration::from_millis(if pick(&dice, 3) == 0 { 200 } else { 0 });
