@@ -49,8 +49,8 @@ async fn assert_served(scene: &Scene, case: &str, port: u16, members: usize) -> 
     let ports: Vec<_> = shape.iter().map(|(port, members)| (*port, members.len())).collect();
     assert_eq!(ports, [(port, members), (9000, members)], "{case}");
     assert_eq!(scene.cloud.balancers().len(), 1, "CS-155 {case}: nothing doubled, nothing leaked");
-    let parts = scene.parts().map(|kind| kind.len());
-    assert_eq!(parts, [2, 2, 2, 2 * members], "CS-155 {case}: no part doubled");
+    let counts = scene.parts().map(|kind| kind.len());
+    assert_eq!(counts, [2, 2, 2, 2 * members], "CS-155 {case}: no part doubled");
     let to = scene.cloud.target_of(FLOATING.parse().unwrap());
     assert_eq!(to, Some(Target::Balancer(balancer.uuid.clone())), "CS-155 {case}: the address is not lost");
     let service = scene.get("web").await;

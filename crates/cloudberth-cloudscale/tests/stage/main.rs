@@ -7,6 +7,7 @@ mod balancers;
 mod budget;
 mod changes;
 mod crash;
+mod examples;
 mod floating;
 mod machines;
 mod removal;

@@ -55,6 +55,10 @@ fn tcp(name: &str, port: u16) -> Value {
 const LIVEZ: &str = r#"{"url_path": "/livez", "version": "1.0", "method": "GET", "expected_codes": ["200"]}"#;
 
 fn variants() -> Vec<Variant> {
+    [ports_and_checks(), addresses_and_settings()].concat()
+}
+
+fn ports_and_checks() -> Vec<Variant> {
     let livez: Value = serde_json::from_str(LIVEZ).unwrap();
     let checked = json!({"url_path": "/x", "host": "h.example", "method": "GET", "expected_codes": ["200"], "version": "1.1"});
     let usual = json!({"url_path": "/", "method": "GET", "expected_codes": ["200"], "version": "1.1"});
@@ -107,6 +111,11 @@ fn variants() -> Vec<Variant> {
             monitor: json!({"type": "http", "http": usual}),
             ..with("CS-153 HTTP without details", &[("health-monitor-type", "http")])
         },
+    ]
+}
+
+fn addresses_and_settings() -> Vec<Variant> {
+    vec![
         Variant { private_vip: true, ..plain("CS-153 a private address") },
         Variant {
             private_vip: true,
