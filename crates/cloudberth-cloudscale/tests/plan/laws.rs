@@ -132,6 +132,12 @@ fn disturb(standing: &mut Standing, kind: u8, at: usize) {
     }
 }
 
+/// Half as many cases as usual (`PROPTEST_CASES`), because each is a whole life.
+fn config() -> ProptestConfig {
+    let usual = ProptestConfig::default();
+    ProptestConfig { cases: usual.cases.div_ceil(2), failure_persistence: None, ..usual }
+}
+
 fn at_rest(want: &Want, seen: &Seen) {
     let decision = decide(want, seen);
     assert_eq!(decision.next, Next::Converged);
@@ -139,7 +145,7 @@ fn at_rest(want: &Want, seen: &Seen) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn every_wish_comes_to_rest_and_rests(want in some_want()) {
