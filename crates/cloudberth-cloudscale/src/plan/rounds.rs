@@ -7,10 +7,12 @@
 //! moved over, and a member goes only after the one that takes its place has come. What the API may find fault with,
 //! because a person wrote it, comes late: a setting that it refuses must not keep nodes from coming and going.
 
+use std::collections::BTreeMap;
+
 use cloudberth_core::lb::{Impact, Step};
 
 use super::{
-    pairs::{Pair, doubled_pools, find_pool, pairs, surplus_pools},
+    pairs::{Pair, Place, doubled_pools, find_pool, pairs, place, surplus_pools},
     updates::updates,
 };
 use crate::{
@@ -68,13 +70,16 @@ fn missing_pools(wish: &Wish<'_>, standing: &Standing) -> Steps {
 /// that differs only in what the API does not let two members share is replaced by itself, one at a time.
 fn members(pair: &Pair<'_>) -> Steps {
     let mut steps: Steps = pair.surplus_monitors().map(|monitor| remove_monitor(pair, monitor)).collect();
-    let surplus: Vec<&Member> = pair.surplus_members().collect();
+    let mut surplus: BTreeMap<Place<'_>, Vec<&Member>> = BTreeMap::new();
+    for member in pair.surplus_members() {
+        surplus.entry(place(member)).or_default().push(member);
+    }
     let (swapped, added): (Vec<_>, Vec<_>) =
-        pair.missing_members().partition(|wanted| surplus.iter().any(|member| wanted.collides(member)));
+        pair.missing_members().partition(|wanted| surplus.contains_key(&wanted.place()));
     steps.extend(added.into_iter().map(|wanted| add_member(pair, wanted)));
     for wanted in swapped {
-        let old = surplus.iter().filter(|member| wanted.collides(member));
-        steps.extend(old.map(|member| remove_member(pair, member)));
+        let old = surplus.remove(&wanted.place()).unwrap_or_default();
+        steps.extend(old.into_iter().map(|member| remove_member(pair, member)));
         steps.push(add_member(pair, wanted));
     }
     steps

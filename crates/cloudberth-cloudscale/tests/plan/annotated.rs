@@ -154,6 +154,13 @@ fn a_mistake_keeps_what_runs() {
     let pool = &way.standing().pools[1];
     assert_eq!(pool.listeners[0].allowed_cidrs, ["10.0.0.0/8"], "L8-202 not more open than the others");
     assert_eq!(pool.pool.algorithm, "source_ip", "L8-202");
+    // But never what only another protocol can have.
+    let only_udp = edited(&plain(&[]), |s| s.ports = vec![udp("a", 53, 30053)]);
+    let wrong = annotated(&annotated(&only_udp, "listener-protocol", "?"), "pool-protocol", "?");
+    let added = edited(&wrong, |s| s.ports.push(tcp("b", 81, 30081)));
+    let way = settle(&added, look(&added, Some(built(&only_udp))));
+    let pool = &way.standing().pools[1];
+    assert_eq!((pool.pool.protocol.as_str(), pool.listeners[0].name.as_str()), ("tcp", "tcp/81"), "L8-202");
 }
 
 #[test]

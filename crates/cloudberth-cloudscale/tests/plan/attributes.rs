@@ -154,7 +154,7 @@ fn listeners_are_replaced_by_key_and_changed_by_attribute() {
 fn monitors_are_replaced_by_key_and_changed_by_attribute() {
     let http = |text| plain(&[("health-monitor-type", "http"), ("health-monitor-http", text)]);
     let want = plain(&[]);
-    let table: [(&str, &Want, Standing, &[&str]); 8] = [
+    let table: [(&str, &Want, Standing, &[&str]); 9] = [
         ("CS-95 missing", &want, rest(&want, |s| s.pools[0].monitors.clear()), &["check pool tcp by tcp"]),
         (
             "CS-95 surplus",
@@ -191,6 +191,12 @@ fn monitors_are_replaced_by_key_and_changed_by_attribute() {
             &http("{}"),
             built(&http(r#"{"host": "h", "url_path": "/x"}"#)),
             &[],
+        ),
+        (
+            "CS-99 no version is 1.1",
+            &http("{}"),
+            built(&http(r#"{"version": "1.0"}"#)),
+            &["stop checking pool tcp by http", "check pool tcp by http"],
         ),
     ];
     for (case, want, standing, steps) in table {

@@ -171,6 +171,7 @@ fn a_load_balancer_that_two_claim_is_touched_by_its_own_service_only() {
         let doomed = gone(&want);
         let way = settle(&doomed, look(&doomed, Some(standing)));
         assert_eq!(way.acts.len(), usize::from(ours), "{case}: nobody deletes another's");
+        assert_eq!(way.refused().is_empty(), ours, "{case}: and it is said why");
         assert_eq!(way.last.next, Next::Converged, "{case}: and nobody is kept from going");
     }
     let fresh = named();

@@ -1,6 +1,8 @@
 //! Which load balancer is a Service's, and which servers are its nodes'.
 
-use cloudberth_cloudscale::{Machines, Parts, Standing, Trail, balancer_name, wire::Server};
+use std::time::Duration;
+
+use cloudberth_cloudscale::{Machines, Parts, Seen, Standing, Trail, balancer_name, wire::Server};
 use cloudberth_core::{
     Category, NodeView,
     lb::{Goal, Next},
@@ -56,10 +58,8 @@ fn a_load_balancer_is_found_by_id_and_by_name_or_not_at_all() {
 }
 
 #[test]
-fn an_id_that_the_listing_lacks_is_asked_for() {
+fn what_the_source_shows_counts_though_the_listing_lacks_it() {
     let trail = Trail::of(&service(&[("uuid", LB)]), Goal::Present).unwrap();
-    assert_eq!(trail.unlisted(&[]), Some(LB));
-    assert_eq!(trail.unlisted(&[balancer(LB, "x")]), None);
     let asked = balancer(LB, "renamed by hand");
     assert_eq!(trail.follow(&[], Some(&asked)).unwrap().unwrap().uuid, LB);
     let named = [balancer(OTHER, &format!("k8s-service-{UID}"))];
@@ -114,6 +114,8 @@ fn parts_are_those_of_the_load_balancer_however_it_was_found() {
         s.pools.iter().map(|p| (p.members.len(), p.listeners.len(), p.monitors.len())).collect::<Vec<_>>()
     };
     assert_eq!(counts(&standing), [(1, 1, 1)], "CS-45");
+    let bare = Standing::bare(balancer(LB, "x"), Duration::from_secs(3));
+    assert_eq!((bare.balancer.uuid.as_str(), bare.changing_for.as_secs(), bare.pools.len()), (LB, 3, 0));
     let unread = Standing::assemble(balancer(LB, "x"), &parts, [].into());
     assert!(unread.is_err(), "CS-74 members that nobody read are not members that are not there");
 }
@@ -154,7 +156,7 @@ fn one_node_without_a_server_is_left_out_and_all_of_them_are_an_error() {
     let ten = want(service(&[]), nodes(1..=10));
     let standing = built(&ten);
     let nine = Machines::of(&ten, &servers(2..=10)).unwrap();
-    let way = settle(&ten, cloudberth_cloudscale::Seen { standing: Some(standing), machines: nine });
+    let way = settle(&ten, Seen { standing: Some(standing), machines: nine });
     assert_eq!(way.labels, ["remove 10.0.0.1:30080 from pool tcp"], "CS-38");
     assert_eq!(way.warned(), ["NodeWithoutServer"], "CS-38");
     assert!(way.last.notices[0].message.contains("node-001: there is no server"), "CS-38");
@@ -163,4 +165,18 @@ fn one_node_without_a_server_is_left_out_and_all_of_them_are_an_error() {
     assert!(error.message().starts_with("none of 10 nodes has a server"), "CS-38 {error}");
     assert!(Machines::of(&ten, &[]).is_err(), "CS-37 CS-38");
     assert!(Machines::of(&gone(&ten), &[]).unwrap().found.is_empty(), "what goes needs no servers");
+}
+
+#[test]
+fn of_many_nodes_without_a_server_a_few_are_named() {
+    let said = |servers_from: usize| {
+        let want = want(service(&[]), nodes(1..=8));
+        let machines = Machines::of(&want, &servers(servers_from..=8)).unwrap();
+        let notices = decide(&want, &Seen { standing: None, machines }).notices;
+        notices.into_iter().map(|notice| notice.message).collect::<String>()
+    };
+    assert_eq!(said(1), "");
+    assert!(said(6).contains("node-005") && !said(6).contains("more"), "{}", said(6));
+    assert!(said(8).contains("node-005") && !said(8).contains("node-006"), "{}", said(8));
+    assert!(said(8).ends_with("; and 2 more"), "{}", said(8));
 }

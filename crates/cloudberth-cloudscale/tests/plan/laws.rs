@@ -54,6 +54,17 @@ fn shape(standing: &Standing, details: bool) -> Shape {
     Shape { name: standing.balancer.name.clone(), pools: standing.pools.iter().map(pool).collect() }
 }
 
+fn ids(standing: &Standing) -> Vec<String> {
+    let mut ids = vec![standing.balancer.uuid.clone()];
+    for pool in &standing.pools {
+        ids.push(pool.pool.uuid.clone());
+        ids.extend(pool.members.iter().map(|member| member.uuid.clone()));
+        ids.extend(pool.listeners.iter().map(|listener| listener.uuid.clone()));
+        ids.extend(pool.monitors.iter().map(|monitor| monitor.uuid.clone()));
+    }
+    ids
+}
+
 /// Whether the details of HTTP checks follow from the wish alone.
 fn detailed(want: &Want) -> bool {
     let details = want.service.annotations.get(&format!("{PREFIX}health-monitor-http"));
@@ -132,6 +143,12 @@ fn disturb(standing: &mut Standing, kind: u8, at: usize) {
     }
 }
 
+/// Half as many cases as usual (`PROPTEST_CASES`), because each is a whole life.
+fn config() -> ProptestConfig {
+    let usual = ProptestConfig::default();
+    ProptestConfig { cases: usual.cases.div_ceil(2), failure_persistence: None, ..usual }
+}
+
 fn at_rest(want: &Want, seen: &Seen) {
     let decision = decide(want, seen);
     assert_eq!(decision.next, Next::Converged);
@@ -139,7 +156,7 @@ fn at_rest(want: &Want, seen: &Seen) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn every_wish_comes_to_rest_and_rests(want in some_want()) {
@@ -147,6 +164,9 @@ proptest! {
         prop_assert!(way.refused().is_empty());
         at_rest(&want, &way.seen);
         at_rest(&want, &look(&want, Some(aged(way.standing()))));
+        let ids = ids(&way.standing());
+        prop_assert!(ids.iter().all(|id| !id.is_empty()), "what is assumed has an id");
+        prop_assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "each its own");
         let ports = want.service.ports.len();
         let members = ports * want.backends.len();
         let floating = want.service.annotations.contains_key(&format!("{PREFIX}floating-ips"));
