@@ -102,8 +102,8 @@ impl World {
         subnets.into_iter().map(|subnet| subnet.uuid.clone()).collect()
     }
 
-    /// An address of a subnet that nobody has; none if it is full.
-    pub(super) fn pick_address(&mut self, subnet: &str) -> Option<IpAddr> {
+    /// An address of a subnet that nobody has and that is none of these; none if it is full.
+    pub(super) fn pick_address(&mut self, subnet: &str, taken: &[IpAddr]) -> Option<IpAddr> {
         let Subnet { cidr, handed_out, .. } = self.stock.subnets.get(subnet)?;
         let bits = cidr.max_prefix_len() - cidr.prefix_len();
         let size = 1_u32 << bits.min(20);
@@ -117,7 +117,7 @@ impl World {
                 IpAddr::V4(base) => IpAddr::V4(Ipv4Addr::from(u32::from(base) + offset)),
                 IpAddr::V6(base) => IpAddr::V6(Ipv6Addr::from(u128::from(base) + u128::from(offset))),
             };
-            if !self.stock.uses(address) {
+            if !taken.contains(&address) && !self.stock.uses(address) {
                 self.stock.subnets.get_mut(subnet)?.handed_out = (from + step + 1) % usable;
                 return Some(address);
             }

@@ -73,7 +73,7 @@ impl World {
     pub(crate) fn interface(&mut self, subnets: &[String], public: bool) -> Option<Interface> {
         let network = self.stock.subnets.get(subnets.first()?)?.network.clone();
         let addresses = subnets.iter().filter_map(|subnet| {
-            Some(Address { address: self.pick_address(subnet)?, subnet: Some(subnet.clone()) })
+            Some(Address { address: self.pick_address(subnet, &[])?, subnet: Some(subnet.clone()) })
         });
         Some(Interface { public, addresses: addresses.collect(), network })
     }
