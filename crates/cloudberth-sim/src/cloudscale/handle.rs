@@ -76,23 +76,23 @@ impl Cloud {
 
     /// Makes a server that runs, with public addresses of both families and one in the zone's private network.
     pub fn add_server(&self, name: &str, zone: &str) -> Server {
-        self.build_server(&NewServer::new(name, zone))
+        self.with(|world, at| world.add_server(&NewServer::new(name, zone), at))
     }
 
     /// Makes a server with an address in each of these private subnets, and no other.
     pub fn add_private_server(&self, name: &str, zone: &str, subnets: &[&str]) -> Server {
-        let subnets = subnets.iter().map(|subnet| (*subnet).to_owned()).collect();
-        self.build_server(&NewServer { public: false, subnets: Some(subnets), ..NewServer::new(name, zone) })
-    }
-
-    fn build_server(&self, new: &NewServer) -> Server {
-        self.with(|world, at| world.add_server(new, at))
+        self.with(|world, at| {
+            let one = |subnet: &&str| world.on_subnets(&[(*subnet).to_owned()], false);
+            let interfaces = Some(subnets.iter().filter_map(one).collect());
+            world.add_server(&NewServer { interfaces, ..NewServer::new(name, zone) }, at)
+        })
     }
 
     /// Gives a server an address in one more private subnet; `None` where there is no such server or subnet.
     pub fn attach(&self, server: &str, subnet: &str) -> Option<IpAddr> {
         self.with(|world, _| {
-            let interface = world.interface(&[subnet.to_owned()], false)?;
+            let wanted = world.on_subnets(&[subnet.to_owned()], false)?;
+            let interface = world.build_interface(&wanted, &[]);
             let address = interface.addresses.first()?.address;
             world.stock.servers.get_mut(server)?.interfaces.push(interface);
             Some(address)
