@@ -10,7 +10,7 @@ use cloudberth_core::{Clock, Dice};
 
 use super::{
     faults::{Fault, Request, Rules},
-    journal::Entry,
+    journal::Journal,
     manners::Manners,
     tokens::{Access, Tokens},
     world::{Moment, World},
@@ -25,7 +25,7 @@ pub(crate) struct State {
     pub(crate) tokens: Tokens,
     pub(crate) plan: Option<Plan>,
     pub(crate) rules: Rules,
-    pub(crate) journal: Vec<Entry>,
+    pub(crate) journal: Journal,
     pub(crate) requests: u64,
 }
 
@@ -62,7 +62,7 @@ impl Shared {
             tokens: Tokens::default(),
             plan: None,
             rules: Rules::default(),
-            journal: Vec::new(),
+            journal: Journal::default(),
             requests: 0,
         };
         Self { state: Mutex::new(state), clock, dice }

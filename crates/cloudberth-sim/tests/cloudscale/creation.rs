@@ -78,11 +78,24 @@ async fn a_balancer_has_the_addresses_that_were_asked_for() {
         ("this one", json!([{"subnet": subnet, "address": "10.9.0.77"}]), vec!["10.9.0.77"]),
         ("this one, wherever it is from", json!([{"address": "10.9.0.78"}]), vec!["10.9.0.78"]),
         (
+            "a named one is not picked",
+            json!([{"subnet": subnet}, {"subnet": subnet, "address": "10.9.0.12"}, {"subnet": subnet}]),
+            vec!["10.9.0.11", "10.9.0.12", "10.9.0.13"],
+        ),
+        (
             "two",
             json!([{"subnet": subnet}, {"subnet": subnet, "address": "10.9.0.99"}]),
-            vec!["10.9.0.11", "10.9.0.99"],
+            vec!["10.9.0.14", "10.9.0.99"],
         ),
     ];
+    let full = cloud.add_private_network("tiny", "lpg1", "10.7.0.0/30".parse().unwrap());
+    let too_many = json!([{"subnet": full, "address": "10.7.0.1"}, {"subnet": full}, {"subnet": full}]);
+    let twice = json!([{"address": "10.9.0.50"}, {"address": "10.9.0.50"}]);
+    for (vips, fragment) in [(too_many, "no free address"), (twice, "given twice")] {
+        let body = json!({"name": "web", "flavor": "lb-standard", "vip_addresses": vips});
+        let answer = ask(&cloud, "POST", "/v1/load-balancers", body).await;
+        assert!(answer.status == 400 && answer.text.contains(fragment), "{answer:?}");
+    }
     for (case, vips, want) in table {
         let body = json!({"name": "same name for all", "flavor": "lb-standard", "vip_addresses": vips});
         let made = ask(&cloud, "POST", "/v1/load-balancers", body).await;

@@ -137,6 +137,11 @@ async fn any_state_can_be_put_there() {
         twin
     });
     assert_eq!(twin.name, "web");
+    let seeded = cloud.seed("load-balancers", &json!({"name": "old", "flavor": "lb-standard"})).unwrap();
+    assert_eq!(cloud.status_of(&seeded).unwrap(), "running", "a seed is there at once");
+    cloud.delete_balancer(&seeded);
+    assert_eq!(cloud.seed("floating-ips", &json!({"ip_version": 4})).unwrap(), "203.0.113.1");
+    assert_eq!(cloud.seed("load-balancers", &json!({})).unwrap_err().0, 400);
     cloud.add_floating_ip("192.0.2.7/32".parse().unwrap(), None);
     cloud.edit(|stock| {
         let ip = stock.floating_ips.get_mut(&"192.0.2.7".parse().unwrap()).unwrap();

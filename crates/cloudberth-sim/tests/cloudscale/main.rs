@@ -10,6 +10,7 @@ mod health;
 mod life;
 mod monitors;
 mod patches;
+mod properties;
 mod queue;
 mod served;
 mod servers;

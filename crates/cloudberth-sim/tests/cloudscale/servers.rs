@@ -45,6 +45,59 @@ async fn servers_have_public_and_private_addresses() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn interfaces_are_asked_for_in_several_ways() {
+    let cloud = cloud(|_| {});
+    let subnet = cloud.add_private_network("db", "rma1", "10.9.0.0/24".parse().unwrap());
+    let network = cloud.stock().subnets[&subnet].network.clone();
+    let table = [
+        ("the public network", json!([{"network": "public"}]), Ok(vec!["198.18.0.10", "2001:db8:1::a"])),
+        ("a network", json!([{"network": network}]), Ok(vec!["10.9.0.10"])),
+        ("a network without an address", json!([{"network": network, "addresses": []}]), Ok(vec![])),
+        ("a subnet", json!([{"addresses": [{"subnet": subnet}]}]), Ok(vec!["10.9.0.11"])),
+        (
+            "an address",
+            json!([{"addresses": [{"subnet": subnet, "address": "10.9.0.242"}]}]),
+            Ok(vec!["10.9.0.242"]),
+        ),
+        (
+            "two",
+            json!([{"network": network}, {"network": "public"}]),
+            Ok(vec!["10.9.0.12", "198.18.0.11", "2001:db8:1::b"]),
+        ),
+        ("nothing", json!([{}]), Err("This field is required")),
+        ("no list", json!("public"), Err("list of items")),
+        ("unknown network", json!([{"network": "x"}]), Err("does not exist")),
+        ("unknown subnet", json!([{"addresses": [{"subnet": "x"}]}]), Err("does not exist")),
+        (
+            "an address from elsewhere",
+            json!([{"addresses": [{"subnet": subnet, "address": "10.8.0.1"}]}]),
+            Err("valid IP"),
+        ),
+    ];
+    for (case, interfaces, want) in table {
+        let body = json!({"name": "a", "flavor": "flex-4-2", "image": "debian-13", "interfaces": interfaces});
+        let answer = ask(&cloud, "POST", "/v1/servers", body).await;
+        match want {
+            Ok(want) => {
+                let server = &cloud.stock().servers[&answer.uuid()];
+                let got: Vec<_> = server.addresses().map(|address| address.address.to_string()).collect();
+                assert_eq!(got, want, "{case}");
+            }
+            Err(fragment) => {
+                assert!(answer.status == 400 && answer.text.contains(fragment), "{case}: {answer:?}");
+            }
+        }
+    }
+    let server = cloud.add_server("b", "rma1");
+    let path = format!("/v1/servers/{}", server.uuid);
+    let more = json!({"interfaces": [{"network": "public"}, {"addresses": [{"subnet": subnet}]}]});
+    assert_eq!(ask(&cloud, "PATCH", &path, more).await.status, 204);
+    let now = &cloud.stock().servers[&server.uuid];
+    assert_eq!(now.interfaces[0], server.interfaces[0], "what is asked for again stays as it was");
+    assert_eq!(now.interfaces[1].addresses[0].subnet, Some(subnet));
+}
+
+#[tokio::test(start_paused = true)]
 async fn people_make_servers_and_networks_through_the_api() {
     let cloud = cloud(|_| {});
     let network = json!({"name": "db", "zone": "rma1", "auto_create_ipv4_subnet": false});
@@ -75,6 +128,23 @@ async fn people_make_servers_and_networks_through_the_api() {
     }
     let used = ask(&cloud, "DELETE", &format!("/v1/networks/{}", network.uuid()), Value::Null).await;
     assert!(used.status == 400 && used.text.contains("in use"), "{used:?}");
+    for (path, change, status) in [
+        (format!("/v1/networks/{}", network.uuid()), json!({"mtu": 1500}), 204),
+        (format!("/v1/networks/{}", network.uuid()), json!({"zone": "lpg1"}), 400),
+        (format!("/v1/subnets/{}", subnet.uuid()), json!({"gateway_address": "10.9.0.1"}), 204),
+        (format!("/v1/subnets/{}", subnet.uuid()), json!({"gateway_address": "x"}), 400),
+        (format!("/v1/subnets/{}", subnet.uuid()), json!({"dns_servers": ["192.0.2.53"]}), 204),
+        (format!("/v1/subnets/{}", subnet.uuid()), json!({"dns_servers": ["0.0.0.0"]}), 400),
+        (format!("/v1/subnets/{}", subnet.uuid()), json!({"cidr": "10.1.0.0/24"}), 400),
+    ] {
+        let answer = ask(&cloud, "PATCH", &path, change.clone()).await;
+        assert_eq!(answer.status, status, "{path} {change}: {answer:?}");
+    }
+    let shown = get(&cloud, &format!("/v1/subnets/{}", subnet.uuid())).await.json();
+    assert_eq!(
+        (&shown["gateway_address"], &shown["dns_servers"]),
+        (&json!("10.9.0.1"), &json!(["192.0.2.53"]))
+    );
     let resize = json!({"flavor": "flex-16-4"});
     let path = format!("/v1/servers/{}", made.uuid());
     assert_eq!(ask(&cloud, "PATCH", &path, resize.clone()).await.status, 400, "not while it runs");

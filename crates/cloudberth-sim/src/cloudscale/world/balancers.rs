@@ -46,13 +46,13 @@ impl World {
         if self.stock.balancers.len() >= self.manners.limits.balancers {
             return Err(Refusal::limit("load balancers"));
         }
-        let vips = if wanted.is_empty() {
+        let wanted = if wanted.is_empty() {
             let subnets = self.subnets_of_zone(&zone, true).into_iter();
             subnets.map(|subnet| WantedVip { subnet, address: None }).collect()
         } else {
             wanted
         };
-        let vips = vips.into_iter().map(|vip| self.vip(vip)).collect::<Result<_, _>>()?;
+        let vips = self.vips(&wanted)?;
         let uuid = self.draw_id();
         let ready = at.tick + self.manners.build;
         let balancer = Balancer {
@@ -71,11 +71,27 @@ impl World {
         Ok(uuid)
     }
 
-    fn vip(&mut self, wanted: WantedVip) -> Result<Vip, Refusal> {
-        let WantedVip { subnet, address } = wanted;
-        let address = address.or_else(|| self.pick_address(&subnet));
-        let full = || Refusal::field("vip_addresses", "There is no free address in the subnet.");
-        Ok(Vip { address: address.ok_or_else(full)?, subnet })
+    /// Addresses for all, no two alike.
+    fn vips(&mut self, wanted: &[WantedVip]) -> Result<Vec<Vip>, Refusal> {
+        let refuse = |why: &str| Err(Refusal::field("vip_addresses", why));
+        let named: Vec<_> = wanted.iter().filter_map(|vip| vip.address).collect();
+        if named
+            .iter()
+            .enumerate()
+            .any(|(at, address)| named.iter().skip(at + 1).any(|other| other == address))
+        {
+            return refuse("The same address is given twice.");
+        }
+        let mut taken = named;
+        let mut vips = Vec::new();
+        for WantedVip { subnet, address } in wanted {
+            let Some(address) = address.or_else(|| self.pick_address(subnet, &taken)) else {
+                return refuse("There is no free address in the subnet.");
+            };
+            taken.push(address);
+            vips.push(Vip { address, subnet: subnet.clone() });
+        }
+        Ok(vips)
     }
 
     /// Checks every entry; mistakes are told entry by entry.

@@ -3,6 +3,7 @@
 
 mod balancers;
 mod floating;
+mod interfaces;
 mod listeners;
 mod members;
 mod monitors;
