@@ -1,0 +1,42 @@
+//! cloudscale.ch: machines and load balancers.
+//!
+//! # What a look costs
+//! | Service | reads, in order | writes |
+//! |---|---|---|
+//! | with a recorded id | that load balancer | |
+//! | without, or where the id leads nowhere or the name differs | all load balancers, and the one that fits | |
+//! | to be deleted | | 1 |
+//! | whose load balancer is `changing` | nothing else: a poll is one question | |
+//! | to be created, or settled | all servers | 1 to create |
+//! | settled | all pools, listeners and health monitors; the members of its own pools | what differs |
+//! | settled, and naming floating IPs | all floating IPs | |
+//!
+//! The listings of a pass serve every Service of that pass, and nothing is asked that no Service needs. With one port
+//! and ten nodes a new load balancer takes two listings and one write, a question per poll, five reads and thirteen
+//! writes; a node that joins, or a change of who may connect, takes six reads and one write; a deletion takes one read
+//! and one write.
+
+mod act;
+pub mod annotations;
+mod api;
+mod find;
+mod instances;
+mod plan;
+mod provider;
+mod seen;
+mod servers;
+mod settings;
+mod shell;
+#[cfg(test)]
+mod testkit;
+pub mod uuid;
+pub mod wire;
+mod wish;
+
+pub use act::{Act, Answer, Method, Request};
+pub use api::Surroundings;
+pub use find::{Trail, balancer_name, default_name};
+pub use plan::{Planner, assume, claims, fold, knows_ip_mode, selector};
+pub use provider::CloudscaleProvider;
+pub use seen::{Machine, Machines, Parts, PrivateAddress, Seen, SeenPool, Standing};
+pub use settings::{Settings, TOKEN};

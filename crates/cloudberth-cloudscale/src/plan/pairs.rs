@@ -1,0 +1,156 @@
+//! What is wanted beside what is there, paired by identity.
+//!
+//! Of several things with one identity the last one counts; the others are neither changed nor removed, so that a
+//! cluster can go back to the program that we replace. Of several pools that one counts to which a port leads: only one
+//! can have it.
+
+use std::{collections::BTreeSet, net::IpAddr};
+
+use cloudberth_core::net::parse_ip;
+
+use crate::{
+    seen::{SeenPool, Standing},
+    wire::{HealthMonitor, Listener, Member},
+    wish::{WantedListener, WantedMember, WantedMonitor, WantedPool, Wish, http_version},
+};
+
+/// A wanted pool that is there.
+#[derive(Clone, Copy)]
+pub(super) struct Pair<'a> {
+    pub(super) wanted: &'a WantedPool,
+    pub(super) seen: &'a SeenPool,
+}
+
+fn is_pool(wanted: &WantedPool, seen: &SeenPool) -> bool {
+    let pool = &seen.pool;
+    (&pool.name, &pool.algorithm, &pool.protocol) == (&wanted.name, &wanted.algorithm, &wanted.protocol)
+}
+
+/// The pool that a wanted one is, if it is there.
+pub(super) fn find_pool<'a>(standing: &'a Standing, wanted: &WantedPool) -> Option<&'a SeenPool> {
+    let same = standing.pools.iter().filter(|seen| is_pool(wanted, seen));
+    same.max_by_key(|seen| (!seen.listeners.is_empty(), seen.members.len()))
+}
+
+/// Pools of ours that came twice, because somebody died before the first was answered and it was still on its way. No
+/// port leads to them.
+pub(super) fn doubled_pools<'a>(wish: &Wish<'_>, standing: &'a Standing) -> Vec<&'a SeenPool> {
+    let twin = |seen: &&SeenPool| {
+        let wanted = wish.pools.iter().find(|wanted| is_pool(wanted, seen));
+        let kept = wanted.and_then(|wanted| find_pool(standing, wanted));
+        seen.listeners.is_empty() && kept.is_some_and(|kept| kept.pool.uuid != seen.pool.uuid)
+    };
+    standing.pools.iter().filter(|_| wish.ours).filter(twin).collect()
+}
+
+/// The wanted pools that are there, in the order of the ports.
+pub(super) fn pairs<'a>(wish: &'a Wish<'_>, standing: &'a Standing) -> Vec<Pair<'a>> {
+    let pair = |wanted| find_pool(standing, wanted).map(|seen| Pair { wanted, seen });
+    wish.pools.iter().filter_map(pair).collect()
+}
+
+/// The pools that nobody wants. Where a port is refused, only those whose name a wanted pool has: the others may be the
+/// refused port's.
+pub(super) fn surplus_pools<'a>(wish: &Wish<'_>, standing: &'a Standing) -> Vec<&'a SeenPool> {
+    let wanted = |seen: &SeenPool| wish.pools.iter().any(|pool| is_pool(pool, seen));
+    let replaced = |seen: &SeenPool| wish.pools.iter().any(|pool| pool.name == seen.pool.name);
+    let surplus = standing.pools.iter().filter(|seen| !wanted(seen));
+    surplus.filter(|seen| !wish.ports_refused || replaced(seen)).collect()
+}
+
+/// An address, equal for equal ones in whatever spelling.
+type Address<'a> = (Option<IpAddr>, &'a str);
+/// What the API does not let two members of a pool share.
+pub(super) type Place<'a> = (Address<'a>, i64);
+/// All that cannot be changed on a member: place, name, subnet, port of checks.
+type MemberKey<'a> = (Place<'a>, &'a str, &'a str, i64);
+
+fn address(text: &str) -> Address<'_> {
+    parse_ip(text).map_or((None, text), |ip| (Some(ip), ""))
+}
+
+pub(super) fn place(member: &Member) -> Place<'_> {
+    (address(&member.address), member.protocol_port)
+}
+
+/// A member that is switched off, or whose subnet is not known, is none that anybody wants.
+fn seen_key(member: &Member) -> Option<MemberKey<'_>> {
+    let subnet = member.subnet.as_ref().filter(|_| member.enabled)?.uuid.as_str();
+    let monitor_port = member.monitor_port.unwrap_or(member.protocol_port);
+    Some((place(member), &member.name, subnet, monitor_port))
+}
+
+impl WantedMember {
+    pub(super) fn place(&self) -> Place<'_> {
+        (address(&self.address), self.protocol_port)
+    }
+
+    fn key(&self) -> MemberKey<'_> {
+        (self.place(), &self.name, &self.subnet, self.monitor_port)
+    }
+}
+
+impl WantedListener {
+    /// Whether the listener is this one in all that cannot be changed.
+    pub(super) fn is(&self, seen: &Listener) -> bool {
+        (&seen.name, &seen.protocol, seen.protocol_port) == (&self.name, &self.protocol, self.port)
+    }
+
+    /// Whether the listener holds the port that this one needs.
+    pub(super) fn collides(&self, seen: &Listener) -> bool {
+        (&seen.protocol, seen.protocol_port) == (&self.protocol, self.port)
+    }
+}
+
+impl WantedMonitor {
+    /// Whether the monitor is this one in all that cannot be changed. A host cannot be taken away by a change, so one
+    /// that is not wanted any more makes it another monitor.
+    pub(super) fn is(&self, seen: &HealthMonitor) -> bool {
+        let host = |http: Option<&crate::wire::HttpOptions>| {
+            http.and_then(|http| http.host.clone()).filter(|host| !host.is_empty())
+        };
+        let unwanted_host = self.http.is_some() && host(self.http.as_ref()).is_none();
+        seen.kind == self.kind
+            && http_version(seen.http.as_ref()) == http_version(self.http.as_ref())
+            && !(unwanted_host && host(seen.http.as_ref()).is_some())
+    }
+}
+
+impl<'a> Pair<'a> {
+    pub(super) fn pool(&self) -> &'a str {
+        &self.seen.pool.uuid
+    }
+
+    pub(super) fn missing_members(&self) -> impl Iterator<Item = &'a WantedMember> + use<'a> {
+        let seen: BTreeSet<_> = self.seen.members.iter().filter_map(seen_key).collect();
+        self.wanted.members.iter().filter(move |wanted| !seen.contains(&wanted.key()))
+    }
+
+    pub(super) fn surplus_members(&self) -> impl Iterator<Item = &'a Member> + use<'a> {
+        let wanted: BTreeSet<_> = self.wanted.members.iter().map(WantedMember::key).collect();
+        self.seen
+            .members
+            .iter()
+            .filter(move |member| !seen_key(member).is_some_and(|key| wanted.contains(&key)))
+    }
+
+    /// The listener that is wanted, if it is there.
+    pub(super) fn listener(&self) -> Option<&'a Listener> {
+        self.seen.listeners.iter().rev().find(|listener| self.wanted.listener.is(listener))
+    }
+
+    pub(super) fn surplus_listeners(&self) -> impl Iterator<Item = &'a Listener> {
+        let wanted = &self.wanted.listener;
+        self.seen.listeners.iter().filter(move |listener| !wanted.is(listener))
+    }
+
+    /// The health monitor that is wanted, if it is there.
+    pub(super) fn monitor(&self) -> Option<&'a HealthMonitor> {
+        self.seen.monitors.iter().rev().find(|monitor| self.wanted.monitor.is(monitor))
+    }
+
+    pub(super) fn surplus_monitors(&self) -> impl Iterator<Item = &'a HealthMonitor> {
+        let wanted = &self.wanted.monitor;
+        self.seen.monitors.iter().filter(move |monitor| !wanted.is(monitor))
+    }
+}
