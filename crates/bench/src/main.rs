@@ -1,9 +1,11 @@
 //! `bench`: what depends on the machine is measured here, by command.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement is printed for a person")]
 
+mod cloudscale;
 mod kube;
 mod manager;
 mod memory;
+mod programs;
 
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -27,6 +29,9 @@ enum Command {
     Kube(Kube),
     /// What the shipped program takes: its size, and its memory idle and with a large cluster. Builds it first.
     Manager(Manager),
+    /// How soon Services at a simulated cloudscale.ch have their addresses, and what that costs in calls. Builds the
+    /// program first.
+    Cloudscale(Cloudscale),
 }
 
 #[derive(Debug, Args)]
@@ -58,6 +63,22 @@ struct Manager {
     services: usize,
 }
 
+#[derive(Debug, Args)]
+struct Cloudscale {
+    /// Nodes, all of them behind each load balancer.
+    #[arg(long, default_value_t = 10)]
+    nodes: usize,
+    /// Services that are created at once, after a first one.
+    #[arg(long, default_value_t = 50)]
+    services: usize,
+    /// Milliseconds that the cloud takes for an answer.
+    #[arg(long, default_value_t = 20)]
+    latency: u64,
+    /// Milliseconds that the cloud takes to build a load balancer.
+    #[arg(long, default_value_t = 1_000)]
+    build: u64,
+}
+
 fn main() -> ExitCode {
     let command = Arguments::parse().command;
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -77,6 +98,15 @@ fn main() -> ExitCode {
         Command::Manager(options) => {
             let cluster = manager::Size { nodes: options.nodes, services: options.services };
             show("bench manager", runtime.block_on(manager::run(cluster)))
+        }
+        Command::Cloudscale(options) => {
+            let setting = cloudscale::Setting {
+                nodes: options.nodes,
+                services: options.services,
+                latency: Duration::from_millis(options.latency),
+                build: Duration::from_millis(options.build),
+            };
+            show("bench cloudscale", runtime.block_on(cloudscale::run(setting)))
         }
     }
 }

@@ -1,76 +1,39 @@
 //! The cluster that the program is started on.
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use http::Request;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 use serde_json::{Value, json};
-use std::path::Path;
 
-use super::{Size, Trouble};
+use super::Size;
 use crate::kube::objects::{Kind, name, object};
+use crate::programs::{Site, Trouble};
 
 /// How many objects are made at once.
 const AT_ONCE: usize = 16;
 /// As many images as a kubelet reports.
 const IMAGES: usize = 50;
 
-/// A way to the API.
-pub(crate) async fn client(kubeconfig: &Path) -> Result<Client, Trouble> {
-    let file = Kubeconfig::read_from(kubeconfig)?;
-    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
-    Ok(Client::try_from(config)?)
-}
-
-/// Makes all nodes and Services.
-pub(crate) async fn fill(client: &Client, size: Size) -> Result<(), Trouble> {
-    let nodes = (0..size.nodes).map(|number| (Kind::Node, node(number)));
-    let services = (0..size.services).map(|number| (Kind::Service, service(number)));
+/// Makes all nodes, each with its server, and all Services.
+pub(crate) async fn fill(site: &Site, cluster: Size) -> Result<(), Trouble> {
+    for number in 0..cluster.nodes {
+        site.cloud.add_server(&name(Kind::Node, number), "rma1");
+    }
+    let nodes = (0..cluster.nodes).map(|number| (Kind::Node, node(number)));
+    let services = (0..cluster.services).map(|number| (Kind::Service, service(number)));
     let made = stream::iter(nodes.chain(services))
-        .map(|(kind, body)| async move { post(client, kind, &body).await })
+        .map(|(kind, body)| async move { site.post(kind, &body).await })
         .buffer_unordered(AT_ONCE);
     made.try_collect::<()>().await
 }
 
-/// Makes a Service that is ours to serve, and the last of all by name: who serves it has listed all others.
-pub(crate) async fn add_ours(client: &Client, number: usize) -> Result<(), Trouble> {
-    let name = json!({"metadata": {"name": ours(number)}});
-    post(client, Kind::Service, &merged(object(Kind::Service, number), &name)).await
-}
-
-fn ours(number: usize) -> String {
-    format!("zz-ours-{number}")
-}
-
-async fn post(client: &Client, kind: Kind, body: &Value) -> Result<(), Trouble> {
-    let request = Request::post(kind.path()).header("content-type", "application/json");
-    client.request::<Value>(request.body(body.to_string().into_bytes())?).await?;
-    Ok(())
-}
-
-async fn get(client: &Client, path: &str) -> Result<Value, Trouble> {
-    Ok(client.request(Request::get(path).body(Vec::new())?).await?)
-}
-
-/// Whether the Service that is ours has its address.
-pub(crate) async fn is_served(client: &Client, number: usize) -> Result<bool, Trouble> {
-    let service = get(client, &format!("{}/{}", Kind::Service.path(), ours(number))).await?;
-    Ok(service.pointer("/status/loadBalancer/ingress/0").is_some())
-}
-
-/// How many nodes still wait to be initialised, and how many bytes a node has by now.
-pub(crate) async fn uninitialised(client: &Client) -> Result<(usize, usize), Trouble> {
-    let list = get(client, Kind::Node.path()).await?;
-    let nodes = list.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let waiting = nodes.iter().filter(|node| node.pointer("/spec/taints/0").is_some()).count();
-    let bytes: usize = nodes.iter().map(|node| node.to_string().len()).sum();
-    Ok((waiting, bytes / nodes.len().max(1)))
-}
-
-/// The settings of the cloud in memory: a machine for each node.
-pub(crate) fn cloud_config(size: Size) -> String {
-    let machines: Vec<_> = (0..size.nodes).map(|number| name(Kind::Node, number)).collect();
-    json!({ "machines": machines }).to_string()
+/// Makes a Service that is ours to serve, and the last of all by name: who serves it has listed all others. One node
+/// takes its traffic, so that a load balancer with thousands of members is not measured too.
+pub(crate) async fn add_ours(site: &Site, number: usize) -> Result<String, Trouble> {
+    let ours = format!("zz-ours-{number}");
+    let selector = format!("kubernetes.io/hostname={}", name(Kind::Node, 0));
+    let annotations = json!({"k8s.cloudscale.ch/loadbalancer-node-selector": selector});
+    let more = json!({"metadata": {"name": ours, "annotations": annotations}});
+    site.post(Kind::Service, &merged(object(Kind::Service, number), &more)).await?;
+    Ok(ours)
 }
 
 /// A node as a kubelet registers it that waits for its cloud: mostly images and conditions.
@@ -111,8 +74,8 @@ fn node(number: usize) -> Value {
     merged(object(Kind::Node, number), &more)
 }
 
-/// A Service of another class, as `kubectl apply` writes it. Its load balancer is somebody else's, so that the memory
-/// of a thousand simulated load balancers is not counted.
+/// A Service of another class, as `kubectl apply` writes it. Its load balancer is somebody else's: what is measured is
+/// the watching.
 fn service(number: usize) -> Value {
     let class = json!({"spec": {"loadBalancerClass": "example.com/another"}});
     let service = merged(object(Kind::Service, number), &class);

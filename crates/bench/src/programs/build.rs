@@ -20,10 +20,7 @@ pub(crate) struct Build {
 /// What is shipped, without anything simulated.
 pub(crate) const SHIPPED: Build =
     Build { name: "shipped", profile: "dist", features: &["--no-default-features"] };
-/// The same with the cloud in memory, without which there is no cloud to run it with.
-pub(crate) const WITH_FAKE: Build =
-    Build { name: "with-fake", profile: "dist", features: &["--no-default-features", "--features", "fake"] };
-/// The embedded Kubernetes API, which is not measured.
+/// What people build themselves, with everything that is simulated.
 pub(crate) const SURROUNDINGS: Build = Build { name: "surroundings", profile: "release", features: &[] };
 
 impl Build {
