@@ -44,6 +44,8 @@ type Flight = Shared<BoxFuture<'static, Arc<Snapshot>>>;
 
 #[derive(Default)]
 struct State {
+    /// What was begun before counts no more.
+    since: Tick,
     newest: Option<Arc<Snapshot>>,
     flight: Option<(Tick, Flight)>,
     listings: u64,
@@ -93,6 +95,13 @@ impl Inventory {
         lock(&self.state).newest.clone()
     }
 
+    /// Forgets what is known. A new term of leadership begins with it: whoever led meanwhile may have acted on newer
+    /// listings, and an older one would undo that.
+    pub fn forget(&self) {
+        let mut state = lock(&self.state);
+        *state = State { since: self.clock.now(), listings: state.listings, ..State::default() };
+    }
+
     /// Changes whenever a listing ends, whoever asked for it.
     pub fn landings(&self) -> watch::Receiver<Tick> {
         self.landed.subscribe()
@@ -121,6 +130,7 @@ impl Inventory {
 
     fn next(&self, not_before: Tick) -> Next {
         let mut state = lock(&self.state);
+        let not_before = not_before.max(state.since);
         let now = self.clock.now();
         if let Some(newest) = &state.newest {
             let rests = newest.machines.is_err() && now.since(newest.ended) < REST_AFTER_FAILURE;
@@ -156,7 +166,8 @@ impl Inventory {
 
     fn land(&self, snapshot: &Arc<Snapshot>) {
         let mut state = lock(&self.state);
-        if state.newest.as_ref().is_none_or(|newest| newest.begun < snapshot.begun) {
+        let newer = state.newest.as_ref().is_none_or(|newest| newest.begun < snapshot.begun);
+        if newer && snapshot.begun >= state.since {
             state.newest = Some(Arc::clone(snapshot));
             self.landed.send_replace(snapshot.begun);
         }

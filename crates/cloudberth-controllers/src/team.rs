@@ -96,6 +96,7 @@ impl Team {
     /// Works until every controller was closed, or until it is dropped, which is safe at any moment.
     pub async fn run(&self) {
         let _running = Running::new(self);
+        self.desk.clouds.iter().for_each(|cloud| cloud.inventory.forget());
         join_all(self.members.iter().map(|member| (member.run)())).await;
     }
 

@@ -55,3 +55,26 @@ async fn what_failed_for_one_is_not_tried_again_for_each() {
     stage.pass(2).await;
     assert!(inventory.listing(stage.clock.now()).await.machines.is_ok(), "L1-40 a failure is not kept");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_was_asked_before_a_term_does_not_serve_it() {
+    let stage = Stage::with(&["alpha"], |manners| manners.latency = Duration::from_secs(4));
+    let inventory = &stage.desk.clouds.named("alpha").unwrap().inventory;
+    let start = stage.clock.now();
+    inventory.listing(start).await;
+    inventory.forget();
+    assert_eq!(inventory.newest(), None, "L4-610");
+    let begun = stage.clock.now();
+    // Under way when the next term begins.
+    let late = inventory.listing(start);
+    let term = async {
+        stage.pass(1).await;
+        inventory.forget();
+        let began = stage.clock.now();
+        (began, inventory.listing(start).await)
+    };
+    let (old, (began, new)) = tokio::join!(late, term);
+    assert!(old.begun >= begun && old.begun < began);
+    assert!(new.begun >= began, "L4-611");
+    assert_eq!(inventory.newest().unwrap(), new);
+}

@@ -168,14 +168,17 @@ impl People {
         let _ = self.nodes().patch_status(name, &PatchParams::default(), &patch).await;
     }
 
-    /// People take away nodes whose machines went before any cloud knew them: nobody else may.
-    pub(crate) async fn tidy_up(&self, sky: &Sky) {
+    /// People take away nodes whose machines went before any cloud knew them: nobody else may. Returns their names.
+    pub(crate) async fn tidy_up(&self, sky: &Sky) -> Vec<String> {
+        let mut gone = Vec::new();
         for node in self.all_nodes().await.unwrap_or_default() {
             let lost = node.has_taint(UNINITIALISED) && sky.named(&node.name).is_none();
             if lost && !node.name.starts_with(FOREIGN) {
                 self.delete_node(&node.name).await;
+                gone.push(node.name);
             }
         }
+        gone
     }
 }
 

@@ -29,12 +29,12 @@ pub(crate) enum Deed {
     AddForeignService { number: u8 },
     /// A machine is built and its node joins, uninitialised; with its id only where its kubelet knows it.
     Join { node: u8, knows_id: bool },
-    /// A node is deleted and its machine is destroyed.
+    /// A node is deleted and its machine is destroyed. The first two are left standing, so that each cloud keeps a
+    /// machine that speaks for its listing.
     Remove { node: u8 },
     /// A machine is switched off or on; its node follows after a while.
     Power { node: u8, on: bool, lag: u64 },
-    /// A machine is destroyed; its node is `NotReady` after a while. The first two are left standing, so that each cloud
-    /// keeps a machine that speaks for its listing.
+    /// A machine is destroyed; its node is `NotReady` after a while. The first two are left standing here too.
     Destroy { node: u8, lag: u64 },
     /// A machine gets another size.
     Resize { node: u8, flavor: &'static str },

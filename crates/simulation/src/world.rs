@@ -25,6 +25,9 @@ use crate::{
     witness::Witness,
 };
 
+/// So long after its end a machine may still be listed, and its name is not given to another one.
+const REMEMBERED: Duration = Duration::from_secs(60);
+
 /// Everything that one run is made of.
 pub(crate) struct World {
     pub(crate) api: KubeApi,
@@ -161,7 +164,9 @@ impl World {
             replica.partition.mend();
         }
         self.replace_retired(true).await;
-        self.people.tidy_up(&self.sky).await;
+        for name in self.people.tidy_up(&self.sky).await {
+            self.bury(&name);
+        }
     }
 
     pub(crate) async fn perform(&mut self, deed: &Deed) {
@@ -188,18 +193,18 @@ impl World {
             }
             Deed::AddForeignService { number } => people.create_foreign_service(*number).await,
             Deed::Join { node, knows_id } => self.join(*node, *knows_id).await,
+            // Each cloud keeps the first of its machines.
+            Deed::Remove { node } | Deed::Destroy { node, .. } if *node < 2 => {}
             Deed::Remove { node } => self.remove(*node).await,
             Deed::Power { node, on, lag } => {
                 let state = if *on { MachineState::Running } else { MachineState::Stopped };
                 self.to_machine(*node, |cloud, id| cloud.set_state(id, state));
                 self.follow(*node, *lag);
             }
-            // Each cloud keeps the first of its machines.
-            Deed::Destroy { node, lag } if *node >= 2 => {
+            Deed::Destroy { node, lag } => {
                 self.to_machine(*node, Cloud::delete_machine);
                 self.follow(*node, *lag);
             }
-            Deed::Destroy { .. } => {}
             Deed::Resize { node, flavor } => self.to_machine(*node, |cloud, id| cloud.resize(id, flavor)),
             Deed::SetPool { node, pool } => people.set_pool(*node, pool).await,
             Deed::Exclude { node, excluded } => {
@@ -268,7 +273,9 @@ impl World {
     async fn join(&mut self, node: u8, knows_id: bool) {
         let name = node_name(node);
         let there = self.people.all_nodes().await.is_ok_and(|all| all.iter().any(|other| other.name == name));
-        if there || self.sky.named(&name).is_some() {
+        let last = self.lives.get(&name).and_then(|all| all.last()).and_then(|(_, died)| *died);
+        let listed = last.is_some_and(|died| self.clock.now().since(died) < REMEMBERED);
+        if there || listed || self.sky.named(&name).is_some() {
             return;
         }
         let Patch { name: scheme, cloud } = self.sky.of(node);
@@ -282,7 +289,12 @@ impl World {
         let name = node_name(node);
         self.to_machine(node, Cloud::delete_machine);
         self.people.delete_node(&name).await;
-        if let Some((_, died)) = self.lives.get_mut(&name).and_then(|all| all.last_mut()) {
+        self.bury(&name);
+    }
+
+    /// People have taken this node away.
+    fn bury(&mut self, name: &str) {
+        if let Some((_, died)) = self.lives.get_mut(name).and_then(|all| all.last_mut()) {
             died.get_or_insert(self.clock.now());
         }
     }
