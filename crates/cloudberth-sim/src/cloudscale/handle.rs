@@ -160,7 +160,10 @@ impl Cloud {
 
     /// Writes into what there is, past every rule.
     pub fn edit<T>(&self, change: impl FnOnce(&mut Stock) -> T) -> T {
-        self.with(|world, _| change(&mut world.stock))
+        self.with(|world, _| {
+            world.forget_used();
+            change(&mut world.stock)
+        })
     }
 
     /// Carries a request out at once and by the rules, but unseen: it needs no token, takes no time, meets no fault

@@ -181,8 +181,8 @@ fn holds_together(stock: &Stock) {
     assert_eq!(targets.len(), stock.members.len());
     let watched: BTreeSet<_> = stock.monitors.values().map(|monitor| &monitor.pool).collect();
     assert_eq!(watched.len(), stock.monitors.len());
-    let vips: Vec<_> = stock.balancers.values().flat_map(|b| &b.vips).map(|vip| vip.address).collect();
-    assert_eq!(vips.iter().collect::<BTreeSet<_>>().len(), vips.len());
+    let addresses: Vec<_> = stock.addresses().collect();
+    assert_eq!(addresses.iter().collect::<BTreeSet<_>>().len(), addresses.len());
 }
 
 proptest! {
