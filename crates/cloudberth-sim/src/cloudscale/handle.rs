@@ -264,6 +264,12 @@ impl Cloud {
         self.shared.lock().journal.iter().cloned().collect()
     }
 
+    /// Requests that were sent and have not taken effect yet. At zero, nothing changes any more by itself but what is
+    /// being built.
+    pub fn under_way(&self) -> usize {
+        self.shared.lock().under_way
+    }
+
     /// How often each operation was asked for so far.
     pub fn tally(&self) -> Tally {
         Tally::of(self.shared.lock().journal.iter())
