@@ -186,7 +186,7 @@ fn holds_together(stock: &Stock) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_state_hangs_together(steps in prop::collection::vec(step(), 1..60)) {
