@@ -107,6 +107,11 @@ async fn deleting_a_pool_takes_its_children_and_no_others() {
     let of_first = get(&cloud, &format!("/v1/load-balancers/pools/{first}/members")).await.json();
     assert_eq!(of_first.as_array().unwrap().len(), 1, "a pool shows its own members");
     assert_eq!(of_first[0]["pool"]["uuid"], json!(first));
+    let member = of_first[0]["uuid"].as_str().unwrap();
+    for (pool, status) in [(&first, 200), (&second, 404)] {
+        let path = format!("/v1/load-balancers/pools/{pool}/members/{member}");
+        assert_eq!(get(&cloud, &path).await.status, status, "a member is one of its pool");
+    }
     assert_eq!(
         ask(&cloud, "DELETE", &format!("/v1/load-balancers/pools/{first}"), Value::Null).await.status,
         204

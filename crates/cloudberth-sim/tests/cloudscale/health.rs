@@ -66,8 +66,10 @@ async fn a_balancer_may_show_that_something_below_it_was_changed() {
     let status = || cloud.status_of(&balancer).unwrap();
     assert_eq!(status(), "changing");
     for (path, body, change) in kinds {
+        tokio::time::sleep(secs(3)).await;
+        assert_eq!(status(), "running", "{path}: before POST");
         let made = ask(&cloud, "POST", &path, body).await;
-        assert_eq!(made.status, 201, "{path}: which keeps nobody from changing more");
+        assert_eq!(made.status, 201, "{path}: {made:?}");
         let one = format!("{path}/{}", made.uuid());
         tokio::time::sleep(secs(2)).await;
         assert_eq!(status(), "changing", "{path}: created two seconds ago");
@@ -78,6 +80,9 @@ async fn a_balancer_may_show_that_something_below_it_was_changed() {
             assert_eq!(status(), "changing", "{path}: after {method}");
         }
     }
+    let again = member_body(&cloud, &server, 81);
+    let busy = ask(&cloud, "POST", &format!("/v1/load-balancers/pools/{pool}/members"), again).await;
+    assert_eq!(busy.status, 201, "which keeps nobody from changing more: {busy:?}");
     tokio::time::sleep(secs(3)).await;
     ask(&cloud, "PATCH", &format!("/v1/load-balancers/{balancer}"), json!({"name": "other"})).await;
     assert_eq!(status(), "running", "a new name of its own is no work");
