@@ -100,8 +100,8 @@ async fn called_by_the_old_name_it_does_the_old_work() {
         assert!(!log.contains(SECRET), "L10-809 {name}");
     }
     let log = manager.log();
-    let (_, life) = log.split_once("EnsuringLoadBalancer").unwrap();
-    assert!(!life.contains("WARN") && !life.contains("ERROR"), "CS-136 {life}");
+    let (_, after) = log.split_once("EnsuringLoadBalancer").unwrap();
+    assert!(!after.contains("WARN") && !after.contains("ERROR"), "CS-136 {after}");
     manager.signal("TERM");
     assert_eq!(manager.exit_code().await, Some(0), "{}", manager.log());
 }
