@@ -3,8 +3,8 @@
 use cloudberth_cloudscale::{annotations::*, selector};
 use cloudberth_core::{
     annotation::{Annotations, Value},
-    lb::{Impact, Next},
-    view::SessionAffinity,
+    lb::{Impact, Next, Want},
+    view::{ExternalTrafficPolicy, SessionAffinity},
 };
 
 use crate::kit::*;
@@ -164,6 +164,25 @@ fn a_mistake_keeps_what_runs() {
 }
 
 #[test]
+fn details_of_checks_that_cannot_be_read_stay_as_they_are() {
+    let http = |text| plain(&[("health-monitor-type", "http"), ("health-monitor-http", text)]);
+    let local = |want: &Want| {
+        edited(want, |service| {
+            service.external_traffic_policy = ExternalTrafficPolicy::Local;
+            service.health_check_node_port = 32_000;
+        })
+    };
+    let old = built(&http(r#"{"version": "1.0"}"#));
+    assert_eq!(labels(&http("?"), &old), [""; 0], "L8-208 not even the version");
+    let mine = built(&local(&http(r#"{"url_path": "/x"}"#)));
+    assert_eq!(labels(&local(&http("?")), &mine), [""; 0], "L8-208 with policy Local too");
+    let wrong = local(&plain(&[("health-monitor-http", "?")]));
+    let way = settle(&wrong, look(&wrong, Some(built(&plain(&[])))));
+    let path = way.standing().pools[0].monitors[0].http.clone().map(|http| http.url_path);
+    assert_eq!(path.as_deref(), Some("/livez"), "L8-209 there are none to keep");
+}
+
+#[test]
 fn a_selector_that_cannot_be_read_lets_nobody_in_and_lets_the_gone_go() {
     let standing = built(&plain(&[]));
     let want = want(service(&[("node-selector", "invalid===syntax")]), nodes([2, 3]));
@@ -256,8 +275,7 @@ fn fields_are_carried_out_or_refused() {
         (
             "L8-207 another policy",
             edited(&plain(&[]), |s| {
-                s.external_traffic_policy =
-                    cloudberth_core::view::ExternalTrafficPolicy::Other("X".to_owned());
+                s.external_traffic_policy = ExternalTrafficPolicy::Other("X".to_owned());
             }),
             vec!["spec.externalTrafficPolicy"],
         ),

@@ -145,9 +145,9 @@ fn claims_are_equal_for_equal_things() {
 #[test]
 fn a_load_balancer_that_two_claim_is_touched_by_its_own_service_only() {
     let default = built(&plain(&[])).balancer.name;
-    let shows = |want: &Want| {
+    let shows = |want: &Want, ip: &str| {
         edited(want, |s| {
-            s.ingress = vec![Ingress { ip: Some("203.0.113.90".to_owned()), ..Ingress::default() }];
+            s.ingress = vec![Ingress { ip: Some(ip.to_owned()), ..Ingress::default() }];
         })
     };
     let copied = || rival(&plain(&[("uuid", LB)]), "copy", ClaimKind::Id, LB);
@@ -158,7 +158,8 @@ fn a_load_balancer_that_two_claim_is_touched_by_its_own_service_only() {
         ("L3-202 the name carries another's", copied(), "k8s-service-another", false),
         ("L3-203 a name of both", named(), "same", false),
         ("L3-204 the id is ours alone", recorded(), "same", true),
-        ("L3-205 its address is in our status", shows(&copied()), "same", true),
+        ("L3-205 its address is in our status", shows(&copied(), "203.0.113.90"), "same", true),
+        ("L3-208 another's address is", shows(&copied(), "203.0.113.91"), "same", false),
         ("L3-206 nobody else claims it", plain(&[("uuid", LB)]), "k8s-service-another", true),
     ];
     for (case, want, name, ours) in table {
