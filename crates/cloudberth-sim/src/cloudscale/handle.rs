@@ -160,7 +160,10 @@ impl Cloud {
 
     /// Writes into what there is, past every rule.
     pub fn edit<T>(&self, change: impl FnOnce(&mut Stock) -> T) -> T {
-        self.with(|world, _| change(&mut world.stock))
+        self.with(|world, _| {
+            world.forget_used();
+            change(&mut world.stock)
+        })
     }
 
     /// Carries a request out at once and by the rules, but unseen: it needs no token, takes no time, meets no fault
@@ -259,6 +262,12 @@ impl Cloud {
     /// Every request so far (of very many, the newest), in the order in which they took effect.
     pub fn journal(&self) -> Vec<Entry> {
         self.shared.lock().journal.iter().cloned().collect()
+    }
+
+    /// Requests that were sent and have not taken effect yet. At zero, nothing changes any more by itself but what is
+    /// being built.
+    pub fn under_way(&self) -> usize {
+        self.shared.lock().under_way
     }
 
     /// How often each operation was asked for so far.

@@ -32,7 +32,7 @@ pub struct Entry {
     /// When it took effect.
     #[serde(serialize_with = "micros")]
     pub applied: Tick,
-    /// Who sent it: the header `X-Sim-Client`, or else `User-Agent`.
+    /// Who sent it: the name of the service, the header `X-Sim-Client`, or else `User-Agent`.
     pub who: String,
     /// Which operation: `members.create`, `load-balancers.list`, `servers.stop`, …; `unknown` for other paths.
     pub operation: String,

@@ -27,6 +27,8 @@ pub(crate) struct State {
     pub(crate) rules: Rules,
     pub(crate) journal: Journal,
     pub(crate) requests: u64,
+    /// Requests that were sent and did not take effect yet.
+    pub(crate) under_way: usize,
 }
 
 impl State {
@@ -64,6 +66,7 @@ impl Shared {
             rules: Rules::default(),
             journal: Journal::default(),
             requests: 0,
+            under_way: 0,
         };
         Self { state: Mutex::new(state), clock, dice }
     }

@@ -43,6 +43,7 @@ async fn balancers() {
     let table = [
         ("no name", json!({"name": null}), "name", "This field is required"),
         ("blank name", json!({"name": ""}), "name", "This field may not be blank"),
+        ("a name of spaces", json!({"name": "  "}), "name", "This field may not be blank"),
         ("a number for a name", json!({"name": 5}), "name", "valid string"),
         ("no flavor", json!({"flavor": null}), "flavor", "This field is required"),
         ("unknown flavor", json!({"flavor": "lb-huge"}), "flavor", "is not a valid choice"),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cloudberth_sim::cloudscale::{Fault, Outcome, Rule};
 use serde_json::{Value, json};
+use tower::Service as _;
 
 use crate::stage::{ask, cloud, get, request, secs, send};
 
@@ -98,6 +99,8 @@ async fn a_plan_sees_what_is_asked_by_whom() {
     let mut second = request("POST", "/v1/servers/x/stop", &Value::Null);
     second.headers_mut().insert("x-sim-client", "replica-2".parse().unwrap());
     assert!(send(&cloud, second).await.is_err());
+    let third = request("GET", "/v1/regions", &Value::Null);
+    assert!(cloud.service().named("replica-3").call(third).await.is_ok());
     let seen: Vec<_> = told.try_iter().collect();
     let facts: Vec<_> = seen
         .iter()
@@ -108,6 +111,7 @@ async fn a_plan_sees_what_is_asked_by_whom() {
     let want = [
         (0, "tester/1", "servers.list", "GET", "/v1/servers", false),
         (1, "replica-2", "servers.stop", "POST", "/v1/servers/x/stop", true),
+        (2, "replica-3", "regions.list", "GET", "/v1/regions", false),
     ];
     assert_eq!(facts, want);
 }

@@ -78,6 +78,12 @@ async fn the_history_tells_when_a_pool_lost_its_last_healthy_member() {
     ask(&cloud, "DELETE", &format!("/v1/load-balancers/pools/{pool}"), Value::Null).await;
     assert_eq!(cloud.emptied_pools().len(), 2, "the pool went altogether");
     assert!(cloud.pool_changes().last().unwrap().gone);
+    let empty =
+        json!({"name": "empty", "load_balancer": balancer, "algorithm": "source_ip", "protocol": "tcp"});
+    let empty = cloud.seed("load-balancers/pools", &empty).unwrap();
+    ask(&cloud, "DELETE", &format!("/v1/load-balancers/pools/{empty}"), Value::Null).await;
+    let last = cloud.pool_changes().pop().unwrap();
+    assert_eq!((last.pool, last.gone), (empty, true), "also one that never had any");
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,6 +103,14 @@ async fn deleting_a_pool_takes_its_children_and_no_others() {
         let listener = json!({"name": "tcp/80", "pool": pool, "protocol": "tcp", "protocol_port": 80});
         ask(&cloud, "POST", "/v1/load-balancers/listeners", listener).await;
         ask(&cloud, "POST", "/v1/load-balancers/health-monitors", json!({"pool": pool, "type": "tcp"})).await;
+    }
+    let of_first = get(&cloud, &format!("/v1/load-balancers/pools/{first}/members")).await.json();
+    assert_eq!(of_first.as_array().unwrap().len(), 1, "a pool shows its own members");
+    assert_eq!(of_first[0]["pool"]["uuid"], json!(first));
+    let member = of_first[0]["uuid"].as_str().unwrap();
+    for (pool, status) in [(&first, 200), (&second, 404)] {
+        let path = format!("/v1/load-balancers/pools/{pool}/members/{member}");
+        assert_eq!(get(&cloud, &path).await.status, status, "a member is one of its pool");
     }
     assert_eq!(
         ask(&cloud, "DELETE", &format!("/v1/load-balancers/pools/{first}"), Value::Null).await.status,
@@ -151,7 +165,17 @@ async fn any_state_can_be_put_there() {
     assert_eq!(get(&cloud, "/v1/load-balancers").await.json().as_array().unwrap().len(), 2);
     let ip = get(&cloud, "/v1/floating-ips/192.0.2.7").await.json();
     assert_eq!(ip["load_balancer"]["uuid"], "twin");
+    let pool = cloud.pools()[0].uuid.clone();
+    let listener = json!({"name": "tcp/80", "pool": pool, "protocol": "tcp", "protocol_port": 80});
+    let listener = cloud.seed("load-balancers/listeners", &listener).unwrap();
+    cloud.edit(|stock| {
+        let listener = stock.listeners.get_mut(&listener).unwrap();
+        (listener.pool, listener.balancer) = (None, "twin".to_owned());
+    });
+    let shown = get(&cloud, &format!("/v1/load-balancers/listeners/{listener}")).await.json();
+    assert_eq!((&shown["pool"], &shown["load_balancer"]["uuid"]), (&Value::Null, &json!("twin")));
     cloud.delete_balancer("twin");
+    assert!(cloud.listeners().is_empty(), "a listener without a pool goes with its balancer");
     assert_eq!(cloud.target_of("192.0.2.7".parse().unwrap()), None);
 }
 
@@ -161,6 +185,7 @@ async fn a_reset_leaves_what_was_there_at_the_beginning() {
     cloud.add_server("extra", "lpg1");
     balancer_and_pool(&cloud).await;
     cloud.plan_faults(|_| Some(Fault::LostCall));
+    cloud.add_fault(Rule::new(Fault::status(500)));
     assert!(send(&cloud, request("GET", "/v1/servers", &Value::Null)).await.is_err());
     cloud.reset();
     assert_eq!((cloud.servers().len(), cloud.balancers().len(), cloud.pools().len()), (2, 0, 0));

@@ -181,12 +181,12 @@ fn holds_together(stock: &Stock) {
     assert_eq!(targets.len(), stock.members.len());
     let watched: BTreeSet<_> = stock.monitors.values().map(|monitor| &monitor.pool).collect();
     assert_eq!(watched.len(), stock.monitors.len());
-    let vips: Vec<_> = stock.balancers.values().flat_map(|b| &b.vips).map(|vip| vip.address).collect();
-    assert_eq!(vips.iter().collect::<BTreeSet<_>>().len(), vips.len());
+    let addresses: Vec<_> = stock.addresses().collect();
+    assert_eq!(addresses.iter().collect::<BTreeSet<_>>().len(), addresses.len());
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_state_hangs_together(steps in prop::collection::vec(step(), 1..60)) {

@@ -68,8 +68,9 @@ async fn a_client_that_goes_away_undoes_nothing() {
     let sent = send(&cloud, request("POST", "/v1/load-balancers", &body));
     let answer = tokio::time::timeout(Duration::from_millis(100), sent).await;
     assert!(answer.is_err() && cloud.balancers().is_empty());
+    assert_eq!(cloud.under_way(), 1);
     tokio::time::sleep(secs(2)).await;
-    assert_eq!(cloud.balancers().len(), 1);
+    assert_eq!((cloud.under_way(), cloud.balancers().len()), (0, 1));
     assert_eq!(cloud.journal()[0].status, Some(201));
 }
 

@@ -39,6 +39,13 @@ async fn servers_have_public_and_private_addresses() {
     assert_eq!((&last["address"], &last["subnet"]["uuid"]), (&json!(second), &json!(subnet)));
     assert_eq!((&last["subnet"]["cidr"], &last["prefix_length"]), (&json!("10.9.0.0/24"), &json!(24)));
     assert_eq!((&shown["zone"]["slug"], &shown["flavor"]["slug"]), (&json!("lpg1"), &json!("flex-4-2")));
+    cloud.edit(|stock| stock.servers.get_mut(&server.uuid).unwrap().interfaces[2].addresses[0].subnet = None);
+    let shown = get(&cloud, &format!("/v1/servers/{}", server.uuid)).await.json();
+    assert_eq!(
+        shown["interfaces"][2]["addresses"][0]["subnet"],
+        Value::Null,
+        "an address may have no subnet"
+    );
     let only = cloud.add_private_server("b", "lpg1", &[&subnet]);
     assert_eq!((only.interfaces.len(), only.interfaces[0].public), (1, false));
     assert!(cloud.attach("nobody", &subnet).is_none());

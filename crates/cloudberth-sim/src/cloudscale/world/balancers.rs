@@ -52,7 +52,9 @@ impl World {
         } else {
             wanted
         };
-        let vips = self.vips(&wanted)?;
+        let vips = self.vips(&wanted);
+        self.forget_used();
+        let vips = vips?;
         let uuid = self.draw_id();
         let ready = at.tick + self.manners.build;
         let balancer = Balancer {
@@ -138,7 +140,7 @@ impl World {
                     entry["address"].as_str().unwrap_or("")
                 ),
             ),
-            Some(_) if address.is_some_and(|address| self.stock.uses(address)) => {
+            Some(_) if address.is_some_and(|address| self.stock.addresses().any(|used| used == address)) => {
                 wrong("address", "The address is already in use.".to_owned())
             }
             Some(_) => Ok(WantedVip { subnet: id.to_owned(), address }),
@@ -172,6 +174,7 @@ impl World {
         }
         self.stock.listeners.retain(|_, listener| listener.balancer != id);
         self.stock.balancers.remove(id);
+        self.forget_used();
         self.unassign(&Target::Balancer(id.to_owned()));
     }
 

@@ -91,6 +91,9 @@ impl World {
         let mut addresses = Vec::new();
         for (subnet, named) in &wanted.addresses {
             if let Some(address) = named.or_else(|| self.pick_address(subnet, &[])) {
+                if let Some(used) = &mut self.used {
+                    used.insert(address);
+                }
                 addresses.push(Address { address, subnet: Some(subnet.clone()) });
             }
         }

@@ -125,13 +125,14 @@ impl World {
         let first = if size > 16 { 10 } else { 1 };
         let usable = size.saturating_sub(first + 1);
         let (base, from) = (cidr.network(), *handed_out);
+        let used = self.used.get_or_insert_with(|| self.stock.addresses().collect());
         for step in 0..usable {
             let offset = first + (from + step) % usable;
             let address = match base {
                 IpAddr::V4(base) => IpAddr::V4(Ipv4Addr::from(u32::from(base) + offset)),
                 IpAddr::V6(base) => IpAddr::V6(Ipv6Addr::from(u128::from(base) + u128::from(offset))),
             };
-            if !taken.contains(&address) && !self.stock.uses(address) {
+            if !taken.contains(&address) && !used.contains(&address) {
                 self.stock.subnets.get_mut(subnet)?.handed_out = (from + step + 1) % usable;
                 return Some(address);
             }

@@ -127,6 +127,7 @@ impl World {
         if let Some(server) = self.stock.servers.get_mut(id) {
             server.interfaces = interfaces;
         }
+        self.forget_used();
         Ok(())
     }
 
@@ -153,6 +154,7 @@ impl World {
     pub(crate) fn delete_server(&mut self, id: &str) {
         if let Some(server) = self.stock.servers.remove(id) {
             self.stock.vacated.extend(server.addresses().map(|address| address.address));
+            self.forget_used();
             self.unassign(&Target::Server(id.to_owned()));
         }
     }
