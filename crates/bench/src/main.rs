@@ -29,9 +29,8 @@ enum Command {
     Kube(Kube),
     /// What the shipped program takes: its size, and its memory idle and with a large cluster. Builds it first.
     Manager(Manager),
-    /// How soon Services at a simulated cloudscale.ch have their addresses, and what that costs in calls. Builds the
-    /// program first.
-    Cloudscale(Cloudscale),
+    /// How long Services at a simulated cloudscale.ch wait (20 ms per call, 1 s to build), and what they ask of the API.
+    Cloudscale,
 }
 
 #[derive(Debug, Args)]
@@ -63,22 +62,6 @@ struct Manager {
     services: usize,
 }
 
-#[derive(Debug, Args)]
-struct Cloudscale {
-    /// Nodes, all of them behind each load balancer.
-    #[arg(long, default_value_t = 10)]
-    nodes: usize,
-    /// Services that are created at once, after a first one.
-    #[arg(long, default_value_t = 50)]
-    services: usize,
-    /// Milliseconds that the cloud takes for an answer.
-    #[arg(long, default_value_t = 20)]
-    latency: u64,
-    /// Milliseconds that the cloud takes to build a load balancer.
-    #[arg(long, default_value_t = 1_000)]
-    build: u64,
-}
-
 fn main() -> ExitCode {
     let command = Arguments::parse().command;
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -99,15 +82,7 @@ fn main() -> ExitCode {
             let cluster = manager::Size { nodes: options.nodes, services: options.services };
             show("bench manager", runtime.block_on(manager::run(cluster)))
         }
-        Command::Cloudscale(options) => {
-            let setting = cloudscale::Setting {
-                nodes: options.nodes,
-                services: options.services,
-                latency: Duration::from_millis(options.latency),
-                build: Duration::from_millis(options.build),
-            };
-            show("bench cloudscale", runtime.block_on(cloudscale::run(setting)))
-        }
+        Command::Cloudscale => show("bench cloudscale", runtime.block_on(cloudscale::run())),
     }
 }
 

@@ -11,7 +11,6 @@ pub(crate) mod running;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use cloudberth_http::surroundings::{SystemClock, dice_from_os};
 use cloudberth_sim::cloudscale::{Cloud, Manners, Served, serve_on_loopback};
@@ -131,6 +130,3 @@ impl Site {
 pub(crate) fn waits(node: &Value) -> bool {
     node.pointer("/spec/taints/0").is_some()
 }
-
-/// How often something is looked at that is waited for.
-pub(crate) const GLANCE: Duration = Duration::from_millis(10);

@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod access;
+mod cloudscale;
 mod election;
 mod ground;
 mod run;
@@ -36,6 +37,7 @@ macro_rules! scenarios {
 /// All of them, the longest first. A new one is an `async fn(&World) -> Outcome` and a line here.
 const SCENARIOS: &[Scenario] = scenarios![
     election::client_go_candidates_hand_a_lease_back_and_forth,
+    cloudscale::a_service_lives_and_dies_under_the_rights_of_the_manifest,
     ground::kubectl_creates_and_describes_a_service,
     ground::a_dropped_watch_goes_on_where_it_was,
     ground::an_api_server_that_was_killed_comes_back_with_everything,
