@@ -8,15 +8,22 @@
 mod access;
 mod election;
 mod ground;
+mod lease;
+mod ledger;
+mod nodes;
 mod run;
+mod sky;
+mod stage;
 
 use std::pin::Pin;
 use std::process::ExitCode;
 
 use cloudberth_e2e::World;
 
-/// How a scenario ends; it may also panic.
-pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
+/// What a part of a scenario brings; it may also panic.
+pub(crate) type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
+/// How a scenario ends.
+pub(crate) type Outcome = Fallible<()>;
 
 /// One scenario. It sees a cluster that nobody else uses.
 pub(crate) struct Scenario {
@@ -35,7 +42,11 @@ macro_rules! scenarios {
 
 /// All of them, the longest first. A new one is an `async fn(&World) -> Outcome` and a line here.
 const SCENARIOS: &[Scenario] = scenarios![
+    election::our_replica_and_client_go_hand_a_lease_back_and_forth_20_times,
     election::client_go_candidates_hand_a_lease_back_and_forth,
+    nodes::a_node_goes_from_its_taint_to_its_labels,
+    nodes::a_provider_id_that_the_kubelet_set_is_kept,
+    nodes::a_node_of_another_cloud_is_left_alone,
     ground::kubectl_creates_and_describes_a_service,
     ground::a_dropped_watch_goes_on_where_it_was,
     ground::an_api_server_that_was_killed_comes_back_with_everything,
@@ -45,8 +56,11 @@ const SCENARIOS: &[Scenario] = scenarios![
     access::an_account_without_a_role_may_only_look_around,
 ];
 
+/// Comes after all others, if all of them ran.
+const LAST: &[Scenario] = scenarios![ledger::no_right_of_the_shipped_role_goes_unused,];
+
 fn main() -> ExitCode {
-    match run::Plan::from_args().and_then(|plan| plan.carry_out(SCENARIOS)) {
+    match run::Plan::from_args().and_then(|plan| plan.carry_out(SCENARIOS, LAST)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(why) => {
