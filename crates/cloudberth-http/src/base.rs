@@ -54,6 +54,12 @@ impl Base {
         self
     }
 
+    /// Whether what is sent there is encrypted.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
+        self.scheme == Scheme::HTTPS
+    }
+
     /// The address of `path`, already encoded, below this one.
     pub(crate) fn join(&self, path: &str, query: &[(String, String)]) -> Result<Uri> {
         let mut text = format!("{}/{}", self.prefix, path.trim_start_matches('/'));

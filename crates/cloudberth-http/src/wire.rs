@@ -31,6 +31,8 @@ pub enum Roots {
     System,
     /// These and no others.
     These(RootCertStore),
+    /// Nobody's: for an API that is reached over plain HTTP, on a machine that may trust nobody.
+    None,
 }
 
 /// A transport over the network: HTTP/1.1 with pooled connections, TLS where the URL says `https`.
@@ -40,6 +42,7 @@ pub fn connect(roots: Roots, proxies: Proxies) -> Result<Transport> {
     let roots = match roots {
         Roots::System => system_roots()?,
         Roots::These(roots) => roots,
+        Roots::None => RootCertStore::empty(),
     };
     let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()

@@ -2,11 +2,15 @@
 
 use std::{path::Path, sync::Arc};
 
-use cloudberth_core::{Clock, Dice, Error, provider::Provider};
-use cloudberth_http::{Attempt, Observer};
+use cloudberth_core::{
+    Clock, Dice,
+    error::{Context, Error, Result},
+    provider::Provider,
+};
+use cloudberth_http::{Attempt, Base, Observer, Proxies, Roots, TokenSource, Transport, connect};
 use cloudberth_runtime::metrics::clouds::CloudMeter;
 
-use crate::env::Env;
+use crate::env::{Env, Token};
 
 /// A cloud that can be chosen with `--cloud-provider`.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +41,32 @@ pub struct Opening<'a> {
     pub dice: Arc<Dice>,
 }
 
+/// The variables that name proxies, in either spelling.
+const PROXIES: [&str; 4] = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"];
+
+impl Opening<'_> {
+    /// The token that the variable `name` holds, or that stands in the file which `name` followed by `_FILE` names; a
+    /// file is followed when it changes. `None`: neither is set.
+    pub fn token(&self, name: &str) -> Result<Option<TokenSource>> {
+        match self.env.token(name)? {
+            None => Ok(None),
+            Some(Token::Text(secret)) => Ok(Some(TokenSource::fixed(secret))),
+            Some(Token::File(path)) => {
+                TokenSource::file(path, Arc::clone(&self.clock)).context(format!("{name}_FILE")).map(Some)
+            }
+        }
+    }
+
+    /// The way to the API at `base`, through the proxies that the environment names.
+    pub fn transport(&self, base: &Base) -> Result<Transport> {
+        let spellings = PROXIES.iter().flat_map(|name| [(*name).to_owned(), name.to_ascii_lowercase()]);
+        let named =
+            spellings.filter_map(|name| self.env.get(&name).map(str::to_owned).map(|value| (name, value)));
+        let roots = if base.is_encrypted() { Roots::System } else { Roots::None };
+        connect(roots, Proxies::from_variables(&named.collect())?)
+    }
+}
+
 impl std::fmt::Debug for Opening<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Opening").field("env", self.env).field("config", &self.config).finish_non_exhaustive()
@@ -54,5 +84,53 @@ impl Observer for Counting {
 
     fn waited(&self, _operation: &'static str, wait: std::time::Duration) {
         self.0.waited(wait);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cloudberth_http::{Unobserved, surroundings::SystemClock};
+
+    use super::*;
+
+    fn with<T>(variables: &[(&str, &str)], look: impl FnOnce(&Opening<'_>) -> T) -> T {
+        let env = variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+        look(&Opening {
+            env: &env,
+            config: None,
+            cluster_name: "test",
+            observer: Arc::new(Unobserved),
+            clock: Arc::new(SystemClock::default()),
+            dice: Arc::new(Dice::seeded(1)),
+        })
+    }
+
+    #[tokio::test]
+    async fn a_token_comes_from_a_variable_or_a_file() {
+        let path = std::env::temp_dir().join(format!("cloudberth-token-{}", std::process::id()));
+        std::fs::write(&path, "from a file\n").unwrap();
+        let token = |variables: &[(&str, &str)]| {
+            let found = with(variables, |opening| opening.token("X_TOKEN"));
+            found.map(|source| source.map(|source| source.current().expose().to_owned()))
+        };
+        let text = path.to_str().unwrap();
+        assert_eq!(token(&[]).unwrap(), None);
+        assert_eq!(token(&[("X_TOKEN", "plain")]).unwrap().as_deref(), Some("plain"));
+        assert_eq!(token(&[("X_TOKEN_FILE", text)]).unwrap().as_deref(), Some("from a file"));
+        std::fs::remove_file(&path).unwrap();
+        let gone = token(&[("X_TOKEN_FILE", text)]).unwrap_err();
+        assert!(gone.message().starts_with("X_TOKEN_FILE: ") && gone.message().contains(text), "{gone}");
+    }
+
+    #[test]
+    fn a_proxy_that_cannot_be_used_is_named() {
+        let plain = Base::parse("http://127.0.0.1:1/v1").unwrap();
+        for name in ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"] {
+            let wrong =
+                with(&[(name, "socks5://user:s3cr3t@h")], |opening| opening.transport(&plain)).unwrap_err();
+            let text = wrong.message();
+            assert!(text.contains("_PROXY") && !text.contains("s3cr3t"), "L10-806 {name}: {text}");
+        }
+        assert!(with(&[("HTTP_PROXY", "http://h:3128")], |opening| opening.transport(&plain)).is_ok());
     }
 }

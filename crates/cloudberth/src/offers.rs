@@ -4,9 +4,12 @@ use cloudberth_manager::registry::Offer;
 
 /// Every cloud that `--cloud-provider` may name.
 pub(crate) const ALL: &[Offer] = &[
+    Offer { name: "cloudscale", open: cloudscale::open },
     #[cfg(feature = "fake")]
     Offer { name: "fake", open: fake::open },
 ];
+
+mod cloudscale;
 
 /// A cloud in the memory of the process, to try things out without an account. What it knows is lost at the end.
 #[cfg(feature = "fake")]

@@ -57,11 +57,12 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::SignedDuration;
 use serde_json::Value;
 
+pub use crate::edge::Broken;
 pub use calls::{Call, Outcome};
 pub use faults::{Fault, Harm};
 pub use resource::{Resource, Selectable, Subresource};
 pub use serve::{ServeError, Served, Tls, serve};
-pub use service::{Answering, Body, Broken, KubeService};
+pub use service::{Answering, Body, KubeService};
 pub use state::Config;
 pub use users::{Action, Policy, User};
 

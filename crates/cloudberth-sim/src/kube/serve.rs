@@ -3,19 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use http::Request;
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto::Builder;
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
-use tower::Service as _;
 
 use super::KubeApi;
+use crate::port::accept;
 
 /// Why the API could not be put on a port.
 #[derive(Debug, thiserror::Error)]
@@ -129,41 +124,6 @@ pub fn serve(
         None => (None, None),
     };
     let mut tasks = JoinSet::new();
-    tasks.spawn(accept(api.clone(), listener, acceptor));
+    tasks.spawn(accept(api.service(), listener, acceptor));
     Ok(Served { address, authority, token, tasks })
-}
-
-async fn accept(api: KubeApi, listener: TcpListener, acceptor: Option<TlsAcceptor>) {
-    // Connections end with the server: they live in this set.
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            biased;
-            accepted = listener.accept() => {
-                let Ok((stream, _)) = accepted else { continue };
-                let _ = stream.set_nodelay(true);
-                let (service, acceptor) = (api.service(), acceptor.clone());
-                connections.spawn(async move {
-                    match acceptor {
-                        None => connection(service, TokioIo::new(stream)).await,
-                        Some(acceptor) => {
-                            if let Ok(stream) = acceptor.accept(stream).await {
-                                connection(service, TokioIo::new(stream)).await;
-                            }
-                        }
-                    }
-                });
-            }
-            Some(_) = connections.join_next() => {}
-        }
-    }
-}
-
-async fn connection<S>(service: super::KubeService, stream: S)
-where
-    S: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
-{
-    let service = service_fn(move |request: Request<Incoming>| service.clone().call(request));
-    // An error here is a client that went away, or a fault that cut it off.
-    let _ = Builder::new(TokioExecutor::new()).serve_connection(stream, service).await;
 }

@@ -3,10 +3,9 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode, header, request::Parts};
 use http_body::{Body as HttpBody, Frame};
-use http_body_util::BodyExt;
 
 use super::KubeApi;
 use super::faults::{Fate, Harm};
@@ -15,23 +14,8 @@ use super::router::{Incoming, Reply};
 use super::status::Failure;
 use super::watch::WatchBody;
 use super::yaml;
+use crate::edge::{BODY_LIMIT, BoxError, Broken, collect};
 
-/// Any error, as bodies of requests bring them.
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-/// The connection broke: the one way in which a call fails without an answer.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Broken(String);
-
-impl Broken {
-    pub(crate) fn new(why: &str) -> Self {
-        Self(why.to_owned())
-    }
-}
-
-/// Larger bodies are refused.
-const BODY_LIMIT: usize = 3 << 20;
 const JSON: &str = "application/json";
 
 /// The body of an answer: whole, or a watch that goes on.
@@ -109,33 +93,12 @@ where
         let api = self.api.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
-            match collect(body).await.map_err(|error| Broken(error.into().to_string()))? {
+            match collect(body).await.map_err(|error| Broken::new(&error.into().to_string()))? {
                 Some(body) => answer(api, parts, body).await,
                 None => Ok(respond(&api, Reply::failure(&Failure::too_large(BODY_LIMIT)))),
             }
         })
     }
-}
-
-/// The whole body, or nothing when it is too large.
-async fn collect<B: HttpBody>(body: B) -> Result<Option<Bytes>, B::Error> {
-    let mut body = std::pin::pin!(body);
-    let mut whole = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        if let Ok(data) = frame?.into_data() {
-            use bytes::Buf;
-            if whole.len() + data.remaining() > BODY_LIMIT {
-                return Ok(None);
-            }
-            let mut data = data;
-            while data.has_remaining() {
-                let chunk = data.chunk().len();
-                whole.extend_from_slice(data.chunk());
-                data.advance(chunk);
-            }
-        }
-    }
-    Ok(Some(whole.freeze()))
 }
 
 async fn answer(api: KubeApi, parts: Parts, body: Bytes) -> Result<Response<Body>, Broken> {

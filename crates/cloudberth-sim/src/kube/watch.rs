@@ -17,8 +17,8 @@ use super::KubeApi;
 use super::faults::Harm;
 use super::render::{Renderer, error_line};
 use super::select::Selection;
-use super::service::Broken;
 use super::status::Failure;
+use crate::edge::Broken;
 
 /// Events taken out of the history at a time.
 const BATCH: usize = 256;

@@ -1,0 +1,167 @@
+//! The client of the API: one function per kind of request, each with a name for the metrics.
+//!
+//! Everything is addressed by the base URL and an id in its one spelling. The `href` of an answer is never followed, so
+//! no answer can lead the token to another server.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use cloudberth_core::{Call, Category, Clock, Dice, Listing, Lookup, Result, lb::Outcome};
+use cloudberth_http::{
+    Answer as Raw, Array, Budget, Client, Dialect, Observer, Operation, Policy, Transport, Write,
+};
+use serde::de::DeserializeOwned;
+
+use crate::{
+    Act, Answer, Method, Request,
+    settings::Settings,
+    wire::{LoadBalancer, Member, Server},
+};
+
+/// The API documents no limit. These keep a burst of fifty Services from looking like an attack, and a 429 slows them
+/// down further.
+const GAP: Duration = Duration::from_millis(5);
+const BURST: u32 = 200;
+
+/// What the client is made of besides its settings.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// The way to the API.
+    pub transport: Transport,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub dice: Arc<Dice>,
+    /// Sees every call.
+    pub observer: Arc<dyn Observer>,
+}
+
+impl fmt::Debug for Surroundings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Surroundings").field("transport", &self.transport).finish_non_exhaustive()
+    }
+}
+
+/// The API of one project. Clones share everything.
+#[derive(Clone, Debug)]
+pub(crate) struct Api(Client);
+
+impl Api {
+    pub(crate) fn new(settings: &Settings, around: Surroundings) -> Self {
+        let Surroundings { transport, clock, dice, observer } = around;
+        let policy =
+            Policy { read_attempt: settings.timeout, write_attempt: settings.timeout, ..Policy::default() };
+        let budget = Budget::new(GAP, BURST, Arc::clone(&clock));
+        let client = Client::builder(settings.base.clone(), transport, clock, dice)
+            .authenticator(Arc::new(settings.token.clone()))
+            .budget(budget)
+            .policy(policy)
+            .observer(observer)
+            .build();
+        Self(client)
+    }
+
+    pub(crate) async fn servers(&self, call: &Call) -> Result<Listing<Server>> {
+        self.list(call, "list servers", "servers", |server: &Server| server.uuid.clone()).await
+    }
+
+    pub(crate) async fn server(&self, call: &Call, id: &str) -> Lookup<Server> {
+        Box::pin(self.0.lookup(call, Operation::get("get server", "servers").segment(id))).await
+    }
+
+    pub(crate) async fn balancer(&self, call: &Call, id: &str) -> Lookup<LoadBalancer> {
+        Box::pin(self.0.lookup(call, Operation::get("get load balancer", "load-balancers").segment(id))).await
+    }
+
+    /// There is no listing of the members of all pools.
+    pub(crate) async fn members(&self, call: &Call, pool: &str) -> Result<Listing<Member>> {
+        let operation =
+            Operation::get("list members", "load-balancers/pools").segment(pool).segment("members");
+        Box::pin(self.0.list(call, operation, &Array, |member: &Member| member.uuid.clone())).await
+    }
+
+    /// A listing is one array that holds everything.
+    pub(crate) async fn list<T, K>(
+        &self,
+        call: &Call,
+        name: &'static str,
+        path: &str,
+        id: impl Fn(&T) -> K + Send,
+    ) -> Result<Listing<T>>
+    where
+        T: DeserializeOwned + Send,
+        K: Ord + Send,
+    {
+        // Boxed, like every exchange below: the state of one is large, and callers hold several.
+        Box::pin(self.0.list(call, Operation::get(name, path), &Array, id)).await
+    }
+
+    /// Sends one mutation, once.
+    pub(crate) async fn execute(&self, call: &Call, act: &Act) -> Outcome<Answer> {
+        let request = act.request();
+        match act {
+            Act::CreateBalancer(_) => {
+                self.create(call, &request, |new| Answer::Balancer(Box::new(new))).await
+            }
+            Act::CreatePool(_) => self.create(call, &request, Answer::Pool).await,
+            Act::CreateMember { .. } => self.create(call, &request, Answer::Member).await,
+            Act::CreateListener(_) => {
+                self.create(call, &request, |new| Answer::Listener(Box::new(new))).await
+            }
+            Act::CreateMonitor(_) => self.create(call, &request, |new| Answer::Monitor(Box::new(new))).await,
+            _ => done(match request.method {
+                Method::Delete => {
+                    // A removal that is repeated removes nothing else: ids are not given twice.
+                    let dialect = Dialect { category: unfinished, ..Dialect::default() };
+                    Box::pin(self.0.remove(call, operation(&request).repeatable().dialect(dialect))).await
+                }
+                Method::Post | Method::Patch => Box::pin(self.0.write_only(call, operation(&request))).await,
+            }),
+        }
+    }
+
+    /// The answer to a creation is the whole of what was created.
+    async fn create<T: DeserializeOwned>(
+        &self,
+        call: &Call,
+        request: &Request,
+        answer: impl FnOnce(T) -> Answer,
+    ) -> Outcome<Answer> {
+        match Box::pin(self.0.write(call, operation(request))).await {
+            Outcome::Done(new) => Outcome::Done(answer(new)),
+            Outcome::Failed(why) => Outcome::Failed(why),
+            Outcome::Unknown(why) => Outcome::Unknown(why),
+        }
+    }
+}
+
+fn done(outcome: Outcome<()>) -> Outcome<Answer> {
+    match outcome {
+        Outcome::Done(()) => Outcome::Done(Answer::Done),
+        Outcome::Failed(why) => Outcome::Failed(why),
+        Outcome::Unknown(why) => Outcome::Unknown(why),
+    }
+}
+
+/// The version of the API is part of the base.
+fn operation(request: &Request) -> Operation<Write> {
+    let begin = match request.method {
+        Method::Post => Operation::post,
+        Method::Patch => Operation::patch,
+        Method::Delete => Operation::delete,
+    };
+    let mut parts = request.path.iter().skip(1);
+    let root = begin(request.operation, parts.next().map_or("", String::as_str));
+    let operation = parts.fold(root, |operation, part| operation.segment(part));
+    match &request.body {
+        Some(body) => operation.json(body),
+        None => operation,
+    }
+}
+
+/// A removal has nothing in it that a user could have written wrong: 400 says that the thing is still being built.
+fn unfinished(answer: &Raw) -> Option<Category> {
+    (answer.status() == 400).then_some(Category::Conflict)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! From listings to what there is for one Service. Pure.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use cloudberth_core::{
+    Category, Error, Result, ServiceView,
+    lb::{Goal, Want},
+};
+
+use crate::{
+    annotations::{NAME, TABLE, UUID},
+    seen::{Machine, Machines, Parts, PrivateAddress, SeenPool, Standing},
+    uuid::{ServerId, parse_uuid, server_id},
+    wire::{LoadBalancer, Member, Server},
+};
+
+/// The name of a Service's load balancer: the one that the annotation gives, else one that carries the UID. An empty
+/// annotation counts as none.
+#[must_use]
+pub fn balancer_name(service: &ServiceView) -> String {
+    let given = TABLE.parse(&service.annotations).get(&NAME).set();
+    given.filter(|name| !name.is_empty()).unwrap_or_else(|| default_name(service))
+}
+
+/// The name that says by itself whose load balancer it is.
+#[must_use]
+pub fn default_name(service: &ServiceView) -> String {
+    format!("k8s-service-{}", service.uid)
+}
+
+/// By what a Service's load balancer is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trail {
+    /// The recorded id, in the form in which listings show it; `None` for a text that cannot be an id.
+    pub uuid: Option<String>,
+    /// The name.
+    pub name: String,
+}
+
+impl Trail {
+    /// The trail of a Service. A name that is empty leads nowhere where no id is recorded either; what is to be deleted
+    /// is looked for by its own name then.
+    pub fn of(service: &ServiceView, goal: Goal) -> Result<Self> {
+        let parsed = TABLE.parse(&service.annotations);
+        let text = parsed.get(&UUID).set().filter(|text| !text.is_empty());
+        if goal == Goal::Present && text.is_none() && parsed.get(&NAME).set().as_deref() == Some("") {
+            let message = format!("{}: the name is empty; give one, or remove the annotation", NAME.name());
+            return Err(Error::user_input(message));
+        }
+        Ok(Self { uuid: text.as_deref().and_then(parse_uuid), name: balancer_name(service) })
+    }
+
+    /// The id that should be asked for by itself, because a listing does not show it.
+    #[must_use]
+    pub fn unlisted<'a>(&'a self, listed: &[LoadBalancer]) -> Option<&'a str> {
+        self.uuid.as_deref().filter(|uuid| listed.iter().all(|b| b.uuid != *uuid))
+    }
+
+    /// The one load balancer to which the trail leads: by id, by name, or by both. Several are an error that names
+    /// them, and nothing is touched.
+    ///
+    /// `asked` is what the source said about an [`unlisted`](Self::unlisted) id.
+    pub fn follow<'a>(
+        &self,
+        listed: &'a [LoadBalancer],
+        asked: Option<&'a LoadBalancer>,
+    ) -> Result<Option<&'a LoadBalancer>> {
+        let mut found: BTreeMap<&str, &LoadBalancer> = BTreeMap::new();
+        for balancer in listed.iter().chain(asked) {
+            if balancer.name == self.name || self.uuid.as_deref() == Some(&balancer.uuid) {
+                found.insert(&balancer.uuid, balancer);
+            }
+        }
+        if found.len() < 2 {
+            return Ok(found.into_values().next());
+        }
+        let named: Vec<_> = found.values().map(|b| format!("{} ({})", b.uuid, b.name)).collect();
+        let message = format!(
+            "found more than one load balancer: {}; rename or delete all but one, or correct {} and {}",
+            named.join(", "),
+            UUID.name(),
+            NAME.name()
+        );
+        Err(Error::new(Category::Conflict, message))
+    }
+}
+
+impl Machines {
+    /// The servers of the nodes that `want` names, from a complete listing.
+    ///
+    /// A node without a server is left out with the reason. If there is no server for any of them, the listing is
+    /// rather that of another project: that is an error, and nothing is emptied.
+    pub fn of(want: &Want, servers: &[Server]) -> Result<Self> {
+        let by_id: BTreeMap<String, &Server> =
+            servers.iter().map(|s| (parse_uuid(&s.uuid).unwrap_or_else(|| s.uuid.clone()), s)).collect();
+        let mut machines = Self::default();
+        for node in want.backends.iter().map(|backend| &backend.node) {
+            let server = match node.provider_id.as_deref().map(server_id) {
+                Some(ServerId::Known(id)) => {
+                    by_id.get(&id).copied().ok_or_else(|| format!("there is no server {id}"))
+                }
+                Some(ServerId::Malformed) => Err("its provider id cannot be read".to_owned()),
+                Some(ServerId::Foreign) => Err("its provider id is not one of cloudscale.ch".to_owned()),
+                None => by_name(servers, &node.name),
+            };
+            match server {
+                Ok(server) => machines.found.push(machine(&node.name, server)),
+                Err(why) => machines.missing.push((node.name.clone(), why)),
+            }
+        }
+        if machines.found.is_empty() && !machines.missing.is_empty() {
+            let message = format!(
+                "none of {} nodes has a server that can be seen; is the token one of another project? The first: {}",
+                machines.missing.len(),
+                machines.missing.first().map_or(String::new(), |(node, why)| format!("{node}: {why}")),
+            );
+            return Err(Error::new(Category::NotFound, message));
+        }
+        Ok(machines)
+    }
+}
+
+fn by_name<'a>(servers: &'a [Server], name: &str) -> Result<&'a Server, String> {
+    let mut named = servers.iter().filter(|server| server.name == name);
+    match (named.next(), named.next()) {
+        (Some(server), None) => Ok(server),
+        (None, _) => Err(format!("there is no server called {name}")),
+        (Some(_), Some(_)) => Err(format!("there are several servers called {name}")),
+    }
+}
+
+fn machine(node: &str, server: &Server) -> Machine {
+    let private = server.interfaces.iter().filter(|interface| interface.kind != "public");
+    let addresses = private.flat_map(|interface| &interface.addresses).filter_map(|address| {
+        let subnet = address.subnet.as_ref()?.uuid.clone();
+        (!subnet.is_empty()).then(|| PrivateAddress { address: address.address.clone(), subnet })
+    });
+    Machine {
+        node: node.to_owned(),
+        zone: server.zone.as_ref().map(|zone| zone.slug.clone()),
+        addresses: addresses.collect(),
+    }
+}
+
+impl Parts {
+    /// The ids of the pools of a load balancer, whose members have to be read.
+    pub fn pools_of<'a>(&'a self, balancer: &'a str) -> impl Iterator<Item = &'a str> {
+        let own = self.pools.iter().filter(move |pool| pool.load_balancer.uuid == balancer);
+        own.map(|pool| pool.uuid.as_str())
+    }
+}
+
+impl Standing {
+    /// A load balancer about whose parts nothing has been read: one that is changing, or that is to go.
+    #[must_use]
+    pub fn bare(balancer: LoadBalancer, changing_for: Duration) -> Self {
+        Self { balancer, changing_for, ..Self::default() }
+    }
+
+    /// A load balancer with its parts. `members` holds those of every pool that [`Parts::pools_of`] names.
+    pub fn assemble(
+        balancer: LoadBalancer,
+        parts: &Parts,
+        mut members: BTreeMap<String, Vec<Member>>,
+    ) -> Result<Self> {
+        let mut pools = Vec::new();
+        for pool in parts.pools.iter().filter(|pool| pool.load_balancer.uuid == balancer.uuid) {
+            let Some(members) = members.remove(&pool.uuid) else {
+                let message = format!("internal error: the members of pool {} were not read", pool.uuid);
+                return Err(Error::permanent(message));
+            };
+            let below = |stub: &Option<crate::wire::Stub>| stub.as_ref().is_some_and(|s| s.uuid == pool.uuid);
+            pools.push(SeenPool {
+                pool: pool.clone(),
+                members,
+                listeners: parts.listeners.iter().filter(|l| below(&l.pool)).cloned().collect(),
+                monitors: parts.monitors.iter().filter(|m| below(&m.pool)).cloned().collect(),
+            });
+        }
+        let floating_ips = parts.floating_ips.clone();
+        Ok(Self { balancer, pools, floating_ips, ..Self::default() })
+    }
+}

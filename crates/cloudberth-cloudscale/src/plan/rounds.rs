@@ -1,0 +1,192 @@
+//! The rounds in which a load balancer becomes what it should be.
+//!
+//! The API works on one change of a load balancer at a time, so the steps of a round are sent one after another, in
+//! their order, and the first that fails ends the round. That lets a round hold pairs that belong together.
+//!
+//! What takes traffic on comes before what takes it off: a pool that is replaced is complete before its port is moved
+//! over, and a member goes only after the one that takes its place has come.
+
+use cloudberth_core::lb::{Impact, Step};
+
+use super::{
+    pairs::{Pair, find_pool, pairs, surplus_pools},
+    updates::updates,
+};
+use crate::{
+    act::Act,
+    annotations::Floating,
+    seen::Standing,
+    wire::{HealthMonitor, Listener, Member, NewHttp, NewListener, NewMember, NewMonitor, NewPool},
+    wish::{WantedMember, WantedMonitor, WantedPool, Wish},
+};
+
+type Steps = Vec<Step<Act>>;
+
+/// The first round that has anything to do.
+pub(super) fn next_round(wish: &Wish<'_>, standing: &Standing, floating: &[Floating]) -> Option<Steps> {
+    let rounds: [&dyn Fn() -> Steps; 7] = [
+        &|| rename(wish, standing),
+        &|| pairs(wish, standing).iter().flat_map(updates).collect(),
+        &|| missing_pools(wish, standing),
+        &|| pairs(wish, standing).iter().flat_map(fill).collect(),
+        &|| listeners(wish, standing),
+        &|| removals(wish, standing),
+        &|| floating.iter().map(|ip| assign(ip, standing)).collect(),
+    ];
+    rounds.iter().map(|round| round()).find(|steps| !steps.is_empty())
+}
+
+fn rename(wish: &Wish<'_>, standing: &Standing) -> Steps {
+    if standing.balancer.name == wish.name {
+        return Vec::new();
+    }
+    let label = format!("rename load balancer {} to {}", standing.balancer.name, wish.name);
+    let act = Act::RenameBalancer { balancer: standing.balancer.uuid.clone(), name: wish.name.clone() };
+    vec![Step::new(act, Impact::None, label)]
+}
+
+fn missing_pools(wish: &Wish<'_>, standing: &Standing) -> Steps {
+    let missing = wish.pools.iter().filter(|pool| find_pool(standing, pool).is_none());
+    let create = |pool: &WantedPool| {
+        let act = Act::CreatePool(NewPool {
+            name: pool.name.clone(),
+            load_balancer: standing.balancer.uuid.clone(),
+            algorithm: pool.algorithm.clone(),
+            protocol: pool.protocol.clone(),
+        });
+        let label = format!("create pool {} ({}, {})", pool.name, pool.algorithm, pool.protocol);
+        Step::new(act, Impact::None, label)
+    };
+    missing.map(create).collect()
+}
+
+/// Makes a pool fit to take traffic.
+///
+/// A monitor that has to go goes before the members change: it may ask a port that nobody answers any more. A member
+/// that differs only in what the API does not let two members share is replaced by itself, one at a time.
+fn fill(pair: &Pair<'_>) -> Steps {
+    let replaces = pair.monitor().is_none();
+    let mut steps = Vec::new();
+    if replaces {
+        steps.extend(pair.surplus_monitors().map(|monitor| remove_monitor(pair, monitor)));
+    }
+    let surplus: Vec<&Member> = pair.surplus_members().collect();
+    let (swapped, added): (Vec<_>, Vec<_>) =
+        pair.missing_members().partition(|wanted| surplus.iter().any(|member| wanted.collides(member)));
+    steps.extend(added.into_iter().map(|wanted| add_member(pair, wanted)));
+    for wanted in swapped {
+        let old = surplus.iter().filter(|member| wanted.collides(member));
+        steps.extend(old.map(|member| remove_member(pair, member)));
+        steps.push(add_member(pair, wanted));
+    }
+    if replaces {
+        steps.push(add_monitor(pair));
+    }
+    steps
+}
+
+fn add_member(pair: &Pair<'_>, wanted: &WantedMember) -> Step<Act> {
+    let member = NewMember {
+        name: wanted.name.clone(),
+        protocol_port: wanted.protocol_port,
+        monitor_port: wanted.monitor_port,
+        address: wanted.address.clone(),
+        subnet: wanted.subnet.clone(),
+    };
+    let label = format!("add {} to pool {}", wanted.name, pair.wanted.name);
+    Step::new(Act::CreateMember { pool: pair.pool().to_owned(), member }, Impact::None, label)
+}
+
+fn remove_member(pair: &Pair<'_>, member: &Member) -> Step<Act> {
+    let label = format!("remove {} from pool {}", member.name, pair.wanted.name);
+    let act = Act::DeleteMember { pool: pair.pool().to_owned(), member: member.uuid.clone() };
+    Step::new(act, Impact::Minimal, label)
+}
+
+fn add_monitor(pair: &Pair<'_>) -> Step<Act> {
+    let WantedMonitor { kind, http, delay, timeout, up, down } = pair.wanted.monitor.clone();
+    let label = format!("check pool {} by {kind}", pair.wanted.name);
+    let http = http.map(|http| NewHttp {
+        expected_codes: http.expected_codes,
+        method: http.method,
+        url_path: http.url_path,
+        version: http.version,
+        host: http.host,
+    });
+    let act = Act::CreateMonitor(NewMonitor {
+        pool: pair.pool().to_owned(),
+        kind,
+        delay_s: delay,
+        timeout_s: timeout,
+        up_threshold: up,
+        down_threshold: down,
+        http: http.unwrap_or_default(),
+    });
+    Step::new(act, Impact::None, label)
+}
+
+fn remove_monitor(pair: &Pair<'_>, monitor: &HealthMonitor) -> Step<Act> {
+    let label = format!("stop checking pool {} by {}", pair.wanted.name, monitor.kind);
+    Step::new(Act::DeleteMonitor { monitor: monitor.uuid.clone() }, Impact::Minimal, label)
+}
+
+/// Opens ports. Whatever holds one of them for somebody else lets go first, all of it: two ports may change places.
+fn listeners(wish: &Wish<'_>, standing: &Standing) -> Steps {
+    let all = pairs(wish, standing);
+    let missing: Vec<_> = all.iter().filter(|pair| pair.listener().is_none()).collect();
+    let needed = |listener: &Listener| missing.iter().any(|pair| pair.wanted.listener.collides(listener));
+    let mut steps: Steps = Vec::new();
+    for pool in surplus_pools(wish, standing) {
+        let held = pool.listeners.iter().filter(|listener| needed(listener));
+        steps.extend(held.map(|listener| close(listener, Impact::Considerable)));
+    }
+    for pair in &all {
+        let held = pair.surplus_listeners().filter(|listener| needed(listener));
+        steps.extend(held.map(|listener| close(listener, Impact::Minimal)));
+    }
+    steps.extend(missing.into_iter().map(open));
+    steps
+}
+
+fn open(pair: &Pair<'_>) -> Step<Act> {
+    let wanted = &pair.wanted.listener;
+    let act = Act::CreateListener(NewListener {
+        name: wanted.name.clone(),
+        pool: pair.pool().to_owned(),
+        protocol: wanted.protocol.clone(),
+        protocol_port: wanted.port,
+        allowed_cidrs: wanted.allowed_cidrs.clone(),
+        timeout_client_data_ms: wanted.timeout_client_data,
+        timeout_member_connect_ms: wanted.timeout_member_connect,
+        timeout_member_data_ms: wanted.timeout_member_data,
+    });
+    Step::new(act, Impact::None, format!("open port {} to pool {}", wanted.name, pair.wanted.name))
+}
+
+fn close(listener: &Listener, impact: Impact) -> Step<Act> {
+    let act = Act::DeleteListener { listener: listener.uuid.clone() };
+    Step::new(act, impact, format!("close port {}", listener.name))
+}
+
+fn removals(wish: &Wish<'_>, standing: &Standing) -> Steps {
+    let mut steps = Vec::new();
+    for pair in &pairs(wish, standing) {
+        steps.extend(pair.surplus_listeners().map(|listener| close(listener, Impact::Minimal)));
+        steps.extend(pair.surplus_members().map(|member| remove_member(pair, member)));
+        steps.extend(pair.surplus_monitors().map(|monitor| remove_monitor(pair, monitor)));
+    }
+    for surplus in surplus_pools(wish, standing) {
+        let act = Act::DeletePool { pool: surplus.pool.uuid.clone() };
+        steps.push(Step::new(act, Impact::Minimal, format!("remove pool {}", surplus.pool.name)));
+    }
+    steps
+}
+
+fn assign(ip: &Floating, standing: &Standing) -> Step<Act> {
+    let act = Act::AssignFloatingIp {
+        address: ip.address.to_string(),
+        network: ip.network.to_string(),
+        balancer: standing.balancer.uuid.clone(),
+    };
+    Step::new(act, Impact::Minimal, format!("assign floating IP {}", ip.network))
+}

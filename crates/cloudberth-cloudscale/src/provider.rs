@@ -1,0 +1,63 @@
+//! Which capabilities the cloud has.
+
+use std::sync::Arc;
+
+use cloudberth_core::{Instances, LoadBalancers, Provider, ProviderId, lb::Erased, provider_id::Reading};
+
+use crate::{
+    api::{Api, Surroundings},
+    settings::Settings,
+    shell::Cloudscales,
+    uuid::{SCHEME, ServerId, server_id},
+};
+
+/// One project at cloudscale.ch.
+#[derive(Debug)]
+pub struct CloudscaleProvider {
+    pub(crate) api: Api,
+    balancers: Erased<Cloudscales>,
+}
+
+impl CloudscaleProvider {
+    /// The project that the token of `settings` belongs to.
+    pub fn new(settings: &Settings, around: Surroundings) -> Self {
+        let token = settings.masked_token();
+        tracing::info!(url = %settings.base, token, timeout = ?settings.timeout, "cloudscale.ch");
+        for warning in &settings.warnings {
+            tracing::warn!("{warning}");
+        }
+        let clock = Arc::clone(&around.clock);
+        let api = Api::new(settings, around);
+        Self { balancers: Erased(Cloudscales::new(api.clone(), clock)), api }
+    }
+}
+
+impl Provider for CloudscaleProvider {
+    fn name(&self) -> &str {
+        SCHEME
+    }
+
+    fn scheme(&self) -> &str {
+        SCHEME
+    }
+
+    fn owns(&self, id: &ProviderId) -> bool {
+        matches!(self.read_id(&id.to_string()), Reading::Mine(_))
+    }
+
+    fn read_id(&self, text: &str) -> Reading {
+        match server_id(text) {
+            ServerId::Known(id) => ProviderId::new(SCHEME, &id).map_or(Reading::Malformed, Reading::Mine),
+            ServerId::Malformed => Reading::Malformed,
+            ServerId::Foreign => Reading::Foreign,
+        }
+    }
+
+    fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
+        Some(&self.balancers)
+    }
+
+    fn instances(&self) -> Option<&dyn Instances> {
+        Some(self)
+    }
+}

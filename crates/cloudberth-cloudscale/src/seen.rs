@@ -1,0 +1,95 @@
+//! What there is for one Service.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::wire::{FloatingIp, HealthMonitor, Listener, LoadBalancer, Member, Pool, Server};
+
+/// The listings that every look begins with.
+#[derive(Clone, Debug, Default)]
+pub struct Survey {
+    /// Every load balancer of the project.
+    pub balancers: Vec<LoadBalancer>,
+    /// Every server of the project. The listing is the one that serves the nodes too (law 7).
+    pub servers: Arc<Vec<Server>>,
+}
+
+/// The listings that a look at a settled load balancer needs beside the survey; project-wide, so one set serves every
+/// Service of a pass.
+#[derive(Clone, Debug, Default)]
+pub struct Parts {
+    /// Every pool of the project.
+    pub pools: Vec<Pool>,
+    /// Every listener of the project.
+    pub listeners: Vec<Listener>,
+    /// Every health monitor of the project.
+    pub monitors: Vec<HealthMonitor>,
+    /// Every floating IP of the project; may stay empty where the Service names none.
+    pub floating_ips: Vec<FloatingIp>,
+}
+
+/// A pool with what is below it, in the API's order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SeenPool {
+    /// The pool.
+    pub pool: Pool,
+    /// Its members.
+    pub members: Vec<Member>,
+    /// The listeners that feed it.
+    pub listeners: Vec<Listener>,
+    /// The monitors that watch it; the API allows one.
+    pub monitors: Vec<HealthMonitor>,
+}
+
+/// A load balancer with all that is below it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// The load balancer.
+    pub balancer: LoadBalancer,
+    /// For how long it has been seen changing without a break; zero for one that just began, or that does not.
+    pub changing_for: Duration,
+    /// Its pools, in the API's order.
+    pub pools: Vec<SeenPool>,
+    /// All floating IPs of the project, as far as they were listed.
+    pub floating_ips: Vec<FloatingIp>,
+    /// We created it in this turn.
+    pub new: bool,
+}
+
+/// A private address of a node's server.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PrivateAddress {
+    /// The address, as the cloud writes it.
+    pub address: String,
+    /// The id of its subnet.
+    pub subnet: String,
+}
+
+/// A node and the server that it runs on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// The node's name.
+    pub node: String,
+    /// Where the server is.
+    pub zone: Option<String>,
+    /// Its private addresses, in the cloud's order.
+    pub addresses: Vec<PrivateAddress>,
+}
+
+/// The servers of the nodes that a Service wants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machines {
+    /// In the order of the nodes.
+    pub found: Vec<Machine>,
+    /// The nodes that are left out, each with the reason.
+    pub missing: Vec<(String, String)>,
+}
+
+/// What there is for one Service. There may be no load balancer yet; the servers are known all the same, because a new
+/// one is put where they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The load balancer, if there is one.
+    pub standing: Option<Standing>,
+    /// The servers of the nodes that should be behind it.
+    pub machines: Machines,
+}

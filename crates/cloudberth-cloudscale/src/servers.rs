@@ -1,0 +1,162 @@
+//! Servers as machines.
+
+use crate::{
+    uuid::{SCHEME, parse_uuid},
+    wire::{Interface, Server},
+};
+use cloudberth_core::{
+    AddressKind, Error, Instance, InstanceState, LabelValue, NodeAddress, ProviderId, Region, Result, Zone,
+    error::Context,
+};
+
+impl Interface {
+    /// Whether the world reaches it.
+    pub(crate) fn is_public(&self) -> bool {
+        self.kind == "public"
+    }
+}
+
+impl Server {
+    /// Its id in the one spelling.
+    fn id(&self) -> Result<String> {
+        parse_uuid(&self.uuid).ok_or_else(|| {
+            Error::permanent(format!(
+                "server {:?} has the id {:?}, which is not a UUID",
+                self.name, self.uuid
+            ))
+        })
+    }
+
+    /// The same in the framework's words. Labels and addresses that Kubernetes would not take are left out.
+    pub(crate) fn instance(&self) -> Result<Instance> {
+        let mut instance = Instance::new(ProviderId::new(SCHEME, &self.id()?)?, &self.name);
+        instance.state = match self.status.as_str() {
+            "running" => InstanceState::Running,
+            // Nothing else is a shut-down machine: a rescue system runs, and what changes will be something else soon.
+            "stopped" => InstanceState::Stopped,
+            _ => InstanceState::Other,
+        };
+        instance.instance_type = self.flavor.as_ref().and_then(|flavor| LabelValue::new(&flavor.slug).ok());
+        if let Some(zone) = &self.zone {
+            instance.zone = Zone::new(&zone.slug).ok();
+            instance.region = Region::new(zone.slug.trim_end_matches(|c: char| c.is_ascii_digit())).ok();
+        }
+        instance.addresses = self.node_addresses();
+        Ok(instance)
+    }
+
+    /// The host name first, then every address in the API's order.
+    fn node_addresses(&self) -> Vec<NodeAddress> {
+        let ips = self.interfaces.iter().flat_map(|interface| {
+            let kind = if interface.is_public() { AddressKind::ExternalIp } else { AddressKind::InternalIp };
+            interface.addresses.iter().map(move |address| NodeAddress::new(kind, &address.address))
+        });
+        std::iter::once(NodeAddress::new(AddressKind::Hostname, &self.name)).chain(ips).flatten().collect()
+    }
+}
+
+/// Machines, and why some servers are not among them.
+pub(crate) fn instances(servers: &[Server]) -> (Vec<Instance>, Option<String>) {
+    let mut machines = Vec::new();
+    let mut flaw = None;
+    for server in servers {
+        match server.instance().context("a server cannot be told apart") {
+            Ok(machine) => machines.push(machine),
+            Err(why) => flaw = flaw.or_else(|| Some(why.message().to_owned())),
+        }
+    }
+    (machines, flaw)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const UUID: &str = "3b1d8a52-6f0e-4c1b-9a57-5d0c2f4e7a10";
+
+    fn server(body: Value) -> Server {
+        serde_json::from_value(body).unwrap()
+    }
+
+    fn worker() -> Value {
+        json!({
+            "href": "https://api.cloudscale.ch/v1/servers/3b1d8a52-6f0e-4c1b-9a57-5d0c2f4e7a10",
+            "uuid": UUID, "name": "worker-7", "status": "running", "unheard_of": [1],
+            "zone": {"slug": "rma1"}, "flavor": {"slug": "flex-4-2", "name": "Flex-4-2", "vcpu_count": 2},
+            "interfaces": [
+                {"type": "public", "network": null, "addresses": [
+                    {"version": 4, "address": "203.0.113.27", "subnet": {"uuid": "22bb", "cidr": "203.0.113.0/24"}},
+                    {"version": 6, "address": "2001:db8:10::27", "subnet": null}]},
+                {"type": "private", "addresses": [{"version": 4, "address": "10.20.0.17", "subnet": {"uuid": "55ee"}}]},
+            ],
+        })
+    }
+
+    #[test]
+    fn a_server_becomes_a_machine() {
+        let machine = server(worker()).instance().unwrap();
+        assert_eq!(machine.id.to_string(), format!("cloudscale://{UUID}"), "CS-23");
+        assert_eq!(machine.name, "worker-7", "CS-23");
+        assert_eq!(machine.instance_type, LabelValue::new("flex-4-2").ok(), "CS-23");
+        assert_eq!(machine.zone, Zone::new("rma1").ok(), "CS-23");
+        assert_eq!(machine.region, Region::new("rma").ok(), "CS-23");
+        let addresses: Vec<_> = machine.addresses.iter().map(ToString::to_string).collect();
+        let want = [
+            "Hostname worker-7",
+            "ExternalIP 203.0.113.27",
+            "ExternalIP 2001:db8:10::27",
+            "InternalIP 10.20.0.17",
+        ];
+        assert_eq!(addresses, want, "CS-24");
+    }
+
+    #[test]
+    fn only_stopped_is_shut_down() {
+        use InstanceState::{Other, Running, Stopped};
+        let table = [
+            ("CS-20", "stopped", Stopped),
+            ("CS-21", "running", Running),
+            ("CS-21", "started", Other),
+            ("CS-21", "changing", Other),
+            ("paused", "paused", Other),
+            ("error", "error", Other),
+            ("a rescue system", "rescue_stopped", Other),
+            ("another case", "Stopped", Other),
+        ];
+        for (case, status, want) in table {
+            let mut body = worker();
+            body["status"] = json!(status);
+            assert_eq!(server(body).instance().unwrap().state, want, "{case} {status}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_left_out() {
+        let bare = server(json!({"uuid": UUID, "name": "n"})).instance().unwrap();
+        assert_eq!((bare.zone, bare.region, bare.instance_type), (None, None, None));
+        assert_eq!(bare.addresses.len(), 1);
+        let nulls = json!({"uuid": UUID, "name": "n", "status": null, "zone": null, "flavor": null, "interfaces": null});
+        assert_eq!(server(nulls).instance().unwrap().state, InstanceState::Other);
+        let mut odd = worker();
+        odd["zone"]["slug"] = json!("12");
+        odd["flavor"]["slug"] = json!("not a label");
+        odd["interfaces"][0]["addresses"][0]["address"] = json!("somewhere");
+        odd["interfaces"][1] = json!({"type": null, "addresses": null});
+        let odd = server(odd).instance().unwrap();
+        assert_eq!((odd.zone, odd.region, odd.instance_type), (Zone::new("12").ok(), None, None));
+        assert_eq!(odd.addresses.len(), 2);
+    }
+
+    #[test]
+    fn an_id_that_is_no_uuid_hides_no_other_server() {
+        let good = server(worker());
+        let bad = Server { uuid: "7".to_owned(), ..good.clone() };
+        let upper = Server { uuid: UUID.to_uppercase(), ..good.clone() };
+        assert_eq!(upper.instance().unwrap().id, good.instance().unwrap().id);
+        let (machines, flaw) = instances(&[bad, good]);
+        assert_eq!(machines.len(), 1, "L11-801");
+        assert!(flaw.unwrap().contains("\"7\""), "L1-801");
+    }
+}

@@ -1,0 +1,146 @@
+//! What there is for one Service: as few questions as prove it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cloudberth_core::{
+    Call, Error, Listing, Lookup, Result,
+    lb::{Goal, Want},
+};
+
+use super::{Survey, survey::whole};
+use crate::{
+    Machines, Parts, Seen, Standing, Trail,
+    annotations::{FLOATING_IPS, TABLE},
+    api::Api,
+    uuid::{ServerId, parse_uuid, server_id},
+    wire::{BalancerStatus, LoadBalancer, Member, Server},
+};
+
+/// So many servers that a listing lacks are asked about one by one. If the source denies all of these, it is believed
+/// about the others.
+const ASKED: usize = 16;
+
+/// One look.
+#[derive(Clone, Copy)]
+pub(super) struct Look<'a> {
+    pub(super) api: &'a Api,
+    pub(super) call: &'a Call,
+    pub(super) survey: &'a Survey,
+    pub(super) want: &'a Want,
+}
+
+impl Look<'_> {
+    /// The load balancer alone; `None` where there is none.
+    pub(super) async fn balancer(self) -> Result<Option<LoadBalancer>> {
+        let Look { api, call, survey, want } = self;
+        let trail = Trail::of(&want.service, want.goal)?;
+        let asked = match &trail.uuid {
+            Some(id) => api.balancer(call, id).await.known()?,
+            None => None,
+        };
+        // A name that fits was found: whoever else bears it is not looked for.
+        if let Some(balancer) = asked.as_ref().filter(|balancer| balancer.name == trail.name) {
+            return Ok(Some(balancer.clone()));
+        }
+        let listed = survey.balancers(api, call).await?;
+        // What the source denies a listing does not bring back.
+        let denied = if asked.is_none() { trail.uuid.as_deref() } else { None };
+        let listed: Vec<LoadBalancer> =
+            listed.iter().filter(|balancer| Some(balancer.uuid.as_str()) != denied).cloned().collect();
+        match trail.follow(&listed, asked.as_ref())? {
+            None => Ok(None),
+            Some(found) if asked.as_ref().is_some_and(|asked| asked.uuid == found.uuid) => {
+                Ok(Some(found.clone()))
+            }
+            // The listing may be old; the source knows.
+            Some(found) => api.balancer(call, &found.uuid).await.known(),
+        }
+    }
+
+    /// Everything that the decision needs, now that the load balancer is known.
+    pub(super) async fn around(
+        self,
+        balancer: Option<LoadBalancer>,
+        changing_for: std::time::Duration,
+    ) -> Result<Seen> {
+        let gone = self.want.goal == Goal::Gone;
+        let bare = |balancer: &LoadBalancer| gone || balancer.status == BalancerStatus::Changing;
+        let (standing, machines) = match balancer {
+            Some(balancer) if bare(&balancer) => {
+                (Some(Standing::bare(balancer, changing_for)), Machines::default())
+            }
+            None if gone => (None, Machines::default()),
+            None => (None, self.machines().await?),
+            Some(balancer) => {
+                let machines = self.machines().await?;
+                (Some(self.standing(balancer).await?), machines)
+            }
+        };
+        Ok(Seen { standing, machines })
+    }
+
+    async fn standing(self, balancer: LoadBalancer) -> Result<Standing> {
+        let Look { api, call, survey, want } = self;
+        let mut parts = Parts {
+            pools: survey.pools(api, call).await?.to_vec(),
+            listeners: survey.listeners(api, call).await?.to_vec(),
+            monitors: survey.monitors(api, call).await?.to_vec(),
+            ..Parts::default()
+        };
+        let named = TABLE.parse(&want.service.annotations).get(&FLOATING_IPS).set();
+        if named.is_some_and(|named| !named.is_empty()) {
+            parts.floating_ips = survey.floating_ips(api, call).await?.to_vec();
+        }
+        let mut members: BTreeMap<String, Vec<Member>> = BTreeMap::new();
+        for pool in parts.pools_of(&balancer.uuid) {
+            members.insert(pool.to_owned(), whole(api.members(call, pool)).await?);
+        }
+        Standing::assemble(balancer, &parts, members)
+    }
+
+    /// The servers of the nodes. One that the listing lacks is asked about at the source before its node is left out.
+    async fn machines(self) -> Result<Machines> {
+        let Look { api, call, survey, want } = self;
+        if want.backends.is_empty() {
+            return Ok(Machines::default());
+        }
+        let Listing { items, short } = &*survey.servers(api, call).await?;
+        let nameless = want.backends.iter().any(|backend| backend.node.provider_id.is_none());
+        if let Some(why) = short.as_ref().filter(|_| nameless) {
+            return Err(Error::temporary(format!("listing servers: {why}")));
+        }
+        let listed: BTreeSet<String> = items.iter().filter_map(|server| parse_uuid(&server.uuid)).collect();
+        let ids = want.backends.iter().filter_map(|backend| {
+            match server_id(backend.node.provider_id.as_deref()?) {
+                ServerId::Known(id) => Some(id),
+                ServerId::Malformed | ServerId::Foreign => None,
+            }
+        });
+        let (known, lacking): (Vec<_>, Vec<_>) = ids.partition(|id| listed.contains(id));
+        let mut servers: Vec<Server> = items.clone();
+        // A listing that shows none of the nodes is that of another project: there is nobody to ask about them.
+        if !known.is_empty() || short.is_some() {
+            servers.extend(self.confirm(&lacking, short.as_deref()).await?);
+        }
+        Machines::of(want, &servers)
+    }
+
+    /// Those of the lacking servers that exist all the same.
+    async fn confirm(self, lacking: &[String], short: Option<&str>) -> Result<Vec<Server>> {
+        let Look { api, call, survey, .. } = self;
+        let mut found = Vec::new();
+        for id in lacking.iter().take(ASKED) {
+            match survey.unlisted(api, call, id).await {
+                Lookup::Present(server) => found.push(server),
+                Lookup::Absent => {}
+                Lookup::Unknown(why) => return Err(why),
+            }
+        }
+        if lacking.len() > ASKED && (short.is_some() || !found.is_empty()) {
+            let why = short.unwrap_or("some of them exist");
+            let text = format!("the listing of servers lacks {} of the nodes' servers: {why}", lacking.len());
+            return Err(Error::temporary(text));
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,149 @@
+//! Load balancers: the part that talks to the cloud.
+
+mod look;
+mod survey;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use cloudberth_core::{
+    Call, Clock, Error, Lookup, Result, ServiceView, Tick,
+    annotation::Table,
+    decide::nodeset::Selector,
+    lb::{Balancers, Claim, Decision, Outcome, Want},
+};
+
+use crate::{
+    Act, Answer, Planner, Seen,
+    annotations::{TABLE, UUID},
+    api::Api,
+    plan,
+    uuid::parse_uuid,
+    wire::{BalancerStatus, LoadBalancer},
+};
+use look::Look;
+pub(crate) use survey::Survey;
+
+/// How long a load balancer whose creation was not answered may take to show up: longer than a request may take, and
+/// than the API needs to list what it has accepted.
+const SETTLE: Duration = Duration::from_secs(60);
+
+/// The annotations that hold the id of a load balancer.
+static MARKS: [&str; 1] = [UUID.name()];
+
+/// The load balancers of one project.
+pub(crate) struct Cloudscales {
+    api: Api,
+    clock: Arc<dyn Clock>,
+    planner: Planner,
+    /// Since when load balancers have been seen changing without a break. Only how soon one looks again hangs on it.
+    changing: Mutex<BTreeMap<String, Tick>>,
+}
+
+impl std::fmt::Debug for Cloudscales {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cloudscales").field("api", &self.api).finish_non_exhaustive()
+    }
+}
+
+impl Cloudscales {
+    pub(crate) fn new(api: Api, clock: Arc<dyn Clock>) -> Self {
+        // Every API server that is still cared for knows `ipMode`.
+        let planner = Planner { ip_mode: true };
+        Self { api, clock, planner, changing: Mutex::default() }
+    }
+
+    /// For how long the load balancer has been seen changing.
+    fn changing_for(&self, balancer: Option<&LoadBalancer>, recorded: Option<&str>) -> Duration {
+        // Every change is complete before the lock goes, so a panic elsewhere leaves nothing half done.
+        let mut changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        match balancer {
+            Some(balancer) if balancer.status == BalancerStatus::Changing => {
+                let now = self.clock.now();
+                now.since(*changing.entry(balancer.uuid.clone()).or_insert(now))
+            }
+            other => {
+                if let Some(id) = other.map(|balancer| balancer.uuid.as_str()).or(recorded) {
+                    changing.remove(id);
+                }
+                Duration::ZERO
+            }
+        }
+    }
+
+    async fn look(&self, call: &Call, survey: &Survey, want: &Want) -> Result<Seen> {
+        let look = Look { api: &self.api, call, survey, want };
+        let balancer = look.balancer().await?;
+        let recorded = want.service.annotations.get(UUID.name()).map(String::as_str);
+        let changing_for = self.changing_for(balancer.as_ref(), recorded);
+        look.around(balancer, changing_for).await
+    }
+}
+
+impl Balancers for Cloudscales {
+    type Survey = Survey;
+    type Seen = Seen;
+    type Act = Act;
+    type Answer = Answer;
+
+    fn annotations(&self) -> &Table {
+        &TABLE
+    }
+
+    fn marks(&self) -> &[&'static str] {
+        &MARKS
+    }
+
+    async fn shows(&self, call: &Call, id: &str) -> Lookup<()> {
+        match parse_uuid(id) {
+            Some(id) => self.api.balancer(call, &id).await.map(|_| ()),
+            None => Lookup::Unknown(Error::user_input(format!("{}: {id:?} is not a UUID", UUID.name()))),
+        }
+    }
+
+    fn settle_time(&self) -> Duration {
+        SETTLE
+    }
+
+    fn selector(&self, service: &ServiceView) -> Result<Option<Selector>> {
+        plan::selector(service)
+    }
+
+    fn claims(&self, service: &ServiceView, _cluster: &str) -> Vec<Claim> {
+        plan::claims(service)
+    }
+
+    /// Nothing is fetched before a Service needs it.
+    async fn survey(&self, _call: &Call) -> Result<Survey> {
+        Ok(Survey::default())
+    }
+
+    async fn observe(&self, call: &Call, survey: &Survey, want: &Want) -> Lookup<Seen> {
+        match self.look(call, survey, want).await {
+            Ok(seen) => Lookup::Present(seen),
+            Err(why) => Lookup::Unknown(why),
+        }
+    }
+
+    fn decide(&self, want: &Want, seen: Option<&Seen>) -> Decision<Act> {
+        self.planner.decide(want, seen)
+    }
+
+    async fn execute(&self, call: &Call, act: &Act) -> Outcome<Answer> {
+        self.api.execute(call, act).await
+    }
+
+    fn fold(&self, seen: Option<Seen>, act: &Act, answer: &Answer) -> Option<Seen> {
+        plan::fold(seen, act, answer)
+    }
+
+    fn assume(&self, act: &Act) -> Answer {
+        plan::assume(act)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! What the tests of this crate have in common: an API that is a script, Services and nodes.
+
+use std::{sync::Arc, time::Duration};
+
+use cloudberth_core::{
+    Call, Clock, Dice, NodeView, Secret, ServiceView,
+    call::Unguarded,
+    lb::{Backend, Goal, Want},
+};
+use cloudberth_http::{TokenSource, Unobserved, surroundings::SystemClock, testing::Cloud};
+use serde_json::{Value, json};
+
+use crate::{
+    api::{Api, Surroundings},
+    settings::Settings,
+};
+
+pub(crate) struct Script {
+    pub(crate) cloud: Cloud,
+    pub(crate) api: Api,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Script {
+    pub(crate) fn new() -> Self {
+        let cloud = Cloud::new();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let token = TokenSource::fixed(Secret::new("t0k3n").unwrap());
+        let settings = Settings::read(Ok(Some(token)), |_| None).unwrap();
+        let around = Surroundings {
+            transport: cloud.transport(),
+            clock: Arc::clone(&clock),
+            dice: Arc::new(Dice::seeded(1)),
+            observer: Arc::new(Unobserved),
+        };
+        Self { api: Api::new(&settings, around), cloud, clock }
+    }
+
+    pub(crate) fn call(&self) -> Call {
+        Call::new(self.clock.now() + Duration::from_secs(120), Arc::new(Unguarded))
+    }
+}
+
+/// A UUID that ends in this number.
+pub(crate) fn uuid(number: u32) -> String {
+    format!("00000000-0000-4000-8000-{number:012}")
+}
+
+/// A Service with these annotations, without their common prefix.
+pub(crate) fn service(annotations: &[(&str, &str)]) -> ServiceView {
+    let annotations: serde_json::Map<String, Value> = annotations
+        .iter()
+        .map(|(key, value)| (format!("k8s.cloudscale.ch/loadbalancer-{key}"), json!(value)))
+        .collect();
+    ServiceView::from_json(&json!({
+        "metadata": {"name": "web", "namespace": "default", "uid": "deadbeef", "annotations": annotations},
+        "spec": {"type": "LoadBalancer", "ports": [{"protocol": "TCP", "port": 80, "nodePort": 30080}]},
+    }))
+    .unwrap()
+}
+
+/// A node with this provider id.
+pub(crate) fn node(name: &str, provider_id: Option<&str>) -> Backend {
+    let node = NodeView::from_json(&json!({"metadata": {"name": name}, "spec": {"providerID": provider_id}}));
+    Backend { node: Arc::new(node.unwrap()), local_endpoint: None }
+}
+
+pub(crate) fn want(service: ServiceView, goal: Goal, backends: Vec<Backend>) -> Want {
+    Want { service: Arc::new(service), cluster: "kubernetes".to_owned(), goal, backends, rivals: Vec::new() }
+}

@@ -1,0 +1,133 @@
+//! Servers: which requests are sent, and which answers prove what.
+
+use cloudberth_core::{Category, InstanceState, Lookup, Provider, provider_id::Reading};
+use cloudberth_http::testing::Reply;
+use serde_json::json;
+
+use crate::script::{ONE, Script, TOKEN, TWO, server};
+
+fn id(uuid: &str) -> cloudberth_core::ProviderId {
+    format!("cloudscale://{uuid}").parse().unwrap()
+}
+
+fn not_found() -> Reply {
+    Reply::json(404, &json!({"detail": "Not found."}))
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_request_lists_every_server() {
+    let script = Script::new();
+    let all = json!([server(ONE, "a"), server(TWO, "b")]);
+    script.cloud.on("GET /v1/servers", [Reply::json(200, &all)]);
+    let listing = script.instances().list(&script.call()).await.unwrap();
+    assert!(listing.is_complete(), "CS-26");
+    let names: Vec<_> = listing.items.iter().map(|machine| machine.name.as_str()).collect();
+    assert_eq!(names, ["a", "b"], "CS-26");
+    let received = script.cloud.received();
+    assert_eq!(script.cloud.lines(), ["GET /v1/servers"], "L7-801");
+    assert_eq!(received[0].header("authorization"), format!("Bearer {TOKEN}"));
+    assert_eq!(received[0].header("accept"), "application/json");
+    assert!(received[0].header("user-agent").starts_with("cloudberth/"));
+    assert_eq!(script.operations(), ["list servers"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listing_that_is_not_whole_does_not_pass_for_one() {
+    let short = json!([server(ONE, "a"), {"name": "without an id"}]);
+    let table = [
+        ("L1-803 an item that cannot be read", Reply::json(200, &short), Some(1)),
+        ("L1-804 a page in front of it", Reply::text(200, "<html>tea</html>"), None),
+        ("L1-805 an object", Reply::json(200, &json!({"detail": "hm"})), None),
+        ("L1-806 a token that is not known", Reply::json(401, &json!({"detail": "Invalid token."})), None),
+    ];
+    for (case, reply, items) in table {
+        let script = Script::new();
+        script.cloud.always("GET /v1/servers", reply);
+        let listing = script.instances().list(&script.call()).await.ok();
+        assert!(listing.as_ref().is_none_or(|listing| !listing.is_complete()), "{case}");
+        assert_eq!(listing.map(|listing| listing.items.len()), items, "{case}");
+    }
+    let script = Script::new();
+    script.cloud.always("GET /v1/servers", Reply::json(200, &json!([])));
+    assert!(script.instances().list(&script.call()).await.unwrap().is_complete(), "CS-37");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_is_asked_at_the_source_and_only_its_404_denies() {
+    let object = |name: &str| server(ONE, name);
+    let list = json!({"detail": ["Not found."]});
+    let table = [
+        ("CS-17 CS-30 CS-32 there, whatever its name", Reply::json(200, &object("other")), Ok(Some("other"))),
+        ("CS-18 CS-33 not there", not_found(), Ok(None)),
+        ("CS-18 not there, said in a list", Reply::json(404, &list), Ok(None)),
+        ("CS-19 an error", Reply::json(500, &json!({"detail": "oops"})), Err(Category::Temporary)),
+        ("CS-19 a page", Reply::text(502, "<html><title>Bad Gateway</title>"), Err(Category::Temporary)),
+        ("L1-807 a page that says 404", Reply::text(404, "<html>404</html>"), Err(Category::NotFound)),
+        ("L1-808 a refused token", Reply::json(403, &json!({"detail": "no"})), Err(Category::Unauthorised)),
+        ("L1-809 half a body", Reply::json(200, &object("a")).cut(), Err(Category::Temporary)),
+    ];
+    for (case, reply, want) in table {
+        let script = Script::new();
+        script.cloud.always(&format!("GET /v1/servers/{ONE}"), reply);
+        let found = script.instances().get(&script.call(), &id(ONE)).await.known();
+        let found = found.map(|machine| machine.map(|m| m.name)).map_err(|why| why.category());
+        assert_eq!(found, want.map(|name| name.map(str::to_owned)), "{case}");
+        assert!(script.cloud.lines().iter().all(|line| line.ends_with(ONE)), "{case}: the name is not tried");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_is_put_into_the_path_in_its_one_spelling() {
+    let script = Script::new();
+    script.cloud.always(&format!("GET /v1/servers/{ONE}"), Reply::json(200, &server(ONE, "a")));
+    let spelt = id(&ONE.replace('-', "").to_uppercase());
+    assert!(script.instances().get(&script.call(), &spelt).await.is_present(), "CS-12");
+    let stopped = json!({"uuid": ONE, "name": "a", "status": "stopped"});
+    script.cloud.on(&format!("GET /v1/servers/{ONE}"), [Reply::json(200, &stopped)]);
+    let machine = script.instances().get(&script.call(), &id(ONE)).await.known().unwrap().unwrap();
+    assert_eq!(machine.state, InstanceState::Stopped, "CS-20");
+    assert_eq!(script.operations(), ["get server", "get server"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_id_of_ours_is_not_asked_about() {
+    let script = Script::new();
+    for (case, text) in [
+        ("CS-25 CS-34 broken", "cloudscale://bad".to_owned()),
+        ("CS-25 another cloud's", format!("bigcorp://{ONE}")),
+        ("a way out of the path", "cloudscale://../floating-ips".to_owned()),
+    ] {
+        let id = text.parse().unwrap();
+        let Lookup::Unknown(why) = script.instances().get(&script.call(), &id).await else {
+            panic!("{case}")
+        };
+        assert!(why.message().contains(&text), "{case}: {why}");
+        assert!(!script.provider.owns(&id), "{case}");
+        assert!(!matches!(script.provider.read_id(&text), Reading::Mine(_)), "{case}");
+    }
+    assert_eq!(script.cloud.lines(), Vec::<String>::new(), "CS-25 no call is made");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_is_compared_exactly() {
+    let script = Script::new();
+    let all = json!([
+        server(ONE, "twin"),
+        server(TWO, "twin"),
+        server("00000000-0000-4000-8000-000000000003", "solo")
+    ]);
+    script.cloud.always("GET /v1/servers", Reply::json(200, &all));
+    for uuid in [ONE, TWO] {
+        script.cloud.always(&format!("GET /v1/servers/{uuid}"), Reply::json(200, &server(uuid, "twin")));
+    }
+    let call = script.call();
+    let found = |name: &'static str| script.instances().find(&call, name);
+    assert!(found("solo").await.is_present(), "CS-29");
+    assert!(found("Solo").await.is_absent(), "CS-36");
+    assert!(found("").await.is_absent(), "CS-36");
+    let why = found("twin").await.known().unwrap_err();
+    assert_eq!(why.category(), Category::Conflict, "CS-31");
+    for uuid in [ONE, TWO] {
+        assert!(script.instances().get(&call, &id(uuid)).await.is_present(), "CS-31 by id each is found");
+    }
+}

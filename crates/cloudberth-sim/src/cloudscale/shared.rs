@@ -1,0 +1,108 @@
+//! What all handles of one cloud and all its requests share.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use cloudberth_core::{Clock, Dice};
+
+use super::{
+    faults::{Fault, Request, Rules},
+    journal::Entry,
+    manners::Manners,
+    tokens::{Access, Tokens},
+    world::{Moment, World},
+};
+
+pub(crate) type Plan = Box<dyn FnMut(&Request) -> Option<Fault> + Send>;
+
+pub(crate) struct State {
+    pub(crate) world: World,
+    /// Another project, for those who come with a token of it.
+    pub(crate) elsewhere: World,
+    pub(crate) tokens: Tokens,
+    pub(crate) plan: Option<Plan>,
+    pub(crate) rules: Rules,
+    pub(crate) journal: Vec<Entry>,
+    pub(crate) requests: u64,
+}
+
+impl State {
+    pub(crate) fn project(&mut self, access: Access) -> &mut World {
+        if access == Access::OtherProject { &mut self.elsewhere } else { &mut self.world }
+    }
+
+    pub(crate) fn fate(&mut self, request: &Request) -> Option<Fault> {
+        self.plan.as_mut().and_then(|plan| plan(request)).or_else(|| self.rules.decide(request))
+    }
+}
+
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    clock: Arc<dyn Clock>,
+    dice: Arc<Dice>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(clock: Arc<dyn Clock>, dice: Dice, manners: Manners) -> Self {
+        let dice = Arc::new(dice);
+        let at = Moment { tick: clock.now(), wall: clock.wall() };
+        let (world, elsewhere) = Self::projects(manners, &dice, at);
+        let state = State {
+            world,
+            elsewhere,
+            tokens: Tokens::default(),
+            plan: None,
+            rules: Rules::default(),
+            journal: Vec::new(),
+            requests: 0,
+        };
+        Self { state: Mutex::new(state), clock, dice }
+    }
+
+    fn projects(manners: Manners, dice: &Arc<Dice>, at: Moment) -> (World, World) {
+        let other = Manners { instances: 0, ..manners.clone() };
+        (World::new(manners, Arc::clone(dice), at), World::new(other, Arc::clone(dice), at))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere leaves plain state behind that can still be looked at.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn moment(&self) -> Moment {
+        Moment { tick: self.clock.now(), wall: self.clock.wall() }
+    }
+
+    /// How long a request takes.
+    pub(crate) fn draw_latency(&self) -> Duration {
+        let (latency, jitter) = {
+            let state = self.lock();
+            (state.world.manners.latency, state.world.manners.jitter.clamp(0.0, 1.0))
+        };
+        if latency.is_zero() || jitter == 0.0 {
+            return latency;
+        }
+        latency.mul_f64(1.0 - jitter * self.dice.fraction())
+    }
+
+    /// Back to the beginning: what was made, set and written down is gone. Tokens stay.
+    pub(crate) fn reset(&self) {
+        let at = self.moment();
+        let mut state = self.lock();
+        let (world, elsewhere) = Self::projects(state.world.manners.clone(), &self.dice, at);
+        (state.world, state.elsewhere) = (world, elsewhere);
+        state.plan = None;
+        state.rules.clear();
+        state.journal.clear();
+        state.requests = 0;
+    }
+}
