@@ -6,14 +6,17 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod access;
+mod cloud;
 mod election;
 mod ground;
 mod lease;
 mod ledger;
 mod nodes;
 mod run;
+mod services;
 mod sky;
 mod stage;
+mod trouble;
 
 use std::pin::Pin;
 use std::process::ExitCode;
@@ -42,8 +45,19 @@ macro_rules! scenarios {
 
 /// All of them, the longest first. A new one is an `async fn(&World) -> Outcome` and a line here.
 const SCENARIOS: &[Scenario] = scenarios![
+    cloud::a_machine_is_stopped_started_and_deleted,
+    cloud::a_token_that_was_rotated_is_used_without_a_restart,
     election::our_replica_and_client_go_hand_a_lease_back_and_forth_20_times,
     election::client_go_candidates_hand_a_lease_back_and_forth,
+    services::a_service_follows_its_ports_and_its_nodes,
+    services::a_service_changes_its_type_and_its_class_and_is_deleted,
+    services::a_service_that_is_deleted_while_no_manager_runs_leaves_nothing,
+    services::a_manager_killed_in_the_middle_of_a_create_makes_one_load_balancer,
+    cloud::a_cloud_that_does_not_answer_costs_no_node_and_no_load_balancer,
+    trouble::a_standby_takes_over_from_a_leader_that_is_killed,
+    trouble::a_manager_outlives_its_api_server,
+    trouble::watches_that_are_cut_lose_nothing,
+    trouble::a_manager_gets_through_a_storm_of_conflicts,
     nodes::a_node_goes_from_its_taint_to_its_labels,
     nodes::a_provider_id_that_the_kubelet_set_is_kept,
     nodes::a_node_of_another_cloud_is_left_alone,
@@ -52,6 +66,7 @@ const SCENARIOS: &[Scenario] = scenarios![
     ground::an_api_server_that_was_killed_comes_back_with_everything,
     ground::a_closed_gate_hides_a_server_that_runs,
     ground::a_storm_of_conflicts_loses_no_write,
+    access::a_manager_asks_the_cluster_who_may_read_its_metrics,
     access::an_account_may_what_its_role_says_and_every_call_is_on_record,
     access::an_account_without_a_role_may_only_look_around,
 ];

@@ -1,11 +1,12 @@
 //! Nodes join, and what becomes of them.
 
+use std::time::Duration;
+
 use cloudberth_e2e::{World, throughout};
 use serde_json::json;
 
 use crate::Outcome;
 use crate::stage::{Stage, taints, text};
-use std::time::Duration;
 
 pub(crate) async fn a_node_goes_from_its_taint_to_its_labels(world: &World) -> Outcome {
     let stage = Stage::set(world, &["one", "two"]).await?;
@@ -13,11 +14,12 @@ pub(crate) async fn a_node_goes_from_its_taint_to_its_labels(world: &World) -> O
     stage.join("one", json!({})).await?;
     let node = stage.initialised("one").await?;
     assert_eq!(text(&node, "/spec/providerID"), stage.sky.provider_id("one"));
-    for (label, value) in stage.sky.labels() {
+    for (label, value) in stage.sky.labels("one") {
         assert_eq!(node["metadata"]["labels"][label], json!(value), "{label}");
     }
     let addresses = node["status"]["addresses"].as_array().unwrap();
-    assert!(addresses.iter().any(|address| address["type"] == "InternalIP"), "{addresses:?}");
+    let internal = json!({ "type": "InternalIP", "address": stage.sky.private_address("one") });
+    assert!(addresses.contains(&internal), "{addresses:?}");
     stage.told("Node", "one", &["Synced: Node synced successfully"]).await?;
     assert_eq!(stage.writes(|row| row.name == "one"), ["patch nodes/status", "patch nodes"]);
     let shown = world.kubectl(&["describe", "node", "one"]).await?.stdout;
@@ -37,7 +39,9 @@ pub(crate) async fn a_provider_id_that_the_kubelet_set_is_kept(world: &World) ->
     stage.join("known-by-its-id", json!({ "spec": { "providerID": id } })).await?;
     let node = stage.initialised("known-by-its-id").await?;
     assert_eq!(text(&node, "/spec/providerID"), id);
-    assert_eq!(node["metadata"]["labels"]["topology.kubernetes.io/zone"], json!(stage.sky.labels()[2].1));
+    for (label, value) in stage.sky.labels("two") {
+        assert_eq!(node["metadata"]["labels"][label], json!(value), "{label}");
+    }
     stage.close(&mut [manager]).await
 }
 
