@@ -22,6 +22,16 @@ fn route(record: RouteRecord) -> Route {
     }
 }
 
+/// A change as the log of calls has it.
+fn in_words(change: &RouteChange) -> String {
+    match change {
+        RouteChange::Create(new) => format!("+{} {}", new.node, new.destination),
+        RouteChange::Delete(old) => {
+            format!("-{} {}", old.target.as_deref().unwrap_or_default(), old.destination)
+        }
+    }
+}
+
 impl Routes for FakeProvider {
     fn list<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Listing<Route>>> {
         Box::pin(async move {
@@ -41,20 +51,22 @@ impl Routes for FakeProvider {
     fn apply<'a>(&'a self, call: &'a Call, changes: &'a [RouteChange]) -> Boxed<'a, Vec<Result<()>>> {
         Box::pin(async move {
             let batch = changes.to_vec();
-            let answers = self.network.request(call, Kind::Write, "change routes", "", move |world, _, _| {
-                let each = batch.into_iter().map(|change| match change {
-                    RouteChange::Delete(route) => {
-                        world.delete_route(&route.name);
-                        Ok(())
-                    }
-                    RouteChange::Create(new) => world.create_route(RouteRecord {
-                        name: format!("{} {}", new.hint, new.destination),
-                        machine: new.node,
-                        destination: new.destination,
-                    }),
+            let subject = changes.iter().map(in_words).collect::<Vec<_>>().join(", ");
+            let answers =
+                self.network.request(call, Kind::Write, "change routes", &subject, move |world, _, _| {
+                    let each = batch.into_iter().map(|change| match change {
+                        RouteChange::Delete(route) => {
+                            world.delete_route(&route.name);
+                            Ok(())
+                        }
+                        RouteChange::Create(new) => world.create_route(RouteRecord {
+                            name: format!("{} {}", new.hint, new.destination),
+                            machine: new.node,
+                            destination: new.destination,
+                        }),
+                    });
+                    Ok(each.collect::<Vec<_>>())
                 });
-                Ok(each.collect::<Vec<_>>())
-            });
             match answers.await.map_err(Trouble::error) {
                 Ok(answers) => answers,
                 Err(error) => changes.iter().map(|_| Err(error.clone())).collect(),

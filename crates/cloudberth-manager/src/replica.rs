@@ -10,7 +10,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
 
@@ -83,12 +83,12 @@ impl Replica {
     /// A replica that does nothing before [`run`](Self::run).
     pub fn new(parts: Parts) -> Result<Self> {
         let Parts { client, clock, dice, metrics, .. } = parts;
-        // The herald writes under the claim of the election that it tells about.
-        let herald: Arc<OnceLock<Arc<Herald>>> = Arc::default();
+        // The herald writes under the claim of the election that it tells about, and the election must not keep it alive.
+        let told_by: Arc<OnceLock<Weak<Herald>>> = Arc::default();
         let stand = |config: Config| {
-            let herald = Arc::clone(&herald);
+            let told_by = Arc::clone(&told_by);
             let tell = move |what: Occurrence| {
-                if let Some(herald) = herald.get() {
+                if let Some(herald) = told_by.get().and_then(Weak::upgrade) {
                     herald.tell(what);
                 }
             };
@@ -101,8 +101,8 @@ impl Replica {
         };
         let cluster = Cluster::new(client, Arc::clone(&clock), Arc::clone(&gate));
         let dropped = metrics.manager.events_dropped.clone();
-        let herald =
-            Arc::clone(herald.get_or_init(|| Herald::counting(cluster.clone(), Arc::clone(&dice), dropped)));
+        let herald = Herald::counting(cluster.clone(), Arc::clone(&dice), dropped);
+        told_by.get_or_init(|| Arc::downgrade(&herald));
         let clouds = Clouds::new(parts.clouds, parts.default_cloud, &clock)?;
         let desk = Desk {
             cluster,

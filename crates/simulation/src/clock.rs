@@ -29,6 +29,8 @@ pub(crate) struct SkewedClock {
     began: Duration,
     /// Millionths of true time by which it runs fast.
     fast: u32,
+    /// How many seconds of true time make one of its own, that aside.
+    slowness: u32,
     wall_ahead: SignedDuration,
 }
 
@@ -40,14 +42,20 @@ impl SkewedClock {
             world: Arc::clone(world),
             began: Duration::from_millis(below(10_000_000).into()),
             fast: below(400),
+            slowness: 1,
             wall_ahead: SignedDuration::from_secs(i64::from(below(600)) - 300),
         }
+    }
+
+    /// The same, at half the speed. No program can keep law 9 with that.
+    pub(crate) fn slow(self) -> Self {
+        Self { slowness: 2, ..self }
     }
 }
 
 impl Clock for SkewedClock {
     fn now(&self) -> Tick {
-        let passed = self.world.now().0;
+        let passed = self.world.now().0 / self.slowness;
         Tick(self.began + passed + passed * self.fast / 1_000_000)
     }
 

@@ -1,140 +1,204 @@
-//! The laws, as questions to a world that has come to rest and to its logs.
+//! The laws, as questions to the logs of a run.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    time::Duration,
+};
 
-use cloudberth_core::{ServiceView, decide::service::FINALIZER, lb::INTENT_ANNOTATION, view::ServiceType};
-use cloudberth_fake::{ALGORITHM, BALANCER_ID, Balancer, TABLE};
+use cloudberth_core::Tick;
+use cloudberth_fake::MachineState;
 use cloudberth_sim::kube::Call;
+use serde_json::Value;
 
-use crate::{program::CLUSTER, replica::PROGRAM, world::World};
+use crate::{
+    people::{CLUSTER, FOREIGN},
+    replica::PROGRAM,
+    world::World,
+};
 
-/// What is not yet as it should be; empty once the world has come to rest.
-pub(crate) async fn unfinished(world: &World) -> Result<Vec<String>, String> {
-    let services = world.all_services().await?;
-    let machines = world.eligible_machines().await?;
+/// The window of the cap on deletions of nodes, by the fastest clock there is.
+const WINDOW: Duration = Duration::from_secs(599);
+/// How long after a node was there again a route to the one before it may still be removed: the decision was under way.
+const AFTERTHOUGHT: Duration = Duration::from_secs(90);
+/// How often a leader may list a cloud's machines in a quiet hour.
+const LISTINGS: usize = 12;
+/// How much more often where nodes are not Ready: a new leader looks after them in growing intervals.
+const FOR_NOT_READY: usize = 10;
+
+/// Everything that can be told from the logs alone.
+pub(crate) fn broken(world: &World) -> Vec<String> {
+    let mut wrong = world.witness.wrong();
+    wrong.extend(haste(world));
+    wrong.extend(trespasses(world));
+    wrong.extend(deletions(world));
+    wrong.extend(lost_routes(world));
+    wrong.extend(leadership(world));
+    wrong
+}
+
+/// Law 2: within one term of leadership, nodes of a cloud go no faster than the cap. The clusters here are so small that
+/// it is one in ten minutes.
+fn haste(world: &World) -> Vec<String> {
+    let all = world.witness.deletions();
+    let pairs =
+        all.iter().enumerate().flat_map(|(n, first)| all.iter().skip(n + 1).map(move |next| (first, next)));
+    let hasty = pairs.filter(|(first, next)| {
+        let same_term = world.witness.term_at(first.at) == world.witness.term_at(next.at);
+        same_term && first.cloud == next.cloud && next.at.since(first.at) < WINDOW
+    });
+    let words = |(first, next): (&crate::witness::Deletion, &crate::witness::Deletion)| {
+        format!(
+            "law 2: {} deleted {} and {} within {:?}",
+            next.who,
+            first.node,
+            next.node,
+            next.at.since(first.at)
+        )
+    };
+    hasty.map(words).collect()
+}
+
+/// Law 3: what is somebody else's is never written.
+fn trespasses(world: &World) -> Vec<String> {
+    let calls = world.api.calls(0);
+    let written = calls.iter().filter(|call| by_program(call) && call.is_write());
+    let foreign = written.filter(|call| {
+        matches!(call.resource.as_str(), "nodes" | "services") && call.name.starts_with(FOREIGN)
+    });
+    foreign.map(|call| format!("law 3: {} of {} {}", call.verb, call.resource, call.name)).collect()
+}
+
+/// Law 5: no load balancer was deleted whose owner had not said so.
+fn deletions(world: &World) -> Vec<String> {
     let mut wrong = Vec::new();
-    let mut balancers = world.cloud.balancers();
-    for service in &services {
-        let name = format!("{CLUSTER}-{}", service.uid);
-        let mine: Vec<_> = balancers.extract_if(.., |b| b.name == name).collect();
-        let key = service.key();
-        if service.deleting {
-            wrong.push(format!("{key} is still being deleted"));
-        }
-        if service.annotations.contains_key(INTENT_ANNOTATION) {
-            wrong.push(format!("{key} still carries an intent"));
-        }
-        match (&service.service_type, mine.as_slice()) {
-            (ServiceType::LoadBalancer, [one]) => differences(service, one, &machines, &mut wrong),
-            // What asks for the impossible gets nothing, until it asks for something else.
-            (ServiceType::LoadBalancer, []) if !TABLE.parse(&service.annotations).refused.is_empty() => {}
-            (ServiceType::LoadBalancer, several) => {
-                wrong.push(format!("{key} has {} load balancers", several.len()));
+    for patch in world.sky.iter() {
+        let calls = patch.cloud.calls();
+        for deletion in calls.iter().filter(|c| c.operation == "delete balancer" && c.outcome == "ok") {
+            let known = patch.cloud.name_of_balancer(&deletion.subject);
+            let uid = known.as_deref().and_then(|name| name.strip_prefix(CLUSTER)?.strip_prefix('-'));
+            let condemned = uid.and_then(|uid| world.condemned.get(uid).copied());
+            let demolished = world.demolished.contains(&(patch.name, deletion.subject.clone()));
+            if condemned.is_none_or(|at| at > deletion.at) && !demolished {
+                wrong.push(format!("law 5: {} was deleted although its Service wants it", deletion.subject));
             }
-            (_, []) => released(service, &mut wrong),
-            (_, several) => wrong.push(format!("{key} left {} load balancers", several.len())),
-        }
-    }
-    wrong.extend(balancers.iter().map(|b| format!("load balancer {} ({}) belongs to nobody", b.id, b.name)));
-    Ok(wrong)
-}
-
-fn released(service: &ServiceView, wrong: &mut Vec<String>) {
-    let key = service.key();
-    if service.finalizers.iter().any(|f| f == FINALIZER) {
-        wrong.push(format!("{key} is still held"));
-    }
-    if !service.ingress.is_empty() {
-        wrong.push(format!("{key} still shows an address"));
-    }
-}
-
-fn differences(
-    service: &ServiceView,
-    balancer: &Balancer,
-    machines: &BTreeSet<String>,
-    wrong: &mut Vec<String>,
-) {
-    let key = service.key();
-    let wanted: BTreeSet<_> = service.ports.iter().map(|p| (p.port, p.node_port)).collect();
-    let open: BTreeSet<_> = balancer.listeners.values().map(|l| (l.port, l.node_port)).collect();
-    if wanted != open {
-        wrong.push(format!("{key} wants ports {wanted:?} and has {open:?}"));
-    }
-    let members: BTreeSet<_> = balancer.members.values().cloned().collect();
-    if members != *machines || members.len() != balancer.members.len() {
-        wrong.push(format!("{key} has members {members:?} instead of {machines:?}"));
-    }
-    let parsed = TABLE.parse(&service.annotations);
-    let algorithm = parsed.settle(&ALGORITHM, None).unwrap_or_default();
-    if parsed.refused.is_empty() && algorithm != balancer.algorithm {
-        wrong.push(format!("{key} wants {algorithm} and has {}", balancer.algorithm));
-    }
-    if parsed.get(&BALANCER_ID).set().as_ref() != Some(&balancer.id) {
-        wrong.push(format!("{key} does not record {}", balancer.id));
-    }
-    if !service.finalizers.iter().any(|f| f == FINALIZER) {
-        wrong.push(format!("{key} is not held"));
-    }
-    let shown: Vec<_> = service.ingress.iter().filter_map(|i| i.ip.as_deref()).collect();
-    if shown != [balancer.address.as_str()] {
-        wrong.push(format!("{key} shows {shown:?} instead of {}", balancer.address));
-    }
-}
-
-/// Law 5: nothing was deleted whose owner had not said so.
-pub(crate) fn deletions(world: &World) -> Vec<String> {
-    let calls = world.cloud.calls();
-    let deletions = calls.iter().filter(|c| c.operation == "delete balancer" && c.outcome == "ok");
-    let mut wrong = Vec::new();
-    for deletion in deletions {
-        let known = world.cloud.name_of_balancer(&deletion.subject);
-        let uid =
-            known.as_deref().and_then(|name| name.strip_prefix(&format!("{CLUSTER}-")).map(str::to_owned));
-        let allowed =
-            uid.and_then(|uid| world.condemned.get(&uid).copied()).is_some_and(|at| at <= deletion.at);
-        if !allowed && !world.demolished.contains(&deletion.subject) {
-            wrong.push(format!("law 5: {} was deleted although its Service wants it", deletion.subject));
         }
     }
     wrong
 }
 
+/// Law 5: no route was deleted whose node was there.
+fn lost_routes(world: &World) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for call in world.sky.iter().flat_map(|patch| patch.cloud.calls()) {
+        if call.operation != "change routes" || call.outcome != "ok" {
+            continue;
+        }
+        for node in call.subject.split(", ").filter_map(|change| change.strip_prefix('-')) {
+            let node = node.split(' ').next().unwrap_or_default();
+            if was_there(world, node, call.at) {
+                wrong.push(format!("law 5: the route to {node} was deleted at {:?}", call.at.0));
+            }
+        }
+    }
+    wrong
+}
+
+/// Whether a node was there all the time shortly before `at`.
+fn was_there(world: &World, node: &str, at: Tick) -> bool {
+    let deletions = world.witness.deletions();
+    let lives = world.lives.get(node).map(Vec::as_slice).unwrap_or_default();
+    lives.iter().any(|(born, died)| {
+        let killed = deletions.iter().find(|d| d.node == node && d.at >= *born).map(|d| d.at);
+        let end = [*died, killed].into_iter().flatten().min();
+        *born + AFTERTHOUGHT < at && end.is_none_or(|end| at < end)
+    })
+}
+
 /// Law 9, by true time, which no replica knows:
 ///
-/// - A write leaves a replica, for Kubernetes or for the cloud, only while the Lease as the API server stores it names
+/// - A write leaves a replica, for Kubernetes or for a cloud, only while the Lease as the API server stores it names
 ///   that replica. So no write is sent after another could have begun.
 /// - At the instant at which the stored Lease comes to name somebody else, or nobody, no other replica holds a claim
 ///   that is still good by its own clock. No call outlives its sender's claim, so nothing that was sent before is still
-///   being waited for.
+///   being waited for. (The witness has seen to that.)
 ///
 /// What was sent in time may be carried out later; it was under way, and nobody acts on its answer any more.
-pub(crate) fn leadership(world: &World) -> Vec<String> {
+fn leadership(world: &World) -> Vec<String> {
     let kube = world.witness.sent().into_iter().map(|write| (write.at, write.who, write.what));
-    let calls = world.cloud.calls().into_iter().filter(|call| call.write);
+    let calls = world.sky.iter().flat_map(|patch| patch.cloud.calls()).filter(|call| call.write);
     let cloud = calls.map(|call| (call.sent, call.who, call.operation.to_owned()));
     let stray = kube.chain(cloud).filter_map(|(at, who, what)| {
         let holder = world.witness.holder_at(at);
         let wrong = format!("law 9: {who} sent {what} at {:?} while the lease named {holder:?}", at.0);
         (holder != who).then_some(wrong)
     });
-    world.witness.wrong().into_iter().chain(stray).collect()
+    stray.collect()
 }
 
-/// How many writes the program has made so far, to Kubernetes and to the cloud. The Lease aside.
-pub(crate) fn writes(world: &World) -> (usize, usize) {
-    let kube = world.api.calls(0).iter().filter(|c| by_program(c) && c.is_write()).count();
-    let cloud = world.cloud.calls().iter().filter(|c| c.write).count();
-    (kube, cloud)
+/// What the program has written and told so far; the Lease aside.
+pub(crate) struct Writes {
+    /// To Kubernetes and to the clouds, in words.
+    calls: BTreeSet<String>,
+    /// How often each thing was told about each object: the object, the type of the event, its reason.
+    told: BTreeMap<[String; 3], u64>,
+}
+
+pub(crate) fn writes(world: &World) -> Writes {
+    let calls = world.api.calls(0);
+    let kube = calls.iter().filter(|c| by_program(c) && c.is_write() && c.resource != "events");
+    let kube = kube.map(|c| format!("{} {}/{} {} at {}", c.verb, c.resource, c.subresource, c.name, c.at));
+    let clouds = world.sky.iter().flat_map(|patch| patch.cloud.calls()).filter(|c| c.write);
+    let clouds = clouds.map(|c| format!("{} {} {} at {:?}", c.who, c.operation, c.subject, c.at.0));
+    let mut told = BTreeMap::new();
+    for event in world.api.objects("events") {
+        let text = |path| event.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+        if text("/involvedObject/kind") != "Lease" {
+            let key = [text("/involvedObject/name"), text("/type"), text("/reason")];
+            *told.entry(key).or_default() += event.pointer("/count").and_then(Value::as_u64).unwrap_or(1);
+        }
+    }
+    Writes { calls: kube.chain(clouds).collect(), told }
+}
+
+/// Law 4: what was written after the world had come to rest. A new leader may say once more what is still wrong with an
+/// object: it does not know who was told, and by then the event may have expired.
+pub(crate) fn restless(before: &Writes, after: &Writes) -> Vec<String> {
+    let written = after.calls.difference(&before.calls).cloned();
+    let told = after.told.iter().filter_map(|(key, count)| {
+        let [object, kind, reason] = key;
+        let allowed = u64::from(kind == "Warning");
+        let new = count.saturating_sub(before.told.get(key).copied().unwrap_or_default());
+        (new > allowed).then(|| format!("{object} was told {reason} {new} times"))
+    });
+    written.chain(told).map(|what| format!("law 4: at rest, {what}")).collect()
+}
+
+/// Law 7: in a quiet hour that began at `since`, machines are listed now and then and never asked about one by one.
+pub(crate) fn questions(world: &World, since: Tick) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for patch in world.sky.iter() {
+        let off = patch.cloud.machines().iter().any(|machine| machine.state == MachineState::Stopped);
+        let allowed = if off { LISTINGS + FOR_NOT_READY } else { LISTINGS };
+        let calls = patch.cloud.calls();
+        let count = |operation| calls.iter().filter(|c| c.at > since && c.operation == operation).count();
+        let (listings, questions) = (count("list machines"), count("get machine"));
+        if listings > allowed || questions > 0 {
+            wrong.push(format!(
+                "law 7: {} listings of machines and {questions} look-ups in a quiet hour of {}",
+                listings, patch.name
+            ));
+        }
+    }
+    wrong
 }
 
 fn by_program(call: &Call) -> bool {
     call.user_agent.starts_with(PROGRAM) && call.resource != "leases"
 }
 
-/// Everything that was asked of both, in order: equal for equal seeds, to the byte.
+/// Everything that was asked of anybody, in order: equal for equal seeds, to the byte.
 pub(crate) fn log(world: &World) -> String {
-    use std::fmt::Write;
     let mut text = String::new();
     for c in world.api.calls(0) {
         let _ = writeln!(
@@ -143,9 +207,12 @@ pub(crate) fn log(world: &World) -> String {
             c.at, c.user_agent, c.verb, c.resource, c.subresource, c.namespace, c.name, c.outcome
         );
     }
-    for c in world.cloud.calls() {
-        let at = c.at.0.as_micros();
-        let _ = writeln!(text, "{at} cloud {} {} {} {}", c.who, c.operation, c.subject, c.outcome);
+    for patch in world.sky.iter() {
+        for c in patch.cloud.calls() {
+            let at = c.at.0.as_micros();
+            let _ =
+                writeln!(text, "{at} {} {} {} {} {}", patch.name, c.who, c.operation, c.subject, c.outcome);
+        }
     }
     text
 }

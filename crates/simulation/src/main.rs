@@ -12,6 +12,9 @@ use std::{
 
 use simulation::{Broken, Schedule, run, shrink};
 
+/// So many failed seeds are shown in a line each, beside the one that is explained.
+const SHOWN: usize = 20;
+
 struct Options {
     seeds: u64,
     first: u64,
@@ -36,14 +39,10 @@ fn options() -> Result<Options, String> {
             Long("log") => options.log = true,
             Long("break") => {
                 let law = args.value().map_err(|e| e.to_string())?.to_string_lossy().into_owned();
-                options.broken = Some(match law.as_str() {
-                    "4" => Broken::SecondPassWrites,
-                    "6" => Broken::NoIntent,
-                    "9" => Broken::NeverYields,
-                    other => {
-                        return Err(format!("--break {other}: the laws that can be broken are 4, 6 and 9"));
-                    }
-                });
+                let broken = Broken::law(&law);
+                options.broken = Some(broken.ok_or_else(|| {
+                    format!("--break {law}: the laws that can be broken are 2, 4, 5, 6, 7 and 9")
+                })?);
                 options.law = Some(law);
             }
             other => return Err(other.unexpected().to_string()),
@@ -58,7 +57,8 @@ fn options() -> Result<Options, String> {
 #[derive(Default)]
 struct Tally {
     runs: u64,
-    failed: Vec<u64>,
+    /// The seeds that failed, and the first thing that was wrong with each.
+    failed: Vec<(u64, String)>,
     terms: usize,
     slowest: Duration,
     digest: u64,
@@ -99,8 +99,8 @@ fn main() -> ExitCode {
             tally.terms += account.terms;
             tally.slowest = tally.slowest.max(account.rested_after);
             tally.digest = tally.digest.wrapping_add(digest(seed, &account.log));
-            if !account.wrong.is_empty() {
-                tally.failed.push(seed);
+            if let Some(first) = account.wrong.into_iter().next() {
+                tally.failed.push((seed, first));
             }
         }
     };
@@ -111,7 +111,7 @@ fn main() -> ExitCode {
         }
     });
     let mut tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
-    tally.failed.sort_unstable();
+    tally.failed.sort();
     report(&options, &tally)
 }
 
@@ -124,7 +124,10 @@ fn report(options: &Options, tally: &Tally) -> ExitCode {
         tally.slowest.as_secs(),
         tally.digest
     );
-    if let Some(seed) = tally.failed.first() {
+    for (seed, wrong) in tally.failed.iter().skip(1).take(SHOWN) {
+        println!("seed {seed}: {wrong}");
+    }
+    if let Some((seed, _)) = tally.failed.first() {
         explain(options, *seed);
     }
     // To be caught is what a broken program is for; its replay has to fail like any other.

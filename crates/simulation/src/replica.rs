@@ -1,24 +1,34 @@
 //! One of the two copies of the program that run side by side, and the ways in which it ends.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use cloudberth_core::{Clock, Dice, decide::election::Config};
-use cloudberth_fake::{Cloud, FakeProvider};
-use cloudberth_runtime::election::Election;
+use cloudberth_controllers::{
+    clouds::Member, lifecycle::LifecycleSettings, node::NodeSettings, routes::RouteSettings,
+    service::ServiceSettings, team::TeamSettings,
+};
+use cloudberth_core::{
+    Clock, Dice, Provider, Result,
+    decide::{election::Config, lifecycle::Cap},
+};
+use cloudberth_fake::FakeProvider;
+use cloudberth_manager::replica::{Parts, Replica as Manager};
+use cloudberth_runtime::metrics::{Metrics, Registry};
 use cloudberth_sim::kube::KubeApi;
 use http::HeaderValue;
 use kube::Client;
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
+    broken::{Broken, Careless},
     clock::SkewedClock,
-    program::{Broken, Program},
+    people::{CLUSTER, CLUSTER_CIDR, class},
+    sky::{NAMES, Patch, Sky},
     wire::{Partition, Wire},
     witness::Witness,
 };
 
-/// What the names of all replicas begin with, in both call logs.
-pub(crate) const PROGRAM: &str = "reference-program";
+/// What the names of all replicas begin with, in all call logs.
+pub(crate) const PROGRAM: &str = "cloudberth";
 
 /// The most that one way of a request to the Kubernetes API takes.
 const LATENCY: Duration = Duration::from_millis(50);
@@ -26,7 +36,7 @@ const LATENCY: Duration = Duration::from_millis(50);
 /// What a replica is started with.
 pub(crate) struct Site<'a> {
     pub(crate) api: &'a KubeApi,
-    pub(crate) cloud: &'a Cloud,
+    pub(crate) sky: &'a Sky,
     pub(crate) clock: &'a Arc<dyn Clock>,
     pub(crate) dice: &'a Arc<Dice>,
     pub(crate) witness: &'a Arc<Witness>,
@@ -55,12 +65,27 @@ impl Replica {
         }
     }
 
-    /// Starts a copy with a clock and a name of its own. What ran before must have ended.
+    /// Starts a copy with a clock and a name of its own. What ran before must have ended. One that cannot be made is
+    /// missed by whoever asks whether it lives.
     pub(crate) fn start(&mut self, site: &Site<'_>) {
         self.lives += 1;
         self.identity = format!("{PROGRAM}-{}.{}", self.slot, self.lives);
         self.stop = watch::Sender::new(false);
-        let clock: Arc<dyn Clock> = Arc::new(SkewedClock::draw(site.clock, site.dice));
+        let clock = SkewedClock::draw(site.clock, site.dice);
+        // If both were slow, the other one would wait for as long as this one goes on.
+        let slow = site.broken == Some(Broken::SlowClock) && self.slot == 0;
+        let clock: Arc<dyn Clock> = Arc::new(if slow { clock.slow() } else { clock });
+        let Ok(manager) = self.manager(site, &clock) else { return };
+        if let Some(election) = manager.election() {
+            site.witness.meet(&self.identity, election, &clock);
+        }
+        let mut stop = self.stop.subscribe();
+        self.task = Some(tokio::spawn(async move {
+            manager.run(async move { drop(stop.wait_for(|told| *told).await) }).await;
+        }));
+    }
+
+    fn manager(&self, site: &Site<'_>, clock: &Arc<dyn Clock>) -> Result<Manager> {
         let wire = Wire {
             api: site.api.service(),
             who: HeaderValue::from_str(&self.identity).unwrap_or(HeaderValue::from_static(PROGRAM)),
@@ -68,23 +93,31 @@ impl Replica {
             latency: LATENCY,
             partition: Arc::clone(&self.partition),
             witness: Some(Arc::clone(site.witness)),
+            loses_intent: site.broken == Some(Broken::NoIntent),
         };
-        let client = Client::new(wire, "default");
-        let dice = Arc::new(Dice::seeded(site.dice.bits()));
-        let config = Config::with_defaults(&self.identity);
-        let election = Election::new(client.clone(), config, Arc::clone(&clock), Arc::clone(&dice), |_| ());
-        site.witness.meet(&self.identity, &election, &clock);
-        let provider = FakeProvider::new("fake", site.cloud, &self.identity, Arc::clone(&clock));
-        let program = Program {
-            client,
-            provider: Arc::new(provider),
-            clock,
-            dice,
-            election,
-            stop: self.stop.subscribe(),
-            broken: site.broken,
+        let member = |patch| self.member(patch, site.broken, clock);
+        Manager::new(Parts {
+            client: Client::new(wire.clone(), "default"),
+            lease_client: Client::new(wire, "default"),
+            clouds: site.sky.iter().map(member).collect(),
+            default_cloud: NAMES.first().map(|name| (*name).to_owned()),
+            cluster_name: CLUSTER.to_owned(),
+            team: team(),
+            election: Some(Config::with_defaults(&self.identity)),
+            migration: None,
+            metrics: Metrics::new(&mut Registry::default()),
+            clock: Arc::clone(clock),
+            dice: Arc::new(Dice::seeded(site.dice.bits())),
+        })
+    }
+
+    fn member(&self, patch: &Patch, broken: Option<Broken>, clock: &Arc<dyn Clock>) -> Member {
+        let inner = FakeProvider::new(patch.name, &patch.cloud, &self.identity, Arc::clone(clock));
+        let provider: Arc<dyn Provider> = match broken {
+            Some(broken) => Arc::new(Careless { inner, broken, clock: Arc::clone(clock) }),
+            None => Arc::new(inner),
         };
-        self.task = Some(tokio::spawn(program.run()));
+        (provider, BTreeSet::from([class(patch.name)]))
     }
 
     /// Ends it at whatever it is doing, without a word.
@@ -118,5 +151,19 @@ impl Replica {
     /// Whether it is still there; it never ends by itself.
     pub(crate) fn lives(&self) -> bool {
         self.task.as_ref().is_some_and(|task| !task.is_finished())
+    }
+}
+
+/// Every controller, as the flags have it by default.
+fn team() -> TeamSettings {
+    TeamSettings {
+        node: Some(NodeSettings::default()),
+        lifecycle: Some(LifecycleSettings { period: Duration::from_secs(5), cap: Cap::LAW, workers: 1 }),
+        service: Some(ServiceSettings::default()),
+        routes: Some(RouteSettings {
+            configure_cloud_routes: true,
+            cluster_cidr: CLUSTER_CIDR.to_owned(),
+            period: Duration::from_secs(10),
+        }),
     }
 }

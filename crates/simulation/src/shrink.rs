@@ -1,6 +1,6 @@
 //! Makes a failing schedule smaller: drops whatever is not needed for it to fail.
 
-use crate::{program::Broken, run::run, schedule::Schedule};
+use crate::{broken::Broken, run::run, schedule::Schedule};
 
 /// The smallest schedule found that still fails: no single deed of it can be left out.
 pub fn shrink(schedule: &Schedule, broken: Option<Broken>) -> Schedule {

@@ -10,10 +10,9 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::Dice;
-
+use cloudberth_core::{Dice, lb::INTENT_ANNOTATION};
 use cloudberth_sim::kube::{Body, KubeService};
-use http::{HeaderValue, Request, header::USER_AGENT};
+use http::{HeaderValue, Method, Request, header::USER_AGENT};
 use tokio::{
     sync::{Notify, oneshot},
     time,
@@ -21,7 +20,7 @@ use tokio::{
 use tower::Service;
 
 use crate::{
-    program::lock,
+    lock,
     witness::{Witness, is_lease},
 };
 
@@ -80,6 +79,8 @@ pub(crate) struct Wire {
     pub(crate) latency: Duration,
     pub(crate) partition: Arc<Partition>,
     pub(crate) witness: Option<Arc<Witness>>,
+    /// What it carries arrives without the intent.
+    pub(crate) loses_intent: bool,
 }
 
 impl Wire {
@@ -110,9 +111,16 @@ impl Service<Request<kube::client::Body>> for Wire {
                 wire.partition.cross().await?;
                 time::sleep(there).await;
                 let about_lease = is_lease(&request);
+                let doomed = wire.witness.as_ref().and_then(|witness| witness.doomed(&request));
+                let request = if wire.loses_intent { without_intent(request).await? } else { request };
                 let result = wire.api.call(request).await;
-                if let Some(witness) = wire.witness.as_ref().filter(|_| about_lease) {
-                    witness.looks();
+                if let Some(witness) = &wire.witness {
+                    if about_lease {
+                        witness.looks();
+                    }
+                    if let Some(doomed) = doomed {
+                        witness.deleted(wire.who.to_str().unwrap_or_default(), doomed);
+                    }
                 }
                 time::sleep(back).await;
                 wire.partition.cross().await?;
@@ -123,4 +131,20 @@ impl Service<Request<kube::client::Body>> for Wire {
         });
         Box::pin(async move { waiting.await? })
     }
+}
+
+/// What a program that records no intent would have sent.
+async fn without_intent(
+    request: Request<kube::client::Body>,
+) -> Result<Request<kube::client::Body>, BoxError> {
+    if request.method() != Method::PATCH {
+        return Ok(request);
+    }
+    let (head, body) = request.into_parts();
+    let bytes = body.collect_bytes().await?;
+    let mut patch: serde_json::Value = serde_json::from_slice(&bytes)?;
+    if let Some(annotations) = patch.pointer_mut("/metadata/annotations").and_then(|a| a.as_object_mut()) {
+        annotations.remove(INTENT_ANNOTATION);
+    }
+    Ok(Request::from_parts(head, serde_json::to_vec(&patch)?.into()))
 }

@@ -1,4 +1,4 @@
-//! Sees by true time who leads and who writes, for law 9. No replica can look here.
+//! Sees by true time who leads, who writes, and which nodes are deleted. No replica can look here.
 
 use std::{
     collections::BTreeMap,
@@ -9,8 +9,9 @@ use cloudberth_core::{Clock, Gate, Tick};
 use cloudberth_runtime::election::Election;
 use cloudberth_sim::kube::KubeApi;
 use http::{Method, Request};
+use serde_json::Value;
 
-use crate::program::lock;
+use crate::{lock, sky::Sky};
 
 /// A write to Kubernetes that left a replica. Renewals of the Lease are none.
 #[derive(Clone, Debug)]
@@ -26,25 +27,46 @@ struct Claimant {
     clock: Arc<dyn Clock>,
 }
 
+/// A node that is about to be deleted.
+#[derive(Clone, Debug)]
+pub(crate) struct Doomed {
+    name: String,
+    uid: String,
+    provider_id: String,
+    ready: bool,
+}
+
+/// A node that a replica deleted.
+#[derive(Clone, Debug)]
+pub(crate) struct Deletion {
+    pub(crate) at: Tick,
+    pub(crate) who: String,
+    pub(crate) node: String,
+    /// The cloud whose id it carried.
+    pub(crate) cloud: String,
+}
+
 #[derive(Default)]
 struct Notes {
     /// Whom the stored Lease has named since when; empty for nobody.
     holders: Vec<(Tick, String)>,
     sent: Vec<SentWrite>,
     claimants: BTreeMap<String, Claimant>,
+    deletions: Vec<Deletion>,
     wrong: Vec<String>,
 }
 
 /// The witness of one run.
 pub(crate) struct Witness {
     api: KubeApi,
+    sky: Sky,
     clock: Arc<dyn Clock>,
     notes: Mutex<Notes>,
 }
 
 impl Witness {
-    pub(crate) fn new(api: KubeApi, clock: Arc<dyn Clock>) -> Self {
-        Self { api, clock, notes: Mutex::default() }
+    pub(crate) fn new(api: KubeApi, sky: Sky, clock: Arc<dyn Clock>) -> Self {
+        Self { api, sky, clock, notes: Mutex::default() }
     }
 
     /// A replica stands for election.
@@ -67,11 +89,64 @@ impl Witness {
         lock(&self.notes).sent.push(SentWrite { at: self.clock.now(), who: who.to_owned(), what });
     }
 
+    /// The node that a request is about to delete.
+    pub(crate) fn doomed<B>(&self, request: &Request<B>) -> Option<Doomed> {
+        let name = request
+            .uri()
+            .path()
+            .strip_prefix("/api/v1/nodes/")
+            .filter(|_| request.method() == Method::DELETE)?;
+        let node = self.node(name)?;
+        let conditions = node.pointer("/status/conditions").and_then(Value::as_array);
+        let is = |c: &Value, key, value| c.get(key).and_then(Value::as_str) == Some(value);
+        let ready = |c: &Value| is(c, "type", "Ready") && is(c, "status", "True");
+        Some(Doomed {
+            name: name.to_owned(),
+            uid: text(&node, "/metadata/uid").to_owned(),
+            provider_id: text(&node, "/spec/providerID").to_owned(),
+            ready: conditions.is_some_and(|all| all.iter().any(ready)),
+        })
+    }
+
+    fn node(&self, name: &str) -> Option<Arc<Value>> {
+        let named = |node: &Arc<Value>| text(node, "/metadata/name") == name;
+        self.api.objects("nodes").into_iter().find(named)
+    }
+
+    /// The request was carried out, or not. A machine that is gone never comes back, so one that is there now was there
+    /// when its node was deleted (laws 1 and 2).
+    pub(crate) fn deleted(&self, who: &str, doomed: Doomed) {
+        let Doomed { name, uid, provider_id, ready } = doomed;
+        if self.node(&name).is_some_and(|node| text(&node, "/metadata/uid") == uid) {
+            return;
+        }
+        let at = self.clock.now();
+        let cloud = provider_id.split("://").next().unwrap_or_default().to_owned();
+        let mut notes = lock(&self.notes);
+        if let Some(machine) = self.sky.machine(&provider_id) {
+            notes.wrong.push(format!("law 2: {name} was deleted at {:?} and {} exists", at.0, machine.id));
+        }
+        if ready {
+            notes.wrong.push(format!("law 2: {name} was deleted at {:?} although it was Ready", at.0));
+        }
+        notes.deletions.push(Deletion { at, who: who.to_owned(), node: name, cloud });
+    }
+
+    /// The nodes that replicas deleted.
+    pub(crate) fn deletions(&self) -> Vec<Deletion> {
+        lock(&self.notes).deletions.clone()
+    }
+
+    /// Since when the Lease had named the one whom it named at that time.
+    pub(crate) fn term_at(&self, at: Tick) -> Option<Tick> {
+        lock(&self.notes).holders.iter().rev().map(|(since, _)| *since).find(|since| *since <= at)
+    }
+
     /// A request was carried out, or not: the Lease may name another now.
     pub(crate) fn looks(&self) {
         let leases = self.api.objects("leases.coordination.k8s.io");
         let field = leases.first().and_then(|lease| lease.pointer("/spec/holderIdentity"));
-        let holder = field.and_then(serde_json::Value::as_str).unwrap_or_default();
+        let holder = field.and_then(Value::as_str).unwrap_or_default();
         let mut notes = lock(&self.notes);
         if notes.holders.last().map(|(_, last)| last.as_str()) == Some(holder) {
             return;
@@ -119,6 +194,10 @@ impl Witness {
     pub(crate) fn wrong(&self) -> Vec<String> {
         lock(&self.notes).wrong.clone()
     }
+}
+
+fn text<'a>(object: &'a Value, path: &str) -> &'a str {
+    object.pointer(path).and_then(Value::as_str).unwrap_or_default()
 }
 
 pub(crate) fn is_lease<B>(request: &Request<B>) -> bool {

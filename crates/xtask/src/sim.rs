@@ -9,8 +9,11 @@ use crate::{Result, Verdict};
 /// What the suite runs: every law holds, and a program that breaks one is caught.
 const SUITE: &[&[&str]] = &[
     &["--seeds", "200"],
+    &["--seeds", "200", "--break", "2"],
     &["--seeds", "200", "--break", "4"],
+    &["--seeds", "200", "--break", "5"],
     &["--seeds", "200", "--break", "6"],
+    &["--seeds", "200", "--break", "7"],
     &["--seeds", "200", "--break", "9"],
 ];
 

@@ -1,0 +1,191 @@
+//! Programs that are broken on purpose, to show that the harness notices. What is shipped has no such switch: the same
+//! program gets a provider, a clock or a wire that does what a careless one would.
+
+use std::sync::Arc;
+
+use cloudberth_core::{
+    Call, Clock, Error, Instance, Instances, Listing, LoadBalancers, Lookup, Provider, ProviderId, Result,
+    Routes, ServiceView, Zones, annotation,
+    decide::nodeset::Selector,
+    lb::{Claim, Goal, IntentMark, Permit, Plan, Publish, Rest, Scribe, Survey, Turn, Want},
+    provider::Boxed,
+};
+use cloudberth_fake::FakeProvider;
+
+/// Which law is broken, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// Laws 1 and 2: what is not known is taken for absent.
+    UnknownIsAbsent,
+    /// Law 4: it writes although nothing differs.
+    SecondPassWrites,
+    /// Law 5: what cannot be observed is torn down.
+    DeletesOnError,
+    /// Law 6: the intent is lost on the way to the API server.
+    NoIntent,
+    /// Law 7: each listing also asks about every machine.
+    AsksAboutEach,
+    /// Law 9: the clock of one replica runs at half the speed, so that its claim lasts twice as long.
+    SlowClock,
+}
+
+impl Broken {
+    const ALL: [(&str, Self); 6] = [
+        ("2", Self::UnknownIsAbsent),
+        ("4", Self::SecondPassWrites),
+        ("5", Self::DeletesOnError),
+        ("6", Self::NoIntent),
+        ("7", Self::AsksAboutEach),
+        ("9", Self::SlowClock),
+    ];
+
+    /// The program that breaks this law.
+    pub fn law(number: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(law, _)| *law == number).map(|(_, broken)| broken)
+    }
+
+    /// Whether this is about the law that it breaks. What else a careless program does wrong shows nothing.
+    pub(crate) fn explains(self, wrong: &str) -> bool {
+        let law = Self::ALL.into_iter().find(|(_, broken)| *broken == self).map(|(law, _)| law);
+        law.is_some_and(|law| wrong.starts_with(&format!("law {law}:")))
+    }
+}
+
+/// A cloud as a careless program sees it.
+pub(crate) struct Careless {
+    pub(crate) inner: FakeProvider,
+    pub(crate) broken: Broken,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Careless {
+    fn is(&self, broken: Broken) -> bool {
+        self.broken == broken
+    }
+
+    fn balancers(&self) -> Option<&dyn LoadBalancers> {
+        self.inner.load_balancers()
+    }
+}
+
+fn none() -> Error {
+    Error::permanent("this cloud has no load balancers")
+}
+
+impl Provider for Careless {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn scheme(&self) -> &str {
+        self.inner.scheme()
+    }
+
+    fn instances(&self) -> Option<&dyn Instances> {
+        Some(self)
+    }
+
+    fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
+        Some(self)
+    }
+
+    fn routes(&self) -> Option<&dyn Routes> {
+        self.inner.routes()
+    }
+
+    fn zones(&self) -> Option<&dyn Zones> {
+        self.inner.zones()
+    }
+}
+
+impl Instances for Careless {
+    fn list<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Listing<Instance>>> {
+        Box::pin(async move {
+            let listing = Instances::list(&self.inner, call).await;
+            if self.is(Broken::UnknownIsAbsent) {
+                return Ok(Listing::complete(listing.map(|all| all.items).unwrap_or_default()));
+            }
+            if self.is(Broken::AsksAboutEach) {
+                for machine in listing.iter().flat_map(|all| &all.items) {
+                    drop(self.inner.get(call, &machine.id).await);
+                }
+            }
+            listing
+        })
+    }
+
+    fn get<'a>(&'a self, call: &'a Call, id: &'a ProviderId) -> Boxed<'a, Lookup<Instance>> {
+        Box::pin(async move {
+            match self.inner.get(call, id).await {
+                Lookup::Unknown(_) if self.is(Broken::UnknownIsAbsent) => Lookup::Absent,
+                answer => answer,
+            }
+        })
+    }
+}
+
+impl LoadBalancers for Careless {
+    fn annotations(&self) -> &annotation::Table {
+        &cloudberth_fake::TABLE
+    }
+
+    fn shows<'a>(&'a self, call: &'a Call, id: &'a str) -> Boxed<'a, Lookup<()>> {
+        match self.balancers() {
+            Some(inner) if !self.is(Broken::UnknownIsAbsent) => inner.shows(call, id),
+            _ => Box::pin(std::future::ready(Lookup::Present(()))),
+        }
+    }
+
+    fn settle_time(&self) -> std::time::Duration {
+        self.balancers().map(LoadBalancers::settle_time).unwrap_or_default()
+    }
+
+    fn selector(&self, service: &ServiceView) -> Result<Option<Selector>> {
+        self.balancers().map_or(Ok(None), |inner| inner.selector(service))
+    }
+
+    fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim> {
+        self.balancers().map(|inner| inner.claims(service, cluster)).unwrap_or_default()
+    }
+
+    fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>> {
+        match self.balancers() {
+            Some(inner) => inner.survey(call),
+            None => Box::pin(std::future::ready(Err(none()))),
+        }
+    }
+
+    fn turn<'a>(
+        &'a self,
+        call: &'a Call,
+        survey: &'a Survey,
+        want: &'a Want,
+        permit: Permit,
+        scribe: &'a dyn Scribe,
+    ) -> Boxed<'a, Turn> {
+        Box::pin(async move {
+            let Some(inner) = self.balancers() else { return Turn::unknown(none()) };
+            let turn = inner.turn(call, survey, want, permit, scribe).await;
+            if self.is(Broken::SecondPassWrites) && turn.rest == Rest::Converged && want.goal == Goal::Present
+            {
+                let when = self.clock.now().0.as_nanos().to_string();
+                let annotations = [("fake.cloudberth.dev/looked-at".to_owned(), when)].into();
+                let publish = Publish { ingress: None, annotations };
+                // A careless program does not look at the answer either.
+                let _ = scribe.record(&publish, IntentMark::Keep).await;
+            }
+            if self.is(Broken::DeletesOnError) && matches!(turn.rest, Rest::Unknown(_) | Rest::Failed(_)) {
+                let gone = Want { goal: Goal::Gone, ..want.clone() };
+                drop(inner.turn(call, survey, &gone, Permit::NoCreate, scribe).await);
+            }
+            turn
+        })
+    }
+
+    fn rehearse<'a>(&'a self, call: &'a Call, survey: &'a Survey, want: &'a Want) -> Boxed<'a, Plan> {
+        match self.balancers() {
+            Some(inner) => inner.rehearse(call, survey, want),
+            None => Box::pin(std::future::ready(Plan::unknown(none()))),
+        }
+    }
+}
