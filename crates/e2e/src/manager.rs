@@ -32,12 +32,14 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// Starts it, and waits until its own port answers. `name` is for messages; `env` is all that it sees.
+    /// Starts it, and waits until its own port answers. `name` is for messages; `called` is the program and what
+    /// comes before the flags; `env` is all that it sees.
     ///
     /// The kubeconfig of the account leads through the gate of the world.
     pub async fn start(
         account: &Account,
         name: &str,
+        called: (PathBuf, Vec<String>),
         flags: &[String],
         env: &[(String, String)],
     ) -> Result<Self, Error> {
@@ -47,20 +49,20 @@ impl Manager {
         let mut attempt = 1;
         loop {
             let port = free_port(&certificates)?;
-            let mut args = vec![
-                "controller-manager".to_owned(),
+            let mut args = called.1.clone();
+            args.extend([
                 format!("--kubeconfig={kubeconfig}"),
                 format!("--authentication-kubeconfig={kubeconfig}"),
                 format!("--authorization-kubeconfig={kubeconfig}"),
                 "--bind-address=127.0.0.1".to_owned(),
                 format!("--secure-port={port}"),
                 format!("--cert-dir={}", certificates.display()),
-            ];
+            ]);
             args.extend(flags.iter().cloned());
             let args: Vec<&str> = args.iter().map(String::as_str).collect();
             let env: Vec<(&str, &str)> =
                 env.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-            let mut program = Program::start(&args, &env)?;
+            let mut program = Program::start_other(&called.0, &args, &env)?;
             match answers(&mut program, port, &certificates).await {
                 Ok(pages) => {
                     return Ok(Self {

@@ -12,6 +12,7 @@ mod ground;
 mod lease;
 mod ledger;
 mod nodes;
+mod plan;
 mod run;
 mod services;
 mod sky;
@@ -54,10 +55,14 @@ const SCENARIOS: &[Scenario] = scenarios![
     services::a_service_that_is_deleted_while_no_manager_runs_leaves_nothing,
     services::a_manager_killed_in_the_middle_of_a_create_makes_one_load_balancer,
     cloud::a_cloud_that_does_not_answer_costs_no_node_and_no_load_balancer,
+    services::a_namespace_that_is_deleted_takes_its_load_balancer_along,
+    services::what_cannot_be_carried_out_is_refused_and_told_all_at_once,
+    trouble::a_leader_told_to_stop_in_the_middle_of_a_call_hands_over,
     trouble::a_standby_takes_over_from_a_leader_that_is_killed,
     trouble::a_manager_outlives_its_api_server,
     trouble::watches_that_are_cut_lose_nothing,
     trouble::a_manager_gets_through_a_storm_of_conflicts,
+    plan::a_plan_says_what_the_manager_then_does,
     nodes::a_node_goes_from_its_taint_to_its_labels,
     nodes::a_provider_id_that_the_kubelet_set_is_kept,
     nodes::a_node_of_another_cloud_is_left_alone,

@@ -6,7 +6,7 @@ use cloudberth_e2e::{World, throughout};
 use serde_json::json;
 
 use crate::Outcome;
-use crate::stage::{Stage, taints, text};
+use crate::stage::{SOON, Stage, taints, text};
 
 pub(crate) async fn a_node_goes_from_its_taint_to_its_labels(world: &World) -> Outcome {
     let stage = Stage::set(world, &["one", "two"]).await?;
@@ -28,12 +28,18 @@ pub(crate) async fn a_node_goes_from_its_taint_to_its_labels(world: &World) -> O
         event.ends_with("Node synced successfully") && event.contains("cloud-node-controller"),
         "{shown}"
     );
+    // One of the same name that comes later is another.
+    world.delete("/api/v1/nodes/one").await?;
+    stage.nodes_join(&["one"]).await?;
+    stage.told("Node", "one", &["Synced: Node synced successfully"; 2]).await?;
     stage.close(&mut [manager]).await
 }
 
 pub(crate) async fn a_provider_id_that_the_kubelet_set_is_kept(world: &World) -> Outcome {
     let stage = Stage::set(world, &["one", "two"]).await?;
-    let manager = stage.leader(&[]).await?;
+    // By the name that the manifests call it by, which says which cloud it is for.
+    let mut manager = stage.manager_by_its_old_name().await?;
+    manager.leads(SOON).await?;
     // Not the name of its machine: the id alone says which one it is.
     let id = stage.sky.provider_id("two");
     stage.join("known-by-its-id", json!({ "spec": { "providerID": id } })).await?;

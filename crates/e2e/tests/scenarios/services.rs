@@ -181,8 +181,20 @@ pub(crate) async fn a_service_changes_its_type_and_its_class_and_is_deleted(worl
     world.patch(WEB, &json!({ "spec": { "type": "ClusterIP", "loadBalancerClass": null } })).await?;
     world.patch(WEB, &json!({ "spec": { "type": "LoadBalancer" } })).await?;
     stage.serves(&[80], &["one", "two"]).await?;
+    // Somebody else's finalizer is somebody else's.
+    let theirs =
+        json!({ "metadata": { "finalizers": ["example.com/before", FINALIZER, "example.com/after"] } });
+    world.patch(WEB, &theirs).await?;
     world.delete(WEB).await?;
     stage.serves_nothing().await?;
+    let left = world.get(WEB).await?["metadata"]["finalizers"].clone();
+    assert_eq!(left, json!(["example.com/before", "example.com/after"]), "L3-41");
+    world.patch(WEB, &json!({ "metadata": { "finalizers": null } })).await?;
+    eventually(SOON, "the Service is gone", async || match world.get(WEB).await {
+        Err(_) => Ok(()),
+        Ok(service) => Err(service.to_string()),
+    })
+    .await?;
     stage.rests().await?;
     stage.close(&mut [manager]).await
 }
@@ -233,5 +245,79 @@ pub(crate) async fn a_manager_killed_in_the_middle_of_a_create_makes_one_load_ba
     stage.rests().await?;
     let service = world.get(WEB).await?;
     assert!(service["metadata"]["annotations"]["cloudberth.dev/intent"].is_null(), "{service}");
+    stage.close(&mut [manager]).await
+}
+
+pub(crate) async fn a_namespace_that_is_deleted_takes_its_load_balancer_along(world: &World) -> Outcome {
+    let mut stage = Stage::set(world, &["one"]).await?;
+    let manager = stage.leader(&[]).await?;
+    stage.nodes_join(&["one"]).await?;
+    let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "team" } });
+    world.create("/api/v1/namespaces", &namespace).await?;
+    let services = "/api/v1/namespaces/team/services";
+    let web_in_team = format!("{services}/web");
+    world.create(services, &web(&[80])).await?;
+    eventually(SOON, "it has a load balancer", async || {
+        let service = world.get(&web_in_team).await.map_err(|why| why.to_string())?;
+        if service["status"]["loadBalancer"]["ingress"].is_array() {
+            Ok(())
+        } else {
+            Err(service.to_string())
+        }
+    })
+    .await?;
+    let told = ["EnsuringLoadBalancer: Ensuring load balancer", "EnsuredLoadBalancer: Ensured load balancer"];
+    stage.told("Service", "web", &told).await?;
+    // Nothing can be created there any more, events included: refused, though in the role.
+    stage.forgetful = true;
+    world.delete("/api/v1/namespaces/team").await?;
+    world.delete(&web_in_team).await?;
+    eventually(SOON, "the Service is gone", async || match world.get(&web_in_team).await {
+        Err(_) => Ok(()),
+        Ok(service) => Err(service.to_string()),
+    })
+    .await?;
+    assert_eq!(stage.sky.balancers(), []);
+    // Nobody else has to wait for what cannot be told.
+    world.create(SERVICES, &web(&[80])).await?;
+    stage.serves(&[80], &["one"]).await?;
+    stage.told("Service", "web", &[told, told].concat()).await?;
+    stage.close(&mut [manager]).await
+}
+
+pub(crate) async fn what_cannot_be_carried_out_is_refused_and_told_all_at_once(world: &World) -> Outcome {
+    let stage = Stage::set(world, &["one"]).await?;
+    let manager = stage.leader(&[]).await?;
+    stage.nodes_join(&["one"]).await?;
+    let mut service = web(&[80]);
+    service["metadata"]["annotations"] = json!({
+        "k8s.cloudscale.ch/loadbalancer-pool-algorithm": "by_the_moon",
+        "k8s.cloudscale.ch/loadbalancer-health-monitor-delay-s": "soon",
+    });
+    service["spec"]["sessionAffinity"] = json!("ClientIP");
+    world.create(SERVICES, &service).await?;
+    let refusal = eventually(SOON, "the refusal is told", async || {
+        let events = stage.events("Service", "web").await.map_err(|why| why.to_string())?;
+        let refusal = events.iter().find(|event| event.contains("pool-algorithm"));
+        refusal.cloned().ok_or_else(|| format!("{events:#?}"))
+    })
+    .await?;
+    for field in ["pool-algorithm", "health-monitor-delay-s", "sessionAffinity"] {
+        assert!(refusal.contains(field), "L8-41 {field} is not in {refusal}");
+    }
+    stage.rests().await?;
+    assert_eq!(stage.sky.balancers(), [], "L8-41");
+    let shown = world.kubectl(&["describe", "service", "web"]).await?.stdout;
+    assert!(shown.contains("Warning") && shown.contains("by_the_moon"), "{shown}");
+
+    let mended = json!({
+        "metadata": { "annotations": {
+            "k8s.cloudscale.ch/loadbalancer-pool-algorithm": null,
+            "k8s.cloudscale.ch/loadbalancer-health-monitor-delay-s": null,
+        } },
+        "spec": { "sessionAffinity": "None" },
+    });
+    world.patch(WEB, &mended).await?;
+    stage.serves(&[80], &["one"]).await?;
     stage.close(&mut [manager]).await
 }

@@ -50,6 +50,8 @@ impl Sky {
 
     /// The manifests that come with this cloud.
     pub(crate) const MANIFESTS: &str = "cloudscale";
+    /// The command in them.
+    pub(crate) const COMMAND: &str = "cloudscale-cloud-controller-manager";
     /// The annotation by which a Service picks its nodes.
     pub(crate) const NODE_SELECTOR: &str = "k8s.cloudscale.ch/loadbalancer-node-selector";
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloudberth_e2e::{Account, Manager, Row, World, eventually, manifests_of};
+use cloudberth_e2e::{Account, Manager, Program, Row, World, eventually, manifests_of, shipped};
 use serde_json::{Value, json};
 
 use crate::sky::Sky;
@@ -42,8 +42,29 @@ impl<'w> Stage<'w> {
     /// A manager with these further flags.
     pub(crate) async fn manager(&self, name: &str, flags: &[&str]) -> Fallible<Manager> {
         let all = Sky::FLAGS.iter().chain(&ELECTION).chain(flags);
-        let flags: Vec<String> = all.map(|flag| (*flag).to_owned()).collect();
-        Ok(Manager::start(&self.account, name, &flags, &self.sky.env()).await?)
+        let program = (shipped()?, vec!["controller-manager".to_owned()]);
+        Ok(Manager::start(&self.account, name, program, &all.map(owned).collect::<Vec<_>>(), &self.sky.env())
+            .await?)
+    }
+
+    /// A manager that is called as the manifests call it.
+    pub(crate) async fn manager_by_its_old_name(&self) -> Fallible<Manager> {
+        let link = self.world.dir().join(Sky::COMMAND);
+        std::os::unix::fs::symlink(shipped()?, &link)?;
+        let flags: Vec<String> = ELECTION.iter().map(owned).collect();
+        let env = self.sky.env();
+        Ok(Manager::start(&self.account, Sky::COMMAND, (link, Vec::new()), &flags, &env).await?)
+    }
+
+    /// What a manager would do now, and the exit code that says whether there is anything.
+    pub(crate) async fn plan(&self) -> Fallible<(i32, String)> {
+        let kubeconfig = format!("--kubeconfig={}", self.account.kubeconfig.display());
+        let args: Vec<&str> = ["plan", &kubeconfig].into_iter().chain(Sky::FLAGS).collect();
+        let env = self.sky.env();
+        let env: Vec<(&str, &str)> = env.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let mut program = Program::start(&args, &env)?;
+        let code = program.ends(SOON).await?;
+        Ok((code, program.log().join("\n")))
     }
 
     /// A manager that leads.
@@ -170,6 +191,10 @@ impl<'w> Stage<'w> {
             })
             .collect()
     }
+}
+
+fn owned(text: &&str) -> String {
+    (*text).to_owned()
 }
 
 /// Whether a node waits for its cloud.

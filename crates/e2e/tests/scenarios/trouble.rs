@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::Outcome;
 use crate::services::web;
-use crate::stage::{SOON, Stage, waits};
+use crate::stage::{LEASE, SOON, Stage, waits};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 
@@ -150,4 +150,32 @@ pub(crate) async fn a_standby_takes_over_from_a_leader_that_is_killed(world: &Wo
     stage.rests().await?;
     second.restart().await?;
     stage.close(&mut [first, second]).await
+}
+
+pub(crate) async fn a_leader_told_to_stop_in_the_middle_of_a_call_hands_over(world: &World) -> Outcome {
+    let stage = Stage::set(world, &["one"]).await?;
+    let mut first = stage.leader(&[]).await?;
+    let mut second = stage.manager("standby", &[]).await?;
+    stage.nodes_join(&["one"]).await?;
+    stage.sky.keep_quiet_about_the_next_balancer();
+    world.create(SERVICES, &web(&[80])).await?;
+    let built = eventually(SOON, "the cloud has built it", async || {
+        stage.sky.balancers().pop().ok_or_else(|| "nothing yet".to_owned())
+    })
+    .await?;
+    // It waits for an answer that never comes; not for ever.
+    assert_eq!(first.stop(SOON).await?, 0);
+    second.leads(SOON).await?;
+    assert_eq!(stage.serves(&[80], &["one"]).await?.id, built.id, "L6-43");
+    stage.rests().await?;
+    // A Lease that somebody deletes is made anew, and no harm done.
+    world.delete(LEASE).await?;
+    eventually(SOON, "there is a Lease again", async || {
+        let holder = stage.holder().await.map_err(|why| why.to_string())?;
+        if holder.is_empty() { Err("free".to_owned()) } else { Ok(()) }
+    })
+    .await?;
+    world.delete("/api/v1/namespaces/default/services/web").await?;
+    stage.serves_nothing().await?;
+    stage.close(&mut [second]).await
 }
