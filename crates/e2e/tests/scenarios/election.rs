@@ -114,6 +114,8 @@ enum Leaves {
     Frozen,
     /// It cannot reach the server for a while.
     CutOff,
+    /// The server falls silent for a while, and what was sent arrives late.
+    Silenced,
     /// It dies.
     Killed,
 }
@@ -126,7 +128,7 @@ const ROUNDS: [(Leaves, Leaves); 10] = [
     (Leaves::CutOff, Leaves::Releasing),
     (Leaves::Killed, Leaves::Releasing),
     (Leaves::Releasing, Leaves::Releasing),
-    (Leaves::Releasing, Leaves::Killed),
+    (Leaves::Silenced, Leaves::Killed),
     (Leaves::Killed, Leaves::Releasing),
     (Leaves::Releasing, Leaves::Releasing),
     (Leaves::Releasing, Leaves::Releasing),
@@ -174,13 +176,14 @@ async fn ours_leaves(
         Leaves::Releasing => assert_eq!(ours.stop(SOON).await?, 0),
         Leaves::Frozen => ours.freeze(),
         Leaves::CutOff => stage.world.close_gate(),
+        Leaves::Silenced => stage.world.hold_gate(),
         Leaves::Killed => ours.kill(),
     }
     theirs_leads(stage, theirs, number).await?;
     match way {
         Leaves::Releasing | Leaves::Killed => return Ok(ours.restart().await?),
         Leaves::Frozen => ours.thaw(),
-        Leaves::CutOff => stage.world.open_gate(),
+        Leaves::CutOff | Leaves::Silenced => stage.world.open_gate(),
     }
     ours.program().says("this replica does not lead any more; it stands again", SOON).await?;
     Ok(())
