@@ -16,7 +16,7 @@ use crate::Scenario;
 /// No scenario takes longer, whatever the machine does beside.
 const DEADLINE: Duration = Duration::from_mins(5);
 /// They mostly wait; a cluster that starts does not.
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 6;
 
 /// What to run, and where.
 pub(crate) struct Plan {
