@@ -1,6 +1,7 @@
 //! `bench`: what depends on the machine is measured here, by command.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement is printed for a person")]
 
+mod cloudscale;
 mod kube;
 mod manager;
 mod memory;
@@ -27,6 +28,8 @@ enum Command {
     Kube(Kube),
     /// What the shipped program takes: its size, and its memory idle and with a large cluster. Builds it first.
     Manager(Manager),
+    /// How long Services at a simulated cloudscale.ch wait (20 ms per call, 1 s to build), and what they ask of the API.
+    Cloudscale,
 }
 
 #[derive(Debug, Args)]
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
             let cluster = manager::Size { nodes: options.nodes, services: options.services };
             show("bench manager", runtime.block_on(manager::run(cluster)))
         }
+        Command::Cloudscale => show("bench cloudscale", runtime.block_on(cloudscale::run())),
     }
 }
 

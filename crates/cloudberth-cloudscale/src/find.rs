@@ -50,16 +50,10 @@ impl Trail {
         Ok(Self { uuid: text.as_deref().and_then(parse_uuid), name: balancer_name(service) })
     }
 
-    /// The id that should be asked for by itself, because a listing does not show it.
-    #[must_use]
-    pub fn unlisted<'a>(&'a self, listed: &[LoadBalancer]) -> Option<&'a str> {
-        self.uuid.as_deref().filter(|uuid| listed.iter().all(|b| b.uuid != *uuid))
-    }
-
     /// The one load balancer to which the trail leads: by id, by name, or by both. Several are an error that names
     /// them, and nothing is touched.
     ///
-    /// `asked` is what the source said about an [`unlisted`](Self::unlisted) id.
+    /// `asked` is what the source itself showed under the recorded id; the listing may lack it.
     pub fn follow<'a>(
         &self,
         listed: &'a [LoadBalancer],

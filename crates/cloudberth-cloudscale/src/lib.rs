@@ -3,17 +3,18 @@
 //! # What a look costs
 //! | Service | reads, in order | writes |
 //! |---|---|---|
-//! | any | load balancers, servers (the listing of the nodes serves too) | |
-//! | with a recorded id that the listing lacks | that load balancer | |
+//! | with a recorded id | that load balancer | |
+//! | without, or where the id leads nowhere or the name differs | all load balancers, and the one that fits | |
 //! | to be deleted | | 1 |
-//! | to be created | | 1, then every poll is one listing of load balancers |
-//! | with a load balancer that is `changing` | | |
-//! | with a settled load balancer | pools, listeners, health monitors, members of each pool of its own | |
-//! | … that names floating IPs | floating IPs | |
+//! | whose load balancer is `changing` | nothing else: a poll is one question | |
+//! | to be created, or settled | all servers | 1 to create |
+//! | settled | all pools, listeners and health monitors; the members of its own pools | what differs |
+//! | settled, and naming floating IPs | all floating IPs | |
 //!
-//! The project-wide listings of a pass serve every Service of that pass. So a new load balancer with one port and ten
-//! nodes takes two listings, one write, a listing per poll, three listings, thirteen writes; a node that joins, or a
-//! change of who may connect, takes six reads and one write.
+//! The listings of a pass serve every Service of that pass, and nothing is asked that no Service needs. With one port
+//! and ten nodes a new load balancer takes two listings and one write, a question per poll, five reads and thirteen
+//! writes; a node that joins, or a change of who may connect, takes six reads and one write; a deletion takes one read
+//! and one write.
 
 mod act;
 pub mod annotations;
@@ -37,5 +38,5 @@ pub use api::Surroundings;
 pub use find::{Trail, balancer_name, default_name};
 pub use plan::{Planner, assume, claims, fold, knows_ip_mode, selector};
 pub use provider::CloudscaleProvider;
-pub use seen::{Machine, Machines, Parts, PrivateAddress, Seen, SeenPool, Standing, Survey};
+pub use seen::{Machine, Machines, Parts, PrivateAddress, Seen, SeenPool, Standing};
 pub use settings::{Settings, TOKEN};

@@ -21,11 +21,6 @@ pub struct CloudscaleProvider {
 impl CloudscaleProvider {
     /// The project that the token of `settings` belongs to.
     pub fn new(settings: &Settings, around: Surroundings) -> Self {
-        let token = settings.masked_token();
-        tracing::info!(url = %settings.base, token, timeout = ?settings.timeout, "cloudscale.ch");
-        for warning in &settings.warnings {
-            tracing::warn!("{warning}");
-        }
         let clock = Arc::clone(&around.clock);
         let api = Api::new(settings, around);
         Self { balancers: Erased(Cloudscales::new(api.clone(), clock)), api }

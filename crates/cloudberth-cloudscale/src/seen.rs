@@ -1,20 +1,10 @@
 //! What there is for one Service.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use crate::wire::{FloatingIp, HealthMonitor, Listener, LoadBalancer, Member, Pool, Server};
+use crate::wire::{FloatingIp, HealthMonitor, Listener, LoadBalancer, Member, Pool};
 
-/// The listings that every look begins with.
-#[derive(Clone, Debug, Default)]
-pub struct Survey {
-    /// Every load balancer of the project.
-    pub balancers: Vec<LoadBalancer>,
-    /// Every server of the project. The listing is the one that serves the nodes too (law 7).
-    pub servers: Arc<Vec<Server>>,
-}
-
-/// The listings that a look at a settled load balancer needs beside the survey; project-wide, so one set serves every
-/// Service of a pass.
+/// The listings that a look at a settled load balancer needs; project-wide, so one set serves every Service of a pass.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
     /// Every pool of the project.

@@ -1,6 +1,6 @@
 //! What the environment says about the cloud.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use cloudberth_core::{Error, Result};
 use cloudberth_http::{Base, TokenSource};
@@ -53,11 +53,17 @@ impl Settings {
             _ => Err(wrong),
         }
     }
+}
 
-    /// As much of the token as may be shown.
-    #[must_use]
-    pub fn masked_token(&self) -> String {
-        mask(self.token.current().expose())
+/// With as much of the token as may be shown.
+impl fmt::Display for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { base, token, timeout, warnings: _ } = self;
+        write!(
+            f,
+            "cloudscale.ch at {base}, token {}, {timeout:?} for a request",
+            mask(token.current().expose())
+        )
     }
 }
 
@@ -202,7 +208,11 @@ mod tests {
         assert_eq!(mask("abcdefg"), "*******", "L10-803");
         assert_eq!(mask("abcdefgh"), "abcd****");
         let settings = Settings::read(token(long), |_| None).unwrap();
-        assert_eq!(settings.masked_token(), format!("abcd{}", "*".repeat(28)), "CS-2");
+        let shown = format!(
+            "cloudscale.ch at https://api.cloudscale.ch/v1, token abcd{}, 20s for a request",
+            "*".repeat(28)
+        );
+        assert_eq!(settings.to_string(), shown, "CS-2");
         assert!(!format!("{settings:?}").contains(long), "L10-804");
     }
 }

@@ -103,6 +103,7 @@ async fn run(line: &CommandLine, offers: &[Offer]) -> ExitCode {
     // Somebody who embeds the program may have a log already.
     let _ = tracing::subscriber::set_global_default(log(logging.format, &verbosity, std::io::stderr));
     tell_settings(line, &verbosity);
+    found.notes.tell();
     if line.options.dry_run {
         return match start::preview(line, found, &clock, &dice).await {
             Ok(plan) => tell(&plan, line.options.output),

@@ -1,6 +1,9 @@
 //! The clouds that this build of the program knows.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use cloudberth_core::{
     Clock, Dice,
@@ -39,6 +42,39 @@ pub struct Opening<'a> {
     pub clock: Arc<dyn Clock>,
     /// Chance.
     pub dice: Arc<Dice>,
+    /// What there is to say about the settings, beside mistakes.
+    pub notes: &'a Notes,
+}
+
+/// What is said about settings before there is a log to say it in.
+#[derive(Debug, Default)]
+pub struct Notes(Mutex<Vec<(bool, String)>>);
+
+impl Notes {
+    /// Something that people should know.
+    pub fn inform(&self, text: impl Into<String>) {
+        self.add(false, text.into());
+    }
+
+    /// Something that somebody should look at.
+    pub fn warn(&self, text: impl Into<String>) {
+        self.add(true, text.into());
+    }
+
+    fn add(&self, warning: bool, text: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((warning, text));
+    }
+
+    /// Says it.
+    pub(crate) fn tell(&self) {
+        for (warning, text) in self.0.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            if warning {
+                tracing::warn!("{text}");
+            } else {
+                tracing::info!("{text}");
+            }
+        }
+    }
 }
 
 /// The variables that name proxies, in either spelling.
@@ -102,6 +138,7 @@ mod tests {
             observer: Arc::new(Unobserved),
             clock: Arc::new(SystemClock::default()),
             dice: Arc::new(Dice::seeded(1)),
+            notes: &Notes::default(),
         })
     }
 

@@ -1,71 +1,61 @@
 //! `cloudberth sim`: simulated parts on ports of this machine.
 
+mod cloud;
+mod kube;
+
 use std::io::Write as _;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
-use cloudberth_sim::Surroundings;
-use cloudberth_sim::kube::{KubeApi, Tls, serve};
-use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use clap::Subcommand;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Which part to simulate.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// A Kubernetes API, for kubectl and any other client, until the process is told to stop.
-    Kube(Kube),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Kube {
-    /// Address and port to listen on; port 0 takes a free one and prints it.
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    listen: SocketAddr,
-    /// Where to write the file that clients find the API by.
-    #[arg(long, value_name = "FILE")]
-    write_kubeconfig: PathBuf,
-    /// The administrator's token; a random one if none is given.
-    #[arg(long, value_name = "TOKEN")]
-    token: Option<String>,
+    Kube(kube::Kube),
+    /// The API of a cloud, for any client of it, until the process is told to stop.
+    Cloud(cloud::Options),
 }
 
 /// Runs until SIGTERM or SIGINT.
 pub(crate) fn run(command: Command) -> ExitCode {
-    let Command::Kube(options) = command;
+    let name = match command {
+        Command::Kube(_) => "kube",
+        Command::Cloud(_) => "cloud",
+    };
+    let part = async {
+        match command {
+            Command::Kube(options) => kube::run(options).await,
+            Command::Cloud(options) => cloud::run(options).await,
+        }
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    match runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(kube(options))) {
+    match runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(part)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "cloudberth sim kube: {error}");
+            let _ = writeln!(std::io::stderr(), "cloudberth sim {name}: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-async fn kube(options: Kube) -> Result<(), Box<dyn std::error::Error>> {
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let mut world = Surroundings::of_this_machine();
-    let token = options.token.unwrap_or_else(|| world.uuid());
-    let api = KubeApi::new(world);
-    let listener = TcpListener::bind(options.listen).await?;
-    let served = serve(&api, listener, Some(Tls::for_loopback()?), Some(token))?;
-    write_private(&options.write_kubeconfig, &served.kubeconfig())?;
-    let file = options.write_kubeconfig.display();
-    writeln!(std::io::stdout(), "listening on https://{}, kubeconfig in {file}", served.address)?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    drop(served);
-    Ok(())
+/// The signals that end a part.
+struct Stop {
+    terminate: Signal,
+    interrupt: Signal,
 }
 
-/// The file holds a token: nobody else may read it.
-fn write_private(path: &PathBuf, content: &str) -> std::io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(content.as_bytes())
+impl Stop {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn told(mut self) {
+        tokio::select! {
+            biased;
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }

@@ -82,23 +82,31 @@ impl Default for Stage {
     }
 }
 
-fn desk(
-    names: &[String],
-    clouds: &[Cloud],
-    client: &Client,
-    clock: &Arc<dyn Clock>,
-    gate: Arc<dyn Gate>,
-) -> Desk {
-    let members = names.iter().zip(clouds).map(|(name, cloud)| {
+type Member = (Arc<dyn Provider>, BTreeSet<String>);
+
+fn fakes(names: &[String], clouds: &[Cloud], clock: &Arc<dyn Clock>) -> Vec<Member> {
+    let member = |(name, cloud): (&String, &Cloud)| {
         let provider = FakeProvider::new(name, cloud, PROGRAM, Arc::clone(clock));
         (Arc::new(provider) as Arc<dyn Provider>, BTreeSet::from([format!("{name}.example/lb")]))
-    });
-    let clouds = Clouds::new(members.collect(), names.first().cloned(), clock).unwrap();
+    };
+    names.iter().zip(clouds).map(member).collect()
+}
+
+fn desk(members: Vec<Member>, client: &Client, clock: &Arc<dyn Clock>, gate: Arc<dyn Gate>) -> Desk {
+    let default = members.first().map(|(provider, _)| provider.name().to_owned());
+    let clouds = Clouds::new(members, default, clock).unwrap();
     let cluster = Cluster::new(client.clone(), Arc::clone(clock), gate);
     let dice = Arc::new(Dice::seeded(1));
     let herald = Herald::new(cluster.clone(), Arc::clone(&dice));
     let metrics = Metrics::new(&mut Registry::default());
     Desk { cluster, clouds, herald, metrics, dice, cluster_name: "test".into() }
+}
+
+fn cluster(clock: &Arc<dyn Clock>) -> (KubeApi, Client) {
+    let wall = Arc::clone(clock);
+    let api = KubeApi::new(Surroundings::new(7, move || wall.wall()));
+    let people = Client::new(api.service(), "default");
+    (api, people)
 }
 
 impl Stage {
@@ -110,8 +118,7 @@ impl Stage {
     /// A cluster with these clouds, whose manners are set by `adjust`. The first serves Services without a class.
     pub fn with(names: &[&str], adjust: impl Fn(&mut Manners)) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(Paused(Instant::now()));
-        let wall = Arc::clone(&clock);
-        let api = KubeApi::new(Surroundings::new(7, move || wall.wall()));
+        let (api, people) = cluster(&clock);
         let mut manners = Manners {
             latency: Duration::from_millis(20),
             lag: Duration::ZERO,
@@ -121,15 +128,36 @@ impl Stage {
         adjust(&mut manners);
         let cloud = |seed| Cloud::new(Arc::clone(&clock), Dice::seeded(seed), manners);
         let clouds: Vec<_> = (0..).take(names.len()).map(cloud).collect();
-        let people = Client::new(api.service(), "default");
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-        let desk = desk(&names, &clouds, &people, &clock, Arc::new(Unguarded));
+        let desk = desk(fakes(&names, &clouds, &clock), &people, &clock, Arc::new(Unguarded));
         Self { api, clouds, clock, desk, names, people, running: Vec::new() }
+    }
+
+    /// A cluster on another cloud than the fake one, whose provider goes by the clock of the stage.
+    pub fn on(provider: impl FnOnce(&Arc<dyn Clock>) -> Arc<dyn Provider>) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(Paused(Instant::now()));
+        let (api, people) = cluster(&clock);
+        let provider = provider(&clock);
+        let names = vec![provider.name().to_owned()];
+        let desk = desk(vec![(provider, BTreeSet::new())], &people, &clock, Arc::new(Unguarded));
+        Self { api, clouds: Vec::new(), clock, desk, names, people, running: Vec::new() }
+    }
+
+    /// Kills everything that runs, and gives the next program a desk and a provider that know nothing.
+    pub fn reboot_with(&mut self, provider: Arc<dyn Provider>) {
+        self.reboot_behind(provider, Arc::new(Unguarded));
+    }
+
+    /// The same, with a program that writes as far as `gate` allows.
+    pub fn reboot_behind(&mut self, provider: Arc<dyn Provider>, gate: Arc<dyn Gate>) {
+        self.running.drain(..).for_each(|task| task.abort());
+        let members = vec![(provider, BTreeSet::new())];
+        self.desk = desk(members, &self.people, &self.clock, gate);
     }
 
     /// A desk for another program in the same cluster, which knows nothing yet and writes as far as `gate` allows.
     pub fn another_desk(&self, gate: Arc<dyn Gate>) -> Desk {
-        desk(&self.names, &self.clouds, &self.people, &self.clock, gate)
+        desk(fakes(&self.names, &self.clouds, &self.clock), &self.people, &self.clock, gate)
     }
 
     /// Runs until the stage is gone, or until it is aborted as if the program were killed.

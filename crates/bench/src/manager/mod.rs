@@ -5,10 +5,10 @@
 //!              └───► cloudberth controller-manager ──► /proc/…/status
 //! ```
 
-mod build;
-mod cluster;
+pub(crate) mod build;
+pub(crate) mod cluster;
 mod report;
-mod running;
+pub(crate) mod running;
 
 use std::path::Path;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 //! ```text
 //!   no load balancer   ──► create it (refused as a whole where anything is refused)
 //!   changing           ──► wait
-//!   settled            ──► name, attributes, pools, members and checks, ports, removals, floating IPs
+//!   settled            ──► pools, members, ports, removals, checks, attributes, name, floating IPs
 //!   to be deleted      ──► wait while it changes, then delete it with all that is below it
 //! ```
 

@@ -1,9 +1,10 @@
 //! What is wanted beside what is there, paired by identity.
 //!
 //! Of several things with one identity the last one counts; the others are neither changed nor removed, so that a
-//! cluster can go back to the program that we replace.
+//! cluster can go back to the program that we replace. Of several pools that one counts to which a port leads: only one
+//! can have it.
 
-use std::net::IpAddr;
+use std::{collections::BTreeSet, net::IpAddr};
 
 use cloudberth_core::net::parse_ip;
 
@@ -27,7 +28,19 @@ fn is_pool(wanted: &WantedPool, seen: &SeenPool) -> bool {
 
 /// The pool that a wanted one is, if it is there.
 pub(super) fn find_pool<'a>(standing: &'a Standing, wanted: &WantedPool) -> Option<&'a SeenPool> {
-    standing.pools.iter().rev().find(|seen| is_pool(wanted, seen))
+    let same = standing.pools.iter().filter(|seen| is_pool(wanted, seen));
+    same.max_by_key(|seen| (!seen.listeners.is_empty(), seen.members.len()))
+}
+
+/// Pools of ours that came twice, because somebody died before the first was answered and it was still on its way. No
+/// port leads to them.
+pub(super) fn doubled_pools<'a>(wish: &Wish<'_>, standing: &'a Standing) -> Vec<&'a SeenPool> {
+    let twin = |seen: &&SeenPool| {
+        let wanted = wish.pools.iter().find(|wanted| is_pool(wanted, seen));
+        let kept = wanted.and_then(|wanted| find_pool(standing, wanted));
+        seen.listeners.is_empty() && kept.is_some_and(|kept| kept.pool.uuid != seen.pool.uuid)
+    };
+    standing.pools.iter().filter(|_| wish.ours).filter(twin).collect()
 }
 
 /// The wanted pools that are there, in the order of the ports.
@@ -45,26 +58,36 @@ pub(super) fn surplus_pools<'a>(wish: &Wish<'_>, standing: &'a Standing) -> Vec<
     surplus.filter(|seen| !wish.ports_refused || replaced(seen)).collect()
 }
 
-impl WantedMember {
-    /// Whether the member is this one in all that cannot be changed.
-    pub(super) fn is(&self, seen: &Member) -> bool {
-        seen.enabled
-            && seen.name == self.name
-            && seen.protocol_port == self.protocol_port
-            && seen.monitor_port.unwrap_or(seen.protocol_port) == self.monitor_port
-            && same_address(&seen.address, &self.address)
-            && seen.subnet.as_ref().is_some_and(|subnet| subnet.uuid == self.subnet)
-    }
+/// An address, equal for equal ones in whatever spelling.
+type Address<'a> = (Option<IpAddr>, &'a str);
+/// What the API does not let two members of a pool share.
+pub(super) type Place<'a> = (Address<'a>, i64);
+/// All that cannot be changed on a member: place, name, subnet, port of checks.
+type MemberKey<'a> = (Place<'a>, &'a str, &'a str, i64);
 
-    /// Whether the API would not have both in one pool.
-    pub(super) fn collides(&self, seen: &Member) -> bool {
-        seen.protocol_port == self.protocol_port && same_address(&seen.address, &self.address)
-    }
+fn address(text: &str) -> Address<'_> {
+    parse_ip(text).map_or((None, text), |ip| (Some(ip), ""))
 }
 
-fn same_address(one: &str, other: &str) -> bool {
-    let ip: fn(&str) -> Option<IpAddr> = parse_ip;
-    one == other || ip(one).is_some_and(|one| ip(other) == Some(one))
+pub(super) fn place(member: &Member) -> Place<'_> {
+    (address(&member.address), member.protocol_port)
+}
+
+/// A member that is switched off, or whose subnet is not known, is none that anybody wants.
+fn seen_key(member: &Member) -> Option<MemberKey<'_>> {
+    let subnet = member.subnet.as_ref().filter(|_| member.enabled)?.uuid.as_str();
+    let monitor_port = member.monitor_port.unwrap_or(member.protocol_port);
+    Some((place(member), &member.name, subnet, monitor_port))
+}
+
+impl WantedMember {
+    pub(super) fn place(&self) -> Place<'_> {
+        (address(&self.address), self.protocol_port)
+    }
+
+    fn key(&self) -> MemberKey<'_> {
+        (self.place(), &self.name, &self.subnet, self.monitor_port)
+    }
 }
 
 impl WantedListener {
@@ -98,14 +121,17 @@ impl<'a> Pair<'a> {
         &self.seen.pool.uuid
     }
 
-    pub(super) fn missing_members(&self) -> impl Iterator<Item = &'a WantedMember> {
-        let seen = self.seen;
-        self.wanted.members.iter().filter(move |wanted| !seen.members.iter().any(|member| wanted.is(member)))
+    pub(super) fn missing_members(&self) -> impl Iterator<Item = &'a WantedMember> + use<'a> {
+        let seen: BTreeSet<_> = self.seen.members.iter().filter_map(seen_key).collect();
+        self.wanted.members.iter().filter(move |wanted| !seen.contains(&wanted.key()))
     }
 
-    pub(super) fn surplus_members(&self) -> impl Iterator<Item = &'a Member> {
-        let wanted = self.wanted;
-        self.seen.members.iter().filter(move |member| !wanted.members.iter().any(|w| w.is(member)))
+    pub(super) fn surplus_members(&self) -> impl Iterator<Item = &'a Member> + use<'a> {
+        let wanted: BTreeSet<_> = self.wanted.members.iter().map(WantedMember::key).collect();
+        self.seen
+            .members
+            .iter()
+            .filter(move |member| !seen_key(member).is_some_and(|key| wanted.contains(&key)))
     }
 
     /// The listener that is wanted, if it is there.

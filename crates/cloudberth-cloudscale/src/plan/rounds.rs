@@ -3,13 +3,16 @@
 //! The API works on one change of a load balancer at a time, so the steps of a round are sent one after another, in
 //! their order, and the first that fails ends the round. That lets a round hold pairs that belong together.
 //!
-//! What takes traffic on comes before what takes it off: a pool that is replaced is complete before its port is moved
-//! over, and a member goes only after the one that takes its place has come.
+//! What takes traffic on comes before what takes it off: a pool that is replaced has its members before its port is
+//! moved over, and a member goes only after the one that takes its place has come. What the API may find fault with,
+//! because a person wrote it, comes late: a setting that it refuses must not keep nodes from coming and going.
+
+use std::collections::BTreeMap;
 
 use cloudberth_core::lb::{Impact, Step};
 
 use super::{
-    pairs::{Pair, find_pool, pairs, surplus_pools},
+    pairs::{Pair, Place, doubled_pools, find_pool, pairs, place, surplus_pools},
     updates::updates,
 };
 use crate::{
@@ -24,13 +27,14 @@ type Steps = Vec<Step<Act>>;
 
 /// The first round that has anything to do.
 pub(super) fn next_round(wish: &Wish<'_>, standing: &Standing, floating: &[Floating]) -> Option<Steps> {
-    let rounds: [&dyn Fn() -> Steps; 7] = [
-        &|| rename(wish, standing),
-        &|| pairs(wish, standing).iter().flat_map(updates).collect(),
+    let rounds: [&dyn Fn() -> Steps; 8] = [
         &|| missing_pools(wish, standing),
-        &|| pairs(wish, standing).iter().flat_map(fill).collect(),
+        &|| pairs(wish, standing).iter().flat_map(members).collect(),
         &|| listeners(wish, standing),
         &|| removals(wish, standing),
+        &|| pairs(wish, standing).iter().filter(|pair| pair.monitor().is_none()).map(add_monitor).collect(),
+        &|| pairs(wish, standing).iter().flat_map(updates).collect(),
+        &|| rename(wish, standing),
         &|| floating.iter().map(|ip| assign(ip, standing)).collect(),
     ];
     rounds.iter().map(|round| round()).find(|steps| !steps.is_empty())
@@ -64,23 +68,19 @@ fn missing_pools(wish: &Wish<'_>, standing: &Standing) -> Steps {
 ///
 /// A monitor that has to go goes before the members change: it may ask a port that nobody answers any more. A member
 /// that differs only in what the API does not let two members share is replaced by itself, one at a time.
-fn fill(pair: &Pair<'_>) -> Steps {
-    let replaces = pair.monitor().is_none();
-    let mut steps = Vec::new();
-    if replaces {
-        steps.extend(pair.surplus_monitors().map(|monitor| remove_monitor(pair, monitor)));
+fn members(pair: &Pair<'_>) -> Steps {
+    let mut steps: Steps = pair.surplus_monitors().map(|monitor| remove_monitor(pair, monitor)).collect();
+    let mut surplus: BTreeMap<Place<'_>, Vec<&Member>> = BTreeMap::new();
+    for member in pair.surplus_members() {
+        surplus.entry(place(member)).or_default().push(member);
     }
-    let surplus: Vec<&Member> = pair.surplus_members().collect();
     let (swapped, added): (Vec<_>, Vec<_>) =
-        pair.missing_members().partition(|wanted| surplus.iter().any(|member| wanted.collides(member)));
+        pair.missing_members().partition(|wanted| surplus.contains_key(&wanted.place()));
     steps.extend(added.into_iter().map(|wanted| add_member(pair, wanted)));
     for wanted in swapped {
-        let old = surplus.iter().filter(|member| wanted.collides(member));
-        steps.extend(old.map(|member| remove_member(pair, member)));
+        let old = surplus.remove(&wanted.place()).unwrap_or_default();
+        steps.extend(old.into_iter().map(|member| remove_member(pair, member)));
         steps.push(add_member(pair, wanted));
-    }
-    if replaces {
-        steps.push(add_monitor(pair));
     }
     steps
 }
@@ -173,9 +173,8 @@ fn removals(wish: &Wish<'_>, standing: &Standing) -> Steps {
     for pair in &pairs(wish, standing) {
         steps.extend(pair.surplus_listeners().map(|listener| close(listener, Impact::Minimal)));
         steps.extend(pair.surplus_members().map(|member| remove_member(pair, member)));
-        steps.extend(pair.surplus_monitors().map(|monitor| remove_monitor(pair, monitor)));
     }
-    for surplus in surplus_pools(wish, standing) {
+    for surplus in surplus_pools(wish, standing).into_iter().chain(doubled_pools(wish, standing)) {
         let act = Act::DeletePool { pool: surplus.pool.uuid.clone() };
         steps.push(Step::new(act, Impact::Minimal, format!("remove pool {}", surplus.pool.name)));
     }

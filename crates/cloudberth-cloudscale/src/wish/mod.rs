@@ -47,6 +47,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) zone: Option<String>,
     pub(crate) vips: Vec<Vip>,
     pub(crate) pools: Vec<WantedPool>,
+    /// We created the load balancer, or are about to.
+    pub(crate) ours: bool,
     /// A port is refused: which pool or listener it owns is not known, so none is surplus.
     pub(crate) ports_refused: bool,
     pub(crate) floating_ips: Vec<Floating>,
@@ -107,6 +109,7 @@ impl<'a> Wish<'a> {
             zone: None,
             vips: parsed.get(&VIP_ADDRESSES).set().unwrap_or_default(),
             pools: Vec::new(),
+            ours,
             ports_refused: false,
             floating_ips: parsed.get(&FLOATING_IPS).set().unwrap_or_default(),
             refused: parsed.refused.clone(),

@@ -175,7 +175,7 @@ impl Wish<'_> {
 
     fn listener(&self, port: &Forward, running: Option<&Listener>, sources: &Sources) -> WantedListener {
         let tcp = || {
-            let running = running.map(|listener| &listener.protocol);
+            let running = running.map(|listener| &listener.protocol).filter(|protocol| *protocol != "udp");
             self.annotations.get(&LISTENER_PROTOCOL).map_or_running("tcp", running)
         };
         let protocol = if port.udp { "udp".to_owned() } else { tcp() };

@@ -26,7 +26,7 @@ use crate::{
     logging::Verbosity,
     options::{Options, Serving},
     plan::{Plan, run_plan},
-    registry::{Counting, Offer, Opening},
+    registry::{Counting, Notes, Offer, Opening},
     replica::{Parts, Replica},
     selfcheck,
     serve::{self, Port, Reviewers},
@@ -43,6 +43,8 @@ pub(super) struct Found {
     port: Option<Port>,
     metrics: Metrics,
     registry: Registry,
+    /// To be told once there is a log.
+    pub(super) notes: Notes,
 }
 
 /// Looks for everything that the options name, and tells everything that is not there.
@@ -60,7 +62,7 @@ pub(super) async fn find(
     let address =
         Address { kubeconfig: options.kube.kubeconfig.clone(), master: options.kube.master.clone() };
     let kube = configure(&address).await.map_err(|why| mistakes.push(why)).ok();
-    let mut clouds = Vec::new();
+    let (mut clouds, notes) = (Vec::new(), Notes::default());
     let chosen =
         options.clouds.providers.iter().filter_map(|name| offers.iter().find(|offer| offer.name == name));
     for offer in chosen {
@@ -72,6 +74,7 @@ pub(super) async fn find(
             observer: Arc::new(Counting(meter)),
             clock: Arc::clone(clock),
             dice: Arc::clone(dice),
+            notes: &notes,
         };
         match (offer.open)(&opening) {
             Ok(cloud) => clouds.push(cloud),
@@ -90,7 +93,7 @@ pub(super) async fn find(
         }
     };
     match kube {
-        Some(kube) if mistakes.is_empty() => Ok(Found { kube, clouds, port, metrics, registry }),
+        Some(kube) if mistakes.is_empty() => Ok(Found { kube, clouds, port, metrics, registry, notes }),
         _ => Err(mistakes),
     }
 }
@@ -113,7 +116,7 @@ pub(super) async fn begin(
     dice: &Arc<Dice>,
 ) -> Result<Started> {
     let options = &line.options;
-    let Found { kube, clouds, port, metrics, mut registry } = found;
+    let Found { kube, clouds, port, metrics, mut registry, notes: _ } = found;
     let ceiling = throttle(options, clock);
     let main = Dialler { config: &kube, ceiling: &ceiling, metrics: &metrics.rest };
     // A renewal must not wait in the line of other requests.

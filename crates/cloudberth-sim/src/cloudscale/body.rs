@@ -16,20 +16,32 @@ pub struct Body {
     rest: Option<Bytes>,
     /// What the header says.
     length: u64,
-    cut: bool,
+    cut: Cut,
+}
+
+/// How a body ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Cut {
+    /// In peace.
+    #[default]
+    Never,
+    /// Cut off, once what was sent had time to leave.
+    Soon,
+    /// Cut off.
+    Now,
 }
 
 impl Body {
     pub(crate) fn whole(bytes: Bytes) -> Self {
         let length = u64::try_from(bytes.len()).unwrap_or_default();
-        Self { rest: Some(bytes).filter(|bytes| !bytes.is_empty()), length, cut: false }
+        Self { rest: Some(bytes).filter(|bytes| !bytes.is_empty()), length, cut: Cut::Never }
     }
 
     /// Half of it, and then the connection breaks.
     #[must_use]
     pub(crate) fn cut(mut self) -> Self {
         self.rest = self.rest.map(|bytes| bytes.slice(..bytes.len() / 2));
-        self.cut = true;
+        self.cut = Cut::Soon;
         self
     }
 }
@@ -40,13 +52,23 @@ impl http_body::Body for Body {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         if let Some(bytes) = self.rest.take() {
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
         }
-        let cut = std::mem::take(&mut self.cut);
-        Poll::Ready(cut.then(|| Err(Broken::new("the connection broke in the middle of the answer"))))
+        match self.cut {
+            Cut::Never => Poll::Ready(None),
+            Cut::Soon => {
+                self.cut = Cut::Now;
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Cut::Now => {
+                self.cut = Cut::Never;
+                Poll::Ready(Some(Err(Broken::new("the connection broke in the middle of the answer"))))
+            }
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -54,6 +76,6 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.rest.is_none() && !self.cut
+        self.rest.is_none() && self.cut == Cut::Never
     }
 }

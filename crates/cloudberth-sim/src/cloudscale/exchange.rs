@@ -38,7 +38,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn new(parts: &Parts, body: Bytes) -> Self {
+    pub(crate) fn new(parts: &Parts, body: Bytes, who: Option<String>) -> Self {
         let text = |name: &str| Some(parts.headers.get(name)?.to_str().ok()?.to_owned());
         let path = parts.uri.path().to_owned();
         Self {
@@ -48,7 +48,7 @@ impl Exchange {
             query: parts.uri.query().map(str::to_owned),
             authorization: text("authorization"),
             base: base(parts),
-            who: text("x-sim-client").or_else(|| text("user-agent")).unwrap_or_default(),
+            who: who.or_else(|| text("x-sim-client")).or_else(|| text("user-agent")).unwrap_or_default(),
             body,
             number: 0,
             sent: Tick::ZERO,
@@ -96,6 +96,7 @@ impl Exchange {
         let mut state = shared.lock();
         self.number = state.requests;
         state.requests += 1;
+        state.under_way += 1;
         let request = Request {
             number: self.number,
             who: self.who.clone(),
@@ -126,6 +127,7 @@ impl Exchange {
     fn apply(&self, shared: &Shared, fault: Option<&Fault>) -> Result<Reply, Refusal> {
         let at = shared.moment();
         let mut state = shared.lock();
+        state.under_way = state.under_way.saturating_sub(1);
         let reply = match fault {
             Some(Fault::Status { code, .. }) => {
                 Err(Refusal::new(*code, "The cloud was told to fail this request."))

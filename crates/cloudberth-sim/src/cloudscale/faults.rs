@@ -178,6 +178,16 @@ mod tests {
     }
 
     #[test]
+    fn one_rule_decides_and_the_others_wait_for_their_turn() {
+        let mut rules = Rules::default();
+        for code in [500, 503] {
+            rules.add(Rule { times: Some(1), ..Rule::new(Fault::status(code)) });
+        }
+        let fates: Vec<_> = (0..3).map(|_| rules.decide(&request("servers.get", false))).collect();
+        assert_eq!(fates, [Some(Fault::status(500)), Some(Fault::status(503)), None]);
+    }
+
+    #[test]
     fn every_field_narrows_a_rule_down() {
         let all = Rule::new(Fault::LostCall);
         let table = [

@@ -151,9 +151,10 @@ pub(crate) fn check_name(value: &Value) -> Result<String, &'static str> {
 pub(crate) fn single(body: &Map<String, Value>) -> Result<Option<(&str, &Value)>, Refusal> {
     let mut attributes = body.iter();
     match (attributes.next(), attributes.next()) {
-        (_, Some(_)) => {
-            Err(Refusal::new(400, "To keep changes atomic, please change only one attribute at a time."))
-        }
+        (_, Some(_)) => Err(Refusal::new(
+            400,
+            "Only one attribute can be changed at a time. To keep changes atomic, send several requests.",
+        )),
         (first, None) => Ok(first.map(|(key, value)| (key.as_str(), value))),
     }
 }

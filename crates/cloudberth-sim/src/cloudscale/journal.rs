@@ -1,6 +1,6 @@
 //! The journal: every request, who sent it, and what came of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use cloudberth_core::Tick;
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub struct Entry {
     /// When it took effect.
     #[serde(serialize_with = "micros")]
     pub applied: Tick,
-    /// Who sent it: the header `X-Sim-Client`, or else `User-Agent`.
+    /// Who sent it: the name of the service, the header `X-Sim-Client`, or else `User-Agent`.
     pub who: String,
     /// Which operation: `members.create`, `load-balancers.list`, `servers.stop`, …; `unknown` for other paths.
     pub operation: String,
@@ -54,6 +54,30 @@ impl Entry {
     /// It was carried out.
     pub fn succeeded(&self) -> bool {
         self.status.is_some_and(|status| status < 300)
+    }
+}
+
+/// How many requests are remembered.
+const CAPACITY: usize = 200_000;
+
+/// The newest requests, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Journal(VecDeque<Entry>);
+
+impl Journal {
+    pub(crate) fn push(&mut self, entry: Entry) {
+        if self.0.len() == CAPACITY {
+            self.0.pop_front();
+        }
+        self.0.push_back(entry);
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.0.iter()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
     }
 }
 

@@ -72,8 +72,14 @@ pub(crate) fn region_of(zone: &str) -> Option<&'static str> {
 }
 
 /// The sizes of servers: slug, processors, gigabytes.
-pub(crate) const FLAVORS: [(&str, i64, i64); 5] =
-    [("flex-4-1", 1, 4), ("flex-4-2", 2, 4), ("flex-8-2", 2, 8), ("flex-16-4", 4, 16), ("plus-16-4", 4, 16)];
+pub(crate) const FLAVORS: [(&str, i64, i64); 6] = [
+    ("flex-4-1", 1, 4),
+    ("flex-4-2", 2, 4),
+    ("flex-4-4", 4, 4),
+    ("flex-8-2", 2, 8),
+    ("flex-16-4", 4, 16),
+    ("plus-16-4", 4, 16),
+];
 
 /// The one size of load balancers.
 pub(crate) const BALANCER_FLAVOR: &str = "lb-standard";

@@ -88,7 +88,7 @@ impl<'a> View<'a> {
             "zone": {"slug": server.zone},
             "flavor": {"slug": server.flavor, "name": capitalised(&server.flavor), "vcpu_count": cpus, "memory_gb": memory},
             "image": {"slug": server.image, "name": server.image, "operating_system": "Debian", "default_username": "debian"},
-            "volumes": [{"href": null, "uuid": null, "name": format!("{}-root", server.name), "type": "ssd", "size_gb": 50}],
+            "volumes": [{"href": null, "uuid": null, "name": "root", "type": "ssd", "size_gb": 50}],
             "interfaces": interfaces,
             "ssh_fingerprints": null,
             "ssh_host_keys": null,

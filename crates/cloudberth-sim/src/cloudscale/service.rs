@@ -18,11 +18,19 @@ use crate::edge::{BoxError, Broken, collect};
 #[derive(Clone, Debug)]
 pub struct CloudService {
     shared: Arc<Shared>,
+    /// Who asks, whatever the requests say.
+    who: Option<String>,
 }
 
 impl CloudService {
     pub(crate) const fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+        Self { shared, who: None }
+    }
+
+    /// The same, for a client that is called `who` in the journal and in plans of faults.
+    #[must_use]
+    pub fn named(&self, who: &str) -> Self {
+        Self { shared: Arc::clone(&self.shared), who: Some(who.to_owned()) }
     }
 }
 
@@ -44,11 +52,11 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Answering {
-        let shared = Arc::clone(&self.shared);
+        let Self { shared, who } = self.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             match collect(body).await.map_err(|error| Broken::new(&error.into().to_string()))? {
-                Some(body) => answer(shared, parts, body).await,
+                Some(body) => answer(shared, who, parts, body).await,
                 None => Ok(json(
                     StatusCode::PAYLOAD_TOO_LARGE,
                     r#"{"detail":"The body is too large."}"#.to_owned(),
@@ -58,13 +66,18 @@ where
     }
 }
 
-async fn answer(shared: Arc<Shared>, parts: Parts, body: Bytes) -> Result<Response<Body>, Broken> {
+async fn answer(
+    shared: Arc<Shared>,
+    who: Option<String>,
+    parts: Parts,
+    body: Bytes,
+) -> Result<Response<Body>, Broken> {
     if control::is_control(parts.uri.path()) {
         let (status, body) = control::answer(&shared, &parts, &body);
         return Ok(json(status, body.to_string()));
     }
     let (sender, answer) = oneshot::channel();
-    tokio::spawn(Exchange::new(&parts, body).run(shared, sender));
+    tokio::spawn(Exchange::new(&parts, body, who).run(shared, sender));
     answer.await.unwrap_or_else(|_| Err(Broken::new("the connection broke before the answer arrived")))
 }
 

@@ -10,7 +10,7 @@ use cloudberth_core::{Clock, Dice};
 
 use super::{
     faults::{Fault, Request, Rules},
-    journal::Entry,
+    journal::Journal,
     manners::Manners,
     tokens::{Access, Tokens},
     world::{Moment, World},
@@ -25,8 +25,10 @@ pub(crate) struct State {
     pub(crate) tokens: Tokens,
     pub(crate) plan: Option<Plan>,
     pub(crate) rules: Rules,
-    pub(crate) journal: Vec<Entry>,
+    pub(crate) journal: Journal,
     pub(crate) requests: u64,
+    /// Requests that were sent and did not take effect yet.
+    pub(crate) under_way: usize,
 }
 
 impl State {
@@ -62,8 +64,9 @@ impl Shared {
             tokens: Tokens::default(),
             plan: None,
             rules: Rules::default(),
-            journal: Vec::new(),
+            journal: Journal::default(),
             requests: 0,
+            under_way: 0,
         };
         Self { state: Mutex::new(state), clock, dice }
     }

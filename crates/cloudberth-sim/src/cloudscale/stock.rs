@@ -40,10 +40,10 @@ pub struct Stock {
 }
 
 impl Stock {
-    /// Whether a server or a balancer has this address.
-    pub fn uses(&self, address: IpAddr) -> bool {
-        self.servers.values().flat_map(Server::addresses).any(|used| used.address == address)
-            || self.balancers.values().flat_map(|balancer| &balancer.vips).any(|vip| vip.address == address)
+    /// The addresses of all servers and balancers.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        let servers = self.servers.values().flat_map(Server::addresses).map(|address| address.address);
+        servers.chain(self.balancers.values().flat_map(|balancer| &balancer.vips).map(|vip| vip.address))
     }
 
     /// The members of a pool.

@@ -15,6 +15,8 @@ pub(super) fn open(opening: &Opening<'_>) -> Opened {
         .and_then(|settings| opening.transport(&settings.base).map_err(|why| wrong.push(why)).ok());
     match (settings, transport) {
         (Some(settings), Some(transport)) if wrong.is_empty() => {
+            opening.notes.inform(settings.to_string());
+            settings.warnings.iter().for_each(|warning| opening.notes.warn(warning));
             let around = Surroundings {
                 transport,
                 clock: Arc::clone(&opening.clock),
@@ -32,9 +34,9 @@ fn unused_config(opening: &Opening<'_>) -> Result<(), Error> {
     let Some(path) = opening.config else { return Ok(()) };
     let path_text = path.display();
     File::open(path).map_err(|why| Error::user_input(format!("--cloud-config {path_text}: {why}")))?;
-    tracing::warn!(
-        "--cloud-config {path_text} is not read: cloudscale.ch is set up by environment variables"
-    );
+    let text =
+        format!("--cloud-config {path_text} is not read: cloudscale.ch is set up by environment variables");
+    opening.notes.warn(text);
     Ok(())
 }
 
@@ -44,7 +46,7 @@ mod tests {
 
     use cloudberth_core::{Clock, Dice};
     use cloudberth_http::{Unobserved, surroundings::SystemClock};
-    use cloudberth_manager::env::Env;
+    use cloudberth_manager::{env::Env, registry::Notes};
 
     use super::*;
 
@@ -55,9 +57,10 @@ mod tests {
     fn opened(variables: &[(&str, &str)], config: Option<&Path>) -> Result<String, Vec<String>> {
         let env: Env = variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let notes = &Notes::default();
         let (observer, dice) = (Arc::new(Unobserved), Arc::new(Dice::seeded(1)));
         let provider =
-            open(&Opening { env: &env, config, cluster_name: "kubernetes", observer, clock, dice });
+            open(&Opening { env: &env, config, cluster_name: "kubernetes", observer, clock, dice, notes });
         provider
             .map(|provider| provider.name().to_owned())
             .map_err(|wrong| wrong.iter().map(|why| why.message().to_owned()).collect())

@@ -241,6 +241,19 @@ impl Cluster {
         Process::start(command.args(flags), self.place.path(name))
     }
 
+    /// Somebody creates something below this path.
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Value {
+        let made = ask(&self.client, Method::POST, path, None, &body.to_string()).await.unwrap();
+        assert_eq!(made.status, 201, "{}", made.body);
+        made.json()
+    }
+
+    /// Somebody deletes something.
+    pub(crate) async fn delete(&self, path: &str) {
+        let gone = ask(&self.client, Method::DELETE, path, None, "").await.unwrap();
+        assert_eq!(gone.status, 200, "{}", gone.body);
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Option<Value> {
         let answer = ask(&self.client, Method::GET, path, None, "").await?;
         (answer.status == 200).then(|| answer.json())
@@ -253,8 +266,7 @@ impl Cluster {
         let node = json!({
             "apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"taints": taints},
         });
-        let made = ask(&self.client, Method::POST, "/api/v1/nodes", None, &node.to_string()).await.unwrap();
-        assert_eq!(made.status, 201, "{}", made.body);
+        self.post("/api/v1/nodes", &node).await;
     }
 
     /// A node joins and is initialised by whoever leads.

@@ -7,6 +7,7 @@
 
 mod access;
 mod cloud;
+mod cloudscale;
 mod election;
 mod ground;
 mod lease;
@@ -66,6 +67,7 @@ const SCENARIOS: &[Scenario] = scenarios![
     nodes::a_node_goes_from_its_taint_to_its_labels,
     nodes::a_provider_id_that_the_kubelet_set_is_kept,
     nodes::a_node_of_another_cloud_is_left_alone,
+    cloudscale::a_service_lives_and_dies_under_the_rights_of_the_manifest,
     ground::kubectl_creates_and_describes_a_service,
     ground::a_dropped_watch_goes_on_where_it_was,
     ground::an_api_server_that_was_killed_comes_back_with_everything,

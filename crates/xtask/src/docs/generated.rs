@@ -25,6 +25,7 @@ pub(crate) enum Part {
 
 pub(crate) const GENERATED: &[Generated] = &[
     Generated { file: "CONTRIBUTING.md", part: Part::Region("stages"), text: stages },
+    Generated { file: "docs/reference/cloudscale.md", part: Part::Region("annotations"), text: cloudscale },
     Generated { file: "docs/reference/errors.md", part: Part::Whole, text: errors },
     Generated {
         file: "docs/reference/flags.md",
@@ -50,6 +51,10 @@ fn replace_region(old: &str, name: &str, text: &str) -> Option<String> {
     let (before, rest) = old.split_once(&begin)?;
     let (_, after) = rest.split_once(&end)?;
     Some(format!("{before}{begin}\n{text}\n{end}{after}"))
+}
+
+fn cloudscale() -> String {
+    cloudberth_cloudscale::annotations::TABLE.to_markdown()
 }
 
 fn stages() -> String {
@@ -125,6 +130,13 @@ mod tests {
             let why = document.apply(old).unwrap_err();
             assert!(why.contains("a.md") && why.contains("x:begin"), "{why}");
         }
+    }
+
+    #[test]
+    fn every_annotation_of_cloudscale_has_a_row() {
+        let text = cloudscale();
+        assert!(text.contains("| `k8s.cloudscale.ch/loadbalancer-pool-algorithm` |"), "{text}");
+        assert!(text.contains("| considerable |") && text.contains("| major |"), "{text}");
     }
 
     #[test]

@@ -66,11 +66,15 @@ mod tests {
     use crate::workspace::Sample;
 
     const REGION: &str = "<!-- stages:begin -->\n<!-- stages:end -->\n";
+    const ANNOTATIONS: (&str, &str) =
+        ("docs/reference/cloudscale.md", "<!-- annotations:begin -->\n<!-- annotations:end -->\n");
 
     #[test]
     fn stale_text_is_found_then_written_then_gone() {
-        let sample =
-            Sample::new("stale docs", &[("CONTRIBUTING.md", REGION), ("docs/reference/errors.md", "")]);
+        let sample = Sample::new(
+            "stale docs",
+            &[("CONTRIBUTING.md", REGION), ("docs/reference/errors.md", ""), ANNOTATIONS],
+        );
         let stale = problems(&sample.workspace).unwrap();
         let want: Vec<_> = GENERATED
             .iter()
@@ -89,6 +93,7 @@ mod tests {
         let pages = [
             ("CONTRIBUTING.md", REGION),
             ("docs/reference/errors.md", ""),
+            ANNOTATIONS,
             ("docs/a.md", "[there](b.md)\n[up](../CONTRIBUTING.md)\n[gone](c.md)\n[out](../../d.md)\n"),
             ("docs/b.md", ""),
         ];

@@ -46,13 +46,15 @@ impl World {
         if self.stock.balancers.len() >= self.manners.limits.balancers {
             return Err(Refusal::limit("load balancers"));
         }
-        let vips = if wanted.is_empty() {
+        let wanted = if wanted.is_empty() {
             let subnets = self.subnets_of_zone(&zone, true).into_iter();
             subnets.map(|subnet| WantedVip { subnet, address: None }).collect()
         } else {
             wanted
         };
-        let vips = vips.into_iter().map(|vip| self.vip(vip)).collect::<Result<_, _>>()?;
+        let vips = self.vips(&wanted);
+        self.forget_used();
+        let vips = vips?;
         let uuid = self.draw_id();
         let ready = at.tick + self.manners.build;
         let balancer = Balancer {
@@ -71,11 +73,27 @@ impl World {
         Ok(uuid)
     }
 
-    fn vip(&mut self, wanted: WantedVip) -> Result<Vip, Refusal> {
-        let WantedVip { subnet, address } = wanted;
-        let address = address.or_else(|| self.pick_address(&subnet));
-        let full = || Refusal::field("vip_addresses", "There is no free address in the subnet.");
-        Ok(Vip { address: address.ok_or_else(full)?, subnet })
+    /// Addresses for all, no two alike.
+    fn vips(&mut self, wanted: &[WantedVip]) -> Result<Vec<Vip>, Refusal> {
+        let refuse = |why: &str| Err(Refusal::field("vip_addresses", why));
+        let named: Vec<_> = wanted.iter().filter_map(|vip| vip.address).collect();
+        if named
+            .iter()
+            .enumerate()
+            .any(|(at, address)| named.iter().skip(at + 1).any(|other| other == address))
+        {
+            return refuse("The same address is given twice.");
+        }
+        let mut taken = named;
+        let mut vips = Vec::new();
+        for WantedVip { subnet, address } in wanted {
+            let Some(address) = address.or_else(|| self.pick_address(subnet, &taken)) else {
+                return refuse("There is no free address in the subnet.");
+            };
+            taken.push(address);
+            vips.push(Vip { address, subnet: subnet.clone() });
+        }
+        Ok(vips)
     }
 
     /// Checks every entry; mistakes are told entry by entry.
@@ -122,7 +140,7 @@ impl World {
                     entry["address"].as_str().unwrap_or("")
                 ),
             ),
-            Some(_) if address.is_some_and(|address| self.stock.uses(address)) => {
+            Some(_) if address.is_some_and(|address| self.stock.addresses().any(|used| used == address)) => {
                 wrong("address", "The address is already in use.".to_owned())
             }
             Some(_) => Ok(WantedVip { subnet: id.to_owned(), address }),
@@ -156,6 +174,7 @@ impl World {
         }
         self.stock.listeners.retain(|_, listener| listener.balancer != id);
         self.stock.balancers.remove(id);
+        self.forget_used();
         self.unassign(&Target::Balancer(id.to_owned()));
     }
 

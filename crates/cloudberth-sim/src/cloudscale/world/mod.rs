@@ -3,6 +3,7 @@
 
 mod balancers;
 mod floating;
+mod interfaces;
 mod listeners;
 mod members;
 mod monitors;
@@ -11,7 +12,11 @@ mod pools;
 mod read;
 mod servers;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use cloudberth_core::{Dice, Tick};
 use jiff::Timestamp;
@@ -53,6 +58,8 @@ pub(crate) struct World {
     pub(crate) history: History,
     pub(crate) manners: Manners,
     dice: Arc<Dice>,
+    /// The addresses that are in use, as long as that is known without looking.
+    used: Option<BTreeSet<IpAddr>>,
     /// Until when each balancer is occupied with a change.
     lanes: BTreeMap<String, Tick>,
 }
@@ -66,6 +73,7 @@ impl World {
             history: History::default(),
             manners,
             dice,
+            used: None,
             lanes: BTreeMap::new(),
         };
         world.lay_networks(at);
@@ -74,6 +82,11 @@ impl World {
             world.add_server(&NewServer::new(&format!("node-{number}"), &zone), at);
         }
         world
+    }
+
+    /// Addresses came or went: what is in use has to be looked up again.
+    pub(crate) fn forget_used(&mut self) {
+        self.used = None;
     }
 
     fn draw_id(&self) -> String {

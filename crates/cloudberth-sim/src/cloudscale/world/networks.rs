@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Moment, World};
 use crate::cloudscale::{
-    fields::{Fields, patch_labels},
+    fields::{Fields, check_positive, patch_labels},
     manners::ZONES,
     refusal::Refusal,
     stock::{Network, Server, Subnet, Tags},
@@ -28,6 +28,20 @@ pub(crate) struct NewNetwork {
 const PRIVATE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
 const PUBLIC_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 0);
 const PUBLIC_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 0);
+
+/// Who answers for names where nothing else is said.
+const DNS_SERVERS: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::new(198, 51, 100, 2)), IpAddr::V4(Ipv4Addr::new(198, 51, 100, 3))];
+
+/// A list of addresses; `null` is the usual ones.
+fn name_servers(value: &Value) -> Result<Vec<IpAddr>, &'static str> {
+    if value.is_null() {
+        return Ok(DNS_SERVERS.to_vec());
+    }
+    let entries = value.as_array().ok_or("Expected a list of items.")?;
+    let address = |entry: &Value| entry.as_str()?.parse().ok().filter(|ip: &IpAddr| !ip.is_unspecified());
+    entries.iter().map(address).collect::<Option<_>>().ok_or("Enter a valid IPv4 or IPv6 address.")
+}
 
 impl World {
     /// In each zone a public network with both families, and a private one.
@@ -71,7 +85,7 @@ impl World {
             cidr,
             network: network.to_owned(),
             gateway,
-            dns_servers: Vec::new(),
+            dns_servers: DNS_SERVERS.to_vec(),
             tags: Tags::new(),
             handed_out: 0,
         };
@@ -102,8 +116,8 @@ impl World {
         subnets.into_iter().map(|subnet| subnet.uuid.clone()).collect()
     }
 
-    /// An address of a subnet that nobody has; none if it is full.
-    pub(super) fn pick_address(&mut self, subnet: &str) -> Option<IpAddr> {
+    /// An address of a subnet that nobody has and that is none of these; none if it is full.
+    pub(super) fn pick_address(&mut self, subnet: &str, taken: &[IpAddr]) -> Option<IpAddr> {
         let Subnet { cidr, handed_out, .. } = self.stock.subnets.get(subnet)?;
         let bits = cidr.max_prefix_len() - cidr.prefix_len();
         let size = 1_u32 << bits.min(20);
@@ -111,13 +125,14 @@ impl World {
         let first = if size > 16 { 10 } else { 1 };
         let usable = size.saturating_sub(first + 1);
         let (base, from) = (cidr.network(), *handed_out);
+        let used = self.used.get_or_insert_with(|| self.stock.addresses().collect());
         for step in 0..usable {
             let offset = first + (from + step) % usable;
             let address = match base {
                 IpAddr::V4(base) => IpAddr::V4(Ipv4Addr::from(u32::from(base) + offset)),
                 IpAddr::V6(base) => IpAddr::V6(Ipv6Addr::from(u128::from(base) + u128::from(offset))),
             };
-            if !self.stock.uses(address) {
+            if !taken.contains(&address) && !used.contains(&address) {
                 self.stock.subnets.get_mut(subnet)?.handed_out = (from + step + 1) % usable;
                 return Some(address);
             }
@@ -154,6 +169,11 @@ impl World {
         let network = fields.required_text("network");
         let gateway = fields.address("gateway_address");
         let tags = fields.tags();
+        let dns_servers =
+            name_servers(fields.value("dns_servers").unwrap_or(&Value::Null)).unwrap_or_else(|why| {
+                fields.mistake("dns_servers", why);
+                Vec::new()
+            });
         if cidr.is_none() {
             fields.mistake("cidr", "Enter a valid network address in CIDR notation.");
         }
@@ -163,19 +183,34 @@ impl World {
         fields.finish()?;
         let id = self.add_subnet(network, cidr.unwrap_or_default(), gateway);
         if let Some(subnet) = self.stock.subnets.get_mut(&id) {
-            subnet.tags = tags;
+            (subnet.tags, subnet.dns_servers) = (tags, dns_servers);
         }
         Ok(id)
     }
 
     pub(super) fn update_network(&mut self, id: &str, attribute: &str, value: &Value) -> Result<(), Refusal> {
         let network = self.stock.networks.get_mut(id).ok_or_else(Refusal::not_found)?;
+        if attribute == "mtu" {
+            network.mtu = check_positive(value).map_err(|why| Refusal::field("mtu", why))?;
+            return Ok(());
+        }
         patch_labels(attribute, value, Some(&mut network.name), &mut network.tags)
     }
 
     pub(super) fn update_subnet(&mut self, id: &str, attribute: &str, value: &Value) -> Result<(), Refusal> {
         let subnet = self.stock.subnets.get_mut(id).ok_or_else(Refusal::not_found)?;
-        patch_labels(attribute, value, None, &mut subnet.tags)
+        match attribute {
+            "gateway_address" => match value.as_str().map(str::parse) {
+                Some(Ok(gateway)) => subnet.gateway = Some(gateway),
+                Some(Err(_)) => return Err(Refusal::field(attribute, "Enter a valid IPv4 or IPv6 address.")),
+                None => subnet.gateway = None,
+            },
+            "dns_servers" => {
+                subnet.dns_servers = name_servers(value).map_err(|why| Refusal::field(attribute, why))?;
+            }
+            _ => patch_labels(attribute, value, None, &mut subnet.tags)?,
+        }
+        Ok(())
     }
 
     pub(super) fn delete_network(&mut self, id: &str) -> Result<(), Refusal> {

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::{Moment, World};
+use super::{Moment, World, interfaces::WantedInterface};
 use crate::cloudscale::{
     fields::{Fields, patch_labels},
     manners::{FLAVORS, ZONES},
     refusal::Refusal,
-    stock::{Address, Interface, Server, Tags, Target},
+    stock::{Server, Tags, Target},
 };
 
 /// A server to be made.
@@ -17,10 +17,8 @@ pub(crate) struct NewServer {
     pub(crate) zone: String,
     pub(crate) flavor: String,
     pub(crate) image: String,
-    /// It gets public addresses of both families.
-    pub(crate) public: bool,
-    /// The private subnets that it gets an address of; none is the first of its zone.
-    pub(crate) subnets: Option<Vec<String>>,
+    /// Its ways to networks; none said are the usual ones of its zone.
+    pub(crate) interfaces: Option<Vec<WantedInterface>>,
     pub(crate) tags: Tags,
 }
 
@@ -32,8 +30,7 @@ impl NewServer {
             zone: zone.to_owned(),
             flavor: "flex-4-2".to_owned(),
             image: "debian-13".to_owned(),
-            public: true,
-            subnets: None,
+            interfaces: None,
             tags: Tags::new(),
         }
     }
@@ -43,16 +40,8 @@ impl World {
     /// Makes a server that runs already.
     pub(crate) fn add_server(&mut self, new: &NewServer, at: Moment) -> Server {
         let uuid = self.draw_id();
-        let mut interfaces = Vec::new();
-        if new.public {
-            interfaces.extend(self.interface(&self.subnets_of_zone(&new.zone, true), true));
-        }
-        let own = match &new.subnets {
-            Some(subnets) => subnets.clone(),
-            None => self.subnets_of_zone(&new.zone, false).into_iter().take(1).collect(),
-        };
-        interfaces
-            .extend(own.iter().filter_map(|subnet| self.interface(std::slice::from_ref(subnet), false)));
+        let wanted = new.interfaces.clone().unwrap_or_else(|| self.usual_interfaces(&new.zone));
+        let interfaces = wanted.iter().map(|wanted| self.build_interface(wanted, &[])).collect();
         let server = Server {
             uuid: uuid.clone(),
             name: new.name.clone(),
@@ -67,15 +56,6 @@ impl World {
         };
         self.stock.servers.insert(uuid, server.clone());
         server
-    }
-
-    /// A way to the network of these subnets, with an address of each; none where there is no such network.
-    pub(crate) fn interface(&mut self, subnets: &[String], public: bool) -> Option<Interface> {
-        let network = self.stock.subnets.get(subnets.first()?)?.network.clone();
-        let addresses = subnets.iter().filter_map(|subnet| {
-            Some(Address { address: self.pick_address(subnet)?, subnet: Some(subnet.clone()) })
-        });
-        Some(Interface { public, addresses: addresses.collect(), network })
     }
 
     /// The zone that a body names, or the default one.
@@ -99,8 +79,8 @@ impl World {
             fields.mistake("flavor", format!("{:?} is not a valid choice.", new.flavor));
         }
         if let Some(interfaces) = fields.value("interfaces") {
-            match self.wanted_networks(interfaces) {
-                Ok((public, subnets)) => (new.public, new.subnets) = (public, Some(subnets)),
+            match self.wanted_interfaces(interfaces, &new.zone) {
+                Ok(wanted) => new.interfaces = Some(wanted),
                 Err(why) => fields.mistake("interfaces", why),
             }
         }
@@ -113,30 +93,19 @@ impl World {
         Ok(id)
     }
 
-    /// Which networks a new server is on: `[{"network": "public"}, {"network": "<uuid>"}]`.
-    fn wanted_networks(&self, interfaces: &Value) -> Result<(bool, Vec<String>), String> {
-        let interfaces = interfaces.as_array().ok_or("Expected a list of items.")?;
-        let (mut public, mut subnets) = (false, Vec::new());
-        for interface in interfaces {
-            match interface.get("network").and_then(Value::as_str) {
-                Some("public") => public = true,
-                Some(network) => {
-                    let subnet = self.stock.subnets.values().find(|subnet| subnet.network == network);
-                    let subnet =
-                        subnet.ok_or_else(|| format!("Object with uuid={network} does not exist."))?;
-                    subnets.push(subnet.uuid.clone());
-                }
-                None => return Err("This field is required.".to_owned()),
+    pub(super) fn update_server(&mut self, id: &str, attribute: &str, value: &Value) -> Result<(), Refusal> {
+        match attribute {
+            "flavor" => self.scale(id, value),
+            "interfaces" => self.reconnect(id, value),
+            _ => {
+                let server = self.stock.servers.get_mut(id).ok_or_else(Refusal::not_found)?;
+                patch_labels(attribute, value, Some(&mut server.name), &mut server.tags)
             }
         }
-        Ok((public, subnets))
     }
 
-    pub(super) fn update_server(&mut self, id: &str, attribute: &str, value: &Value) -> Result<(), Refusal> {
+    fn scale(&mut self, id: &str, value: &Value) -> Result<(), Refusal> {
         let server = self.stock.servers.get_mut(id).ok_or_else(Refusal::not_found)?;
-        if attribute != "flavor" {
-            return patch_labels(attribute, value, Some(&mut server.name), &mut server.tags);
-        }
         match value.as_str().filter(|want| FLAVORS.iter().any(|(slug, ..)| slug == want)) {
             None => Err(Refusal::field("flavor", format!("{value} is not a valid choice."))),
             Some(_) if server.status != "stopped" => {
@@ -147,6 +116,19 @@ impl World {
                 Ok(())
             }
         }
+    }
+
+    fn reconnect(&mut self, id: &str, value: &Value) -> Result<(), Refusal> {
+        let Server { zone, interfaces: had, .. } =
+            self.stock.servers.get(id).ok_or_else(Refusal::not_found)?.clone();
+        let wrong = |why: String| Refusal::field("interfaces", why);
+        let wanted = self.wanted_interfaces(value, &zone).map_err(wrong)?;
+        let interfaces = wanted.iter().map(|wanted| self.build_interface(wanted, &had)).collect();
+        if let Some(server) = self.stock.servers.get_mut(id) {
+            server.interfaces = interfaces;
+        }
+        self.forget_used();
+        Ok(())
     }
 
     /// `start`, `stop` or `reboot`, by way of `changing`. Asking for what is so already changes nothing.
@@ -172,6 +154,7 @@ impl World {
     pub(crate) fn delete_server(&mut self, id: &str) {
         if let Some(server) = self.stock.servers.remove(id) {
             self.stock.vacated.extend(server.addresses().map(|address| address.address));
+            self.forget_used();
             self.unassign(&Target::Server(id.to_owned()));
         }
     }

@@ -1,0 +1,302 @@
+//! Services, nodes and servers; and a cloud that takes one mutation at a time and insists on its rules.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+};
+
+use cloudberth_cloudscale::{
+    Act, Machines, Planner, Seen, Standing, assume, fold, selector,
+    wire::{LoadBalancer, Server},
+};
+use cloudberth_core::{
+    NodeView, ServiceView,
+    decide::nodeset,
+    lb::{Backend, Decision, Goal, Next, Want},
+    view::{ServicePort, ServiceProtocol, ServiceType},
+};
+use serde_json::{Value, json};
+
+pub(crate) const PREFIX: &str = "k8s.cloudscale.ch/loadbalancer-";
+pub(crate) const UID: &str = "2f0c2a4e-aaaa-4b3c-9d1e-0123456789ab";
+pub(crate) const LB: &str = "c0ffee01-2d6b-4e55-8a7e-31f2a9b4d001";
+pub(crate) const SUBNET: &str = "55ee0000-0000-4000-8000-000000000001";
+pub(crate) const SUBNET_B: &str = "55ee0000-0000-4000-8000-000000000002";
+
+pub(crate) const PLANNER: Planner = Planner { ip_mode: true };
+
+pub(crate) fn port(name: &str, protocol: ServiceProtocol, port: i64, node_port: i64) -> ServicePort {
+    ServicePort { name: name.to_owned(), protocol, port, node_port, ..ServicePort::default() }
+}
+
+pub(crate) fn tcp(name: &str, number: i64, node_port: i64) -> ServicePort {
+    port(name, ServiceProtocol::Tcp, number, node_port)
+}
+
+pub(crate) fn udp(name: &str, number: i64, node_port: i64) -> ServicePort {
+    port(name, ServiceProtocol::Udp, number, node_port)
+}
+
+/// A Service with these annotations; a key without a slash gets the prefix.
+pub(crate) fn service(annotations: &[(&str, &str)]) -> ServiceView {
+    let key = |key: &str| if key.contains('/') { key.to_owned() } else { format!("{PREFIX}{key}") };
+    ServiceView {
+        namespace: "shop".to_owned(),
+        name: "web".to_owned(),
+        uid: UID.to_owned(),
+        service_type: ServiceType::LoadBalancer,
+        annotations: annotations.iter().map(|(k, v)| (key(k), (*v).to_owned())).collect(),
+        ports: vec![tcp("", 80, 30080)],
+        ..ServiceView::default()
+    }
+}
+
+pub(crate) fn server_uuid(number: usize) -> String {
+    format!("3b1d8a52-6f0e-4c1b-9a57-{number:012}")
+}
+
+pub(crate) fn node(number: usize) -> NodeView {
+    NodeView {
+        name: format!("node-{number:03}"),
+        provider_id: Some(format!("cloudscale://{}", server_uuid(number))),
+        ..NodeView::default()
+    }
+}
+
+/// A server with a public address and a private one.
+pub(crate) fn server(number: usize) -> Value {
+    json!({
+        "href": "x", "uuid": server_uuid(number), "name": format!("node-{number:03}"), "status": "running",
+        "zone": {"slug": "lpg1"}, "flavor": {"slug": "flex-4-2"}, "ssh_host_keys": null,
+        "interfaces": [
+            {"type": "public", "addresses": [
+                {"version": 4, "address": format!("203.0.113.{number}"), "subnet": {"uuid": "22bb"}}]},
+            {"type": "private", "addresses": [
+                {"version": 4, "address": format!("10.0.0.{number}"), "subnet": {"uuid": SUBNET, "cidr": "10.0.0.0/24"}}]},
+        ],
+    })
+}
+
+pub(crate) fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+pub(crate) fn servers(numbers: impl IntoIterator<Item = usize>) -> Vec<Server> {
+    numbers.into_iter().map(|number| read(server(number))).collect()
+}
+
+pub(crate) fn want(service: ServiceView, nodes: impl IntoIterator<Item = NodeView>) -> Want {
+    let selector = selector(&service).ok().flatten();
+    let nodes: Vec<_> = nodes.into_iter().map(Arc::new).collect();
+    let backends = nodeset::eligible::members(&nodes, |_| true, selector.as_ref());
+    Want {
+        service: Arc::new(service),
+        cluster: "kubernetes".to_owned(),
+        goal: Goal::Present,
+        backends: backends.into_iter().map(|node| Backend { node, local_endpoint: None }).collect(),
+        rivals: Vec::new(),
+    }
+}
+
+/// A Service with these annotations, one port and two nodes.
+pub(crate) fn plain(annotations: &[(&str, &str)]) -> Want {
+    want(service(annotations), [node(1), node(2)])
+}
+
+pub(crate) fn nodes(numbers: impl IntoIterator<Item = usize>) -> Vec<NodeView> {
+    numbers.into_iter().map(node).collect()
+}
+
+/// The same wish for another version of the Service.
+pub(crate) fn edited(want: &Want, edit: impl FnOnce(&mut ServiceView)) -> Want {
+    let mut service = (*want.service).clone();
+    edit(&mut service);
+    Want { service: Arc::new(service), ..want.clone() }
+}
+
+/// The same, with one more annotation.
+pub(crate) fn annotated(want: &Want, key: &str, value: &str) -> Want {
+    edited(want, |service| _ = service.annotations.insert(format!("{PREFIX}{key}"), value.to_owned()))
+}
+
+pub(crate) fn gone(want: &Want) -> Want {
+    Want { goal: Goal::Gone, backends: Vec::new(), ..want.clone() }
+}
+
+/// A look at a project without a load balancer for this Service.
+pub(crate) fn absent(want: &Want) -> Seen {
+    look(want, None)
+}
+
+/// A look that shows `standing`.
+pub(crate) fn look(want: &Want, standing: Option<Standing>) -> Seen {
+    static PROJECT: LazyLock<Vec<Server>> = LazyLock::new(|| servers(1..=30));
+    Seen { standing, machines: Machines::of(want, &PROJECT).unwrap() }
+}
+
+pub(crate) fn decide(want: &Want, seen: &Seen) -> Decision<Act> {
+    PLANNER.decide(want, Some(seen))
+}
+
+/// What happened on the way to rest.
+pub(crate) struct Way {
+    pub(crate) acts: Vec<Act>,
+    pub(crate) labels: Vec<String>,
+    pub(crate) seen: Seen,
+    pub(crate) last: Decision<Act>,
+}
+
+impl Way {
+    pub(crate) fn standing(&self) -> Standing {
+        self.seen.standing.clone().unwrap()
+    }
+
+    pub(crate) fn refused(&self) -> Vec<&str> {
+        self.last.refused.iter().map(|refusal| refusal.field.as_str()).collect()
+    }
+
+    pub(crate) fn warned(&self) -> Vec<&str> {
+        self.last.notices.iter().map(|notice| notice.reason).collect()
+    }
+}
+
+/// Decide, carry out, fold, again, until at most `limit` mutations were made or nothing is left to do.
+pub(crate) fn walk(want: &Want, mut seen: Seen, limit: usize) -> Way {
+    let (mut acts, mut labels) = (Vec::new(), Vec::new());
+    for _ in 0..64 {
+        let last = decide(want, &seen);
+        let steps = match &last.next {
+            Next::Act(steps) => steps.clone(),
+            Next::Converged | Next::Wait { .. } => return Way { acts, labels, seen, last },
+        };
+        if steps.iter().any(|step| step.creates) && !last.refused.is_empty() {
+            return Way { acts, labels, seen, last };
+        }
+        for step in steps {
+            if acts.len() == limit {
+                return Way { acts, labels, seen, last };
+            }
+            insist(&seen, &step.act);
+            let before = seen.clone();
+            seen = fold(Some(seen), &step.act, &assume(&step.act)).unwrap();
+            never_emptied(want, &before, &seen, &step.act);
+            acts.push(step.act);
+            labels.push(step.label);
+        }
+    }
+    panic!("no rest after: {labels:#?}");
+}
+
+pub(crate) fn settle(want: &Want, seen: Seen) -> Way {
+    walk(want, seen, usize::MAX)
+}
+
+/// A load balancer as we build it ourselves.
+pub(crate) fn built(want: &Want) -> Standing {
+    let way = settle(want, absent(want));
+    assert!(way.last.refused.is_empty(), "{:?}", way.last.refused);
+    aged(way.standing())
+}
+
+/// The same some time later: every thing has an id that the cloud gave it, and the load balancer is in a zone.
+pub(crate) fn aged(mut standing: Standing) -> Standing {
+    standing.new = false;
+    LB.clone_into(&mut standing.balancer.uuid);
+    let mut number = 0;
+    let mut next = |uuid: &mut String| {
+        number += 1;
+        *uuid = format!("00000000-0000-4000-8000-{number:012}");
+    };
+    for pool in &mut standing.pools {
+        next(&mut pool.pool.uuid);
+        pool.members.iter_mut().for_each(|member| next(&mut member.uuid));
+        pool.listeners.iter_mut().for_each(|listener| next(&mut listener.uuid));
+        pool.monitors.iter_mut().for_each(|monitor| next(&mut monitor.uuid));
+    }
+    for ip in standing.floating_ips.iter_mut().filter_map(|ip| ip.load_balancer.as_mut()) {
+        LB.clone_into(&mut ip.uuid);
+    }
+    standing
+}
+
+/// The labels of what is done about `want` where `standing` stands.
+pub(crate) fn labels(want: &Want, standing: &Standing) -> Vec<String> {
+    settle(want, look(want, Some(standing.clone()))).labels
+}
+
+/// The rules of the API: it answers 400 to what breaks one.
+fn insist(seen: &Seen, act: &Act) {
+    let Some(standing) = &seen.standing else {
+        assert!(matches!(act, Act::CreateBalancer(_)), "there is nothing to {act:?}");
+        return;
+    };
+    let pool = |uuid: &str| {
+        let found = standing.pools.iter().find(|seen| seen.pool.uuid == uuid);
+        found.unwrap_or_else(|| panic!("no pool {uuid} for {act:?}"))
+    };
+    let all = || standing.pools.iter().flat_map(|pool| &pool.listeners);
+    match act {
+        Act::CreateBalancer(_) => panic!("a second load balancer"),
+        Act::CreateMember { pool: uuid, member } => {
+            let taken = |m: &&cloudberth_cloudscale::wire::Member| {
+                (&m.address, m.protocol_port) == (&member.address, member.protocol_port)
+            };
+            assert_eq!(
+                pool(uuid).members.iter().find(taken),
+                None,
+                "the same address and port twice: {act:?}"
+            );
+        }
+        Act::CreateListener(new) => {
+            pool(&new.pool);
+            let taken = all().any(|l| (&l.protocol, l.protocol_port) == (&new.protocol, new.protocol_port));
+            assert!(!taken, "two listeners on one port: {act:?}");
+        }
+        Act::CreateMonitor(new) => {
+            assert!(pool(&new.pool).monitors.is_empty(), "two monitors of one pool: {act:?}");
+            let http = matches!(new.kind.as_str(), "http" | "https");
+            assert!(http || new.http == cloudberth_cloudscale::wire::NewHttp::default(), "{act:?}");
+        }
+        Act::DeleteMember { pool: uuid, member } => {
+            assert!(pool(uuid).members.iter().any(|m| m.uuid == *member), "{act:?}");
+        }
+        Act::DeleteListener { listener } | Act::UpdateListener { listener, .. } => {
+            assert!(all().any(|l| l.uuid == *listener), "{act:?}");
+        }
+        Act::DeletePool { pool: uuid } => _ = pool(uuid),
+        _ => {}
+    }
+}
+
+/// A pool that keeps a listener loses its last member only for its own successor, or because nobody is wanted.
+fn never_emptied(want: &Want, before: &Seen, after: &Seen, act: &Act) {
+    let (Act::DeleteMember { pool, .. }, Some(before), Some(after)) =
+        (act, &before.standing, &after.standing)
+    else {
+        return;
+    };
+    let find =
+        |standing: &Standing| standing.pools.iter().find(|seen| seen.pool.uuid == *pool).cloned().unwrap();
+    if !find(after).members.is_empty() || want.backends.is_empty() {
+        return;
+    }
+    let now = Seen { standing: Some(after.clone()), ..look(want, None) };
+    let Next::Act(steps) = decide(want, &now).next else { return };
+    let last = &find(before).members[0];
+    let back = steps
+        .iter()
+        .any(|step| matches!(&step.act, Act::CreateMember { member, .. } if member.address == last.address));
+    let none_wanted = !steps.iter().any(|step| matches!(&step.act, Act::CreateMember { .. }));
+    assert!(back || none_wanted, "pool {pool} was emptied by {act:?}");
+}
+
+pub(crate) fn balancer(uuid: &str, name: &str) -> LoadBalancer {
+    read(json!({"uuid": uuid, "name": name, "status": "running", "zone": {"slug": "lpg1"},
+        "flavor": {"slug": "lb-standard"}, "tags": {}, "vip_addresses": [
+            {"version": 4, "address": "203.0.113.90", "subnet": {"uuid": "22bb"}},
+            {"version": 6, "address": "2001:db8:10::90", "subnet": {"uuid": "33cc"}}]}))
+}
+
+pub(crate) fn strings(map: &BTreeMap<String, String>) -> Vec<(&str, &str)> {
+    map.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect()
+}

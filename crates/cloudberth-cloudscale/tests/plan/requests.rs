@@ -1,0 +1,199 @@
+//! What goes over the wire.
+
+use cloudberth_cloudscale::{
+    Act, Method,
+    wire::{
+        FloatingIp, HealthMonitor, HttpChange, Listener, ListenerChange, LoadBalancer, Member, MonitorChange,
+        NewBalancer, NewHttp, NewListener, NewMember, NewMonitor, NewPool, NewVip, Pool, Server,
+    },
+};
+use serde_json::{Value, json};
+
+fn text(text: &str) -> String {
+    text.to_owned()
+}
+
+/// Asserts what goes over the wire for `act`; the path is below `v1/load-balancers`.
+fn sends(case: &str, act: &Act, method: Method, path: &str, body: Option<Value>) {
+    let request = act.request();
+    let whole = format!("v1/load-balancers{path}");
+    assert_eq!(
+        (request.path.join("/"), request.method, request.body),
+        (whole, method, body),
+        "{case} {act:?}"
+    );
+    assert!(!request.operation.is_empty());
+}
+
+#[test]
+fn creations() {
+    let balancer = NewBalancer {
+        name: text("n"),
+        flavor: text("lb-standard"),
+        zone: None,
+        vip_addresses: vec![NewVip { address: Some(text("10.0.0.5")), subnet: None }],
+    };
+    let body = json!({"name": "n", "flavor": "lb-standard", "vip_addresses": [{"address": "10.0.0.5"}]});
+    sends("CS-103", &Act::CreateBalancer(balancer), Method::Post, "", Some(body));
+    let (name, load_balancer) = (text("tcp"), text("b"));
+    let pool = NewPool { name, load_balancer, algorithm: text("a"), protocol: text("p") };
+    let body = json!({"name": "tcp", "load_balancer": "b", "algorithm": "a", "protocol": "p"});
+    sends("CS-108", &Act::CreatePool(pool), Method::Post, "/pools", Some(body));
+    let (address, subnet) = (text("10.0.0.1"), text("s"));
+    let member = NewMember { name: text("m"), protocol_port: 1, monitor_port: 2, address, subnet };
+    let body =
+        json!({"name": "m", "protocol_port": 1, "monitor_port": 2, "address": "10.0.0.1", "subnet": "s"});
+    let act = Act::CreateMember { pool: text("p"), member };
+    sends("CS-109", &act, Method::Post, "/pools/p/members", Some(body));
+    let listener = NewListener {
+        name: text("tcp/80"),
+        pool: text("p"),
+        protocol: text("tcp"),
+        protocol_port: 80,
+        allowed_cidrs: vec![],
+        timeout_client_data_ms: 50_000,
+        timeout_member_connect_ms: 5_000,
+        timeout_member_data_ms: 50_001,
+    };
+    let body = json!({"name": "tcp/80", "pool": "p", "protocol": "tcp", "protocol_port": 80, "allowed_cidrs": [],
+        "timeout_client_data_ms": 50000, "timeout_member_connect_ms": 5000, "timeout_member_data_ms": 50001});
+    sends("CS-110", &Act::CreateListener(listener), Method::Post, "/listeners", Some(body));
+    let http = NewHttp {
+        expected_codes: vec![text("200"), text("201")],
+        method: text("GET"),
+        url_path: text("/"),
+        version: text("1.1"),
+        host: Some(text("h")),
+    };
+    let monitor = NewMonitor {
+        pool: text("p"),
+        kind: text("https"),
+        delay_s: 2,
+        timeout_s: 1,
+        up_threshold: 3,
+        down_threshold: 4,
+        http,
+    };
+    let body = json!({"pool": "p", "type": "https", "delay_s": 2, "timeout_s": 1, "up_threshold": 3,
+        "down_threshold": 4, "http": {"expected_codes": ["200", "201"], "method": "GET", "url_path": "/",
+            "version": "1.1", "host": "h"}});
+    sends("CS-112", &Act::CreateMonitor(monitor), Method::Post, "/health-monitors", Some(body));
+}
+
+#[test]
+fn changes_of_one_attribute() {
+    use {HttpChange as Http, ListenerChange as Listener, MonitorChange as Monitor};
+    let listeners = [
+        (Listener::AllowedCidrs(vec![text("::/0")]), json!({"allowed_cidrs": ["::/0"]})),
+        (Listener::AllowedCidrs(vec![]), json!({"allowed_cidrs": []})),
+        (Listener::TimeoutClientData(1), json!({"timeout_client_data_ms": 1})),
+        (Listener::TimeoutMemberConnect(1), json!({"timeout_member_connect_ms": 1})),
+        (Listener::TimeoutMemberData(1), json!({"timeout_member_data_ms": 1})),
+    ];
+    for (change, body) in listeners {
+        let act = Act::UpdateListener { listener: text("l"), change };
+        sends("CS-111", &act, Method::Patch, "/listeners/l", Some(body));
+    }
+    let monitors = [
+        (Monitor::Http(Http::Method(text("HEAD"))), json!({"http": {"method": "HEAD"}})),
+        (Monitor::Http(Http::Host(text("h"))), json!({"http": {"host": "h"}})),
+        (Monitor::Http(Http::UrlPath(text("/x"))), json!({"http": {"url_path": "/x"}})),
+        (Monitor::Http(Http::ExpectedCodes(vec![text("204")])), json!({"http": {"expected_codes": ["204"]}})),
+        (Monitor::Delay(1), json!({"delay_s": 1})),
+        (Monitor::Timeout(1), json!({"timeout_s": 1})),
+        (Monitor::UpThreshold(1), json!({"up_threshold": 1})),
+        (Monitor::DownThreshold(1), json!({"down_threshold": 1})),
+    ];
+    for (change, body) in monitors {
+        let act = Act::UpdateMonitor { monitor: text("m"), change };
+        sends("CS-113", &act, Method::Patch, "/health-monitors/m", Some(body));
+    }
+    let rename = Act::RenameBalancer { balancer: text("b"), name: text("x") };
+    sends("CS-104", &rename, Method::Patch, "/b", Some(json!({"name": "x"})));
+    let (address, network) = (text("100.1.1.1"), text("100.1.1.1/32"));
+    let request = Act::AssignFloatingIp { address, network, balancer: text("b") }.request();
+    assert_eq!(request.path, ["v1", "floating-ips", "100.1.1.1"], "CS-114");
+    assert_eq!(
+        (request.method, request.body),
+        (Method::Patch, Some(json!({"load_balancer": "b"}))),
+        "CS-114"
+    );
+}
+
+#[test]
+fn deletions() {
+    let table = [
+        (Act::DeleteListener { listener: text("l") }, "/listeners/l"),
+        (Act::DeleteMember { pool: text("p"), member: text("m") }, "/pools/p/members/m"),
+        (Act::DeleteMonitor { monitor: text("m") }, "/health-monitors/m"),
+        (Act::DeletePool { pool: text("p") }, "/pools/p"),
+        (Act::DeleteBalancer { balancer: text("b") }, "/b"),
+    ];
+    for (act, path) in table {
+        sends("", &act, Method::Delete, path, None);
+    }
+}
+
+#[test]
+fn answers_are_read_with_unknown_keys_and_nulls() {
+    let member: Member = serde_json::from_value(
+        json!({"uuid": "m", "name": "n", "enabled": null, "address": "a", "protocol_port": 1,
+        "monitor_port": null, "subnet": null, "monitor_status": "up", "new": {"x": 1}}),
+    )
+    .unwrap();
+    assert!(member.enabled);
+    let off = json!({"uuid": "m", "name": "n", "enabled": false, "address": "a", "protocol_port": 1});
+    assert!(!serde_json::from_value::<Member>(off).unwrap().enabled);
+    assert_eq!((member.monitor_port, member.subnet), (None, None));
+    let listener: Listener =
+        serde_json::from_value(json!({"uuid": "l", "name": "n", "protocol": "tcp", "protocol_port": 1,
+        "pool": null, "allowed_cidrs": null, "timeout_client_data_ms": null}))
+        .unwrap();
+    assert_eq!(
+        (listener.pool, listener.allowed_cidrs.len(), listener.timeout_client_data_ms),
+        (None, 0, None)
+    );
+    let monitor: HealthMonitor = serde_json::from_value(
+        json!({"uuid": "m", "type": "tcp", "pool": {"uuid": "p", "href": "x"}, "http": null}),
+    )
+    .unwrap();
+    assert_eq!((monitor.http, monitor.pool.unwrap().uuid.as_str()), (None, "p"));
+    let server: Server = serde_json::from_value(
+        json!({"uuid": "s", "name": "n", "zone": null, "interfaces": null, "tags": {}}),
+    )
+    .unwrap();
+    assert_eq!((server.zone, server.interfaces.len(), server.status.as_str()), (None, 0, ""));
+    let ip: FloatingIp =
+        serde_json::from_value(json!({"network": "192.0.2.7/32", "server": null, "region": null})).unwrap();
+    assert_eq!((ip.load_balancer, ip.server), (None, None));
+}
+
+#[test]
+fn what_lacks_its_identity_cannot_be_read() {
+    fn readable<T: serde::de::DeserializeOwned>(value: &Value) -> bool {
+        serde_json::from_value::<T>(value.clone()).is_ok()
+    }
+    type Read = fn(&Value) -> bool;
+    let pool = json!({"uuid": "p", "name": "n", "load_balancer": {"uuid": "b"}, "algorithm": "a", "protocol": "tcp"});
+    let member = json!({"uuid": "m", "name": "n", "address": "a", "protocol_port": 1});
+    let listener = json!({"uuid": "l", "name": "n", "protocol": "tcp", "protocol_port": 1});
+    let table: [(Value, Read); 7] = [
+        (json!({"uuid": "b", "name": "n"}), readable::<LoadBalancer>),
+        (pool, readable::<Pool>),
+        (member, readable::<Member>),
+        (listener, readable::<Listener>),
+        (json!({"uuid": "m", "type": "tcp"}), readable::<HealthMonitor>),
+        (json!({"network": "192.0.2.7/32"}), readable::<FloatingIp>),
+        (json!({"uuid": "s", "name": "n"}), readable::<Server>),
+    ];
+    for (whole, read) in table {
+        assert!(read(&whole), "{whole}");
+        for key in whole.as_object().unwrap().keys() {
+            let mut part = whole.clone();
+            part[key] = Value::Null;
+            assert!(!read(&part), "L1-201 {part}: {key} is null");
+            part.as_object_mut().unwrap().remove(key);
+            assert!(!read(&part), "L1-201 {part}: {key} is missing");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What a change of a Service does to what is there, and what it leaves alone.
+
+use serde_json::{Value, json};
+
+use crate::scene::{Scene, annotated};
+
+#[allow(clippy::needless_pass_by_value, reason = "it is made where it is passed")]
+fn ports(list: Value) -> Value {
+    json!({"spec": {"ports": list}})
+}
+
+fn port(name: &str, number: u16, node_port: u16) -> Value {
+    json!({"name": name, "port": number, "protocol": "TCP", "nodePort": node_port})
+}
+
+/// Four nodes, and a Service that is served.
+async fn served(body: Value) -> Scene {
+    let scene = Scene::new();
+    scene.nodes(4).await;
+    scene.pass(5).await;
+    scene.create("web", body).await;
+    scene.pass(30).await;
+    scene.cloud.clear_journal();
+    scene
+}
+
+/// Which kinds of parts stay entirely as they are: pools, listeners, monitors, members.
+async fn kept(scene: &Scene, change: Value) -> [bool; 4] {
+    let before = scene.parts();
+    scene.edit("web", change).await;
+    scene.pass(60).await;
+    let after = scene.parts();
+    assert_eq!(scene.cloud.emptied_pools(), [], "a pool with healthy members is never emptied");
+    std::array::from_fn(|kind| before[kind].is_subset(&after[kind]))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_port_that_keeps_its_name_only_moves_its_listener() {
+    let one = |number| ports(json!([{"port": number, "protocol": "TCP", "nodePort": 30080}]));
+    let scene = served(one(80)).await;
+    assert_eq!(kept(&scene, one(8080)).await, [true, false, true, true], "CS-142");
+    assert_eq!(scene.shape("web").await[0].0, 8080, "CS-142");
+    assert_eq!(scene.changes().len(), 2, "CS-142 {:?}", scene.changes());
+
+    let scene = served(ports(json!([port("http", 80, 30080)]))).await;
+    assert_eq!(
+        kept(&scene, ports(json!([port("http", 8080, 30080)]))).await,
+        [true, false, true, true],
+        "CS-142"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_port_with_a_new_name_gets_a_new_pool() {
+    let unnamed = ports(json!([{"port": 80, "protocol": "TCP", "nodePort": 30080}]));
+    let table = [
+        (
+            "CS-143 renamed",
+            ports(json!([port("http", 80, 30080)])),
+            ports(json!([port("https", 80, 30080)])),
+            "tcp/https",
+        ),
+        ("CS-143 named", unnamed, ports(json!([port("http", 80, 30080)])), "tcp/http"),
+    ];
+    for (case, old, new, name) in table {
+        let scene = served(old).await;
+        assert_eq!(kept(&scene, new).await, [false, false, false, false], "{case}");
+        let pools: Vec<_> = scene.cloud.pools().into_iter().map(|pool| pool.name).collect();
+        assert_eq!(pools, [name], "{case}");
+        assert_eq!(scene.shape("web").await[0].1.len(), 4, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_ports_are_not_disturbed() {
+    let scene = served(ports(json!([port("a", 80, 30080)]))).await;
+    let two = ports(json!([port("a", 80, 30080), port("b", 81, 30081)]));
+    assert_eq!(kept(&scene, two).await, [true; 4], "CS-144 added");
+    assert_eq!(scene.shape("web").await.len(), 2, "CS-144");
+    let before = scene.parts();
+    scene.edit("web", ports(json!([port("a", 80, 30080)]))).await;
+    scene.pass(30).await;
+    assert_eq!(scene.shape("web").await.len(), 1, "CS-144");
+    assert!(scene.parts().iter().zip(&before).all(|(now, then)| now.is_subset(then)), "CS-144 removed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn ports_that_change_places_both_let_go_first() {
+    let scene = served(ports(json!([port("a", 80, 30080), port("b", 81, 30081)]))).await;
+    scene.edit("web", ports(json!([port("a", 81, 30080), port("b", 80, 30081)]))).await;
+    scene.pass(60).await;
+    let changes = scene.changes();
+    assert_eq!(
+        changes,
+        ["listeners.delete", "listeners.delete", "listeners.create", "listeners.create"],
+        "CS-158"
+    );
+    let stock = scene.cloud.stock();
+    for listener in stock.listeners.values() {
+        let pool = &stock.pools[listener.pool.as_ref().unwrap()].name;
+        assert_eq!(pool, if listener.protocol_port == 81 { "tcp/a" } else { "tcp/b" }, "CS-158");
+    }
+    assert_eq!(scene.warnings("web"), [""; 0], "CS-158");
+}
+
+#[tokio::test(start_paused = true)]
+async fn small_settings_are_changed_in_place() {
+    let scene = served(json!({})).await;
+    let timeouts = [("timeout-client-data-ms", json!("60000")), ("timeout-member-data-ms", json!("70000"))];
+    assert_eq!(kept(&scene, annotated(&timeouts)).await, [true; 4], "CS-145");
+    assert_eq!(scene.changes(), ["listeners.update", "listeners.update"], "CS-94 CS-145");
+    scene.cloud.clear_journal();
+    assert_eq!(kept(&scene, annotated(&[("name", json!("front door"))])).await, [true; 4], "CS-145");
+    assert_eq!(scene.changes(), ["load-balancers.update"], "CS-79 CS-145");
+    assert_eq!(scene.balancer("web").await.name, "front door", "CS-145");
+    scene.cloud.clear_journal();
+    assert_eq!(kept(&scene, annotated(&[("health-monitor-delay-s", json!("5"))])).await, [true; 4], "CS-97");
+    assert_eq!(scene.changes(), ["health-monitors.update"], "CS-97");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_changed_is_refused_and_the_rest_goes_on() {
+    for (key, value) in
+        [("flavor", "lb-large"), ("zone", "lpg1"), ("vip-addresses", r#"[{"address":"10.0.0.9"}]"#)]
+    {
+        let scene = served(json!({})).await;
+        let before = scene.parts();
+        scene.annotate("web", &[(key, json!(value))]).await;
+        scene.pass(30).await;
+        assert_eq!(scene.changes(), [""; 0], "CS-147 {key}");
+        let warnings = scene.warnings("web");
+        assert!(warnings.iter().any(|line| line.contains(key)), "CS-147 {key}: {warnings:?}");
+        assert_eq!(scene.parts(), before, "CS-147 {key}");
+        scene.node("node-05").await;
+        scene.pass(30).await;
+        assert_eq!(scene.shape("web").await[0].1.len(), 5, "CS-147 {key}: nodes are still applied");
+        assert_eq!(scene.get("web").await.ingress.len(), 2, "CS-147 {key}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_traffic_policy_changes_and_changes_back() {
+    let policy = |name: &str| json!({"spec": {"externalTrafficPolicy": name}});
+    let scene = served(json!({})).await;
+    let checks = || {
+        let monitor = scene.cloud.monitors().remove(0);
+        (monitor.kind, monitor.http.map(|http| (http.url_path, http.version)))
+    };
+    assert_eq!(checks(), ("tcp".to_owned(), None), "CS-140");
+    kept(&scene, policy("Local")).await;
+    let livez = Some(("/livez".to_owned(), "1.0".to_owned()));
+    assert_eq!(checks(), ("http".to_owned(), livez), "CS-70 CS-140");
+    let port = scene.get("web").await.health_check_node_port;
+    let asked: Vec<_> = scene.cloud.members().iter().map(|m| m.monitor_port.map(i64::from)).collect();
+    assert_eq!(asked, [Some(port); 4], "CS-70 CS-140");
+    kept(&scene, policy("Cluster")).await;
+    assert_eq!(checks(), ("tcp".to_owned(), None), "CS-140");
+    assert!(scene.cloud.members().iter().all(|m| m.monitor_port == Some(m.protocol_port)), "CS-140");
+    assert_eq!(scene.shape("web").await[0].1.len(), 4, "CS-140");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pools_are_replaced_without_a_moment_without_members() {
+    let scene = served(json!({})).await;
+    let shape = scene.shape("web").await;
+    kept(&scene, annotated(&[("pool-algorithm", json!("source_ip"))])).await;
+    assert_eq!(scene.cloud.pools().len(), 1);
+    assert_eq!(scene.cloud.pools()[0].algorithm, "source_ip");
+    kept(&scene, annotated(&[("pool-protocol", json!("proxyv2"))])).await;
+    assert_eq!(scene.cloud.pools()[0].protocol, "proxyv2");
+    assert_eq!(scene.shape("web").await, shape);
+}

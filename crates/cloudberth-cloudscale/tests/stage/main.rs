@@ -1,0 +1,16 @@
+//! The controllers on the stage: an embedded Kubernetes API, the simulated cloudscale.ch, virtual time.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+#![allow(clippy::print_stdout, reason = "what was counted is to be read")]
+
+mod balancers;
+mod budget;
+mod changes;
+mod crash;
+mod examples;
+mod floating;
+mod machines;
+mod removal;
+mod scene;
+mod seeds;
+mod takeover;
