@@ -11,27 +11,32 @@ use cloudberth_core::{Clock, Dice, Error, Result, Tick};
 use jiff::{SignedDuration, Timestamp};
 use rustls::RootCertStore;
 
-/// Time as the program meets it: monotonic time from the runtime, so that a paused runtime pauses it too, and a time
-/// of day that was read once and moves along with it.
+/// Time as the program meets it: monotonic time from the runtime, so that a paused runtime pauses it too, and the time
+/// of day.
 #[derive(Clone, Debug)]
 pub struct SystemClock {
     started: tokio::time::Instant,
-    wall: Timestamp,
+    /// What the time of day was then, if it is to move along; otherwise the system is asked each time.
+    wall: Option<Timestamp>,
 }
 
 impl SystemClock {
-    /// A clock that begins now.
+    /// A clock that begins now and asks the system for the time of day whenever it is asked itself: a machine's clock
+    /// is set right after the start, and monotonic time stands still while a machine is suspended.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "this is where the time of day comes in")]
     pub fn new() -> Self {
-        let now = std::time::SystemTime::now();
-        Self::starting_at(Timestamp::try_from(now).unwrap_or(Timestamp::UNIX_EPOCH))
+        Self { started: tokio::time::Instant::now(), wall: None }
     }
 
     /// A clock that begins now and takes the time of day to be `wall`: a test's fixed date, or a skewed replica.
     #[must_use]
     pub fn starting_at(wall: Timestamp) -> Self {
-        Self { started: tokio::time::Instant::now(), wall }
+        Self { started: tokio::time::Instant::now(), wall: Some(wall) }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is where the time of day comes in")]
+    fn time_of_day() -> Timestamp {
+        Timestamp::try_from(std::time::SystemTime::now()).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 }
 
@@ -47,9 +52,10 @@ impl Clock for SystemClock {
     }
 
     fn wall(&self) -> Timestamp {
+        let Some(then) = self.wall else { return Self::time_of_day() };
         SignedDuration::try_from(self.started.elapsed())
             .ok()
-            .and_then(|elapsed| self.wall.checked_add(elapsed).ok())
+            .and_then(|elapsed| then.checked_add(elapsed).ok())
             .unwrap_or(Timestamp::MAX)
     }
 }
@@ -101,6 +107,16 @@ mod tests {
     #[tokio::test]
     async fn the_real_clock_shows_this_century() {
         assert!(SystemClock::new().wall() > "2024-01-01T00:00:00Z".parse().unwrap());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_day_is_that_of_the_machine_whatever_passed_for_the_program() {
+        let clock = SystemClock::new();
+        let before = clock.wall();
+        tokio::time::advance(Duration::from_secs(7_200)).await;
+        assert_eq!(clock.now(), Tick::from_secs(7_200));
+        let passed = clock.wall().duration_since(before);
+        assert!(passed < SignedDuration::from_secs(3_600), "{passed:?}");
     }
 
     #[test]

@@ -14,6 +14,9 @@ use tracing_subscriber::{
 
 use crate::options::LogFormat;
 
+/// It tells of every request to the API server that failed, but neither which nor why; whoever asked tells both.
+const SAID_BY_US: &str = "kube_client::client::builder";
+
 /// `--v`, as it is now, and `--vmodule`. Clones are one and the same.
 #[derive(Clone, Debug, Default)]
 pub struct Verbosity {
@@ -50,6 +53,9 @@ impl Verbosity {
         let named = self.modules.iter().find(|(name, _)| target.split("::").any(|part| part == name));
         let level = meaning(named.map_or_else(|| self.get(), |(_, level)| *level));
         let ours = target.starts_with("cloudberth") || named.is_some();
+        if !ours && target == SAID_BY_US && level != LevelFilter::TRACE {
+            return false;
+        }
         *metadata.level() <= if ours || level == LevelFilter::TRACE { level } else { LevelFilter::WARN }
     }
 }

@@ -34,6 +34,7 @@ fn speak() {
     tracing::trace!(target: "cloudberth_x", "at trace");
     tracing::info!(target: "hyper", "theirs at info");
     tracing::warn!(target: "hyper", "theirs at warn");
+    tracing::error!(target: "kube_client::client::builder", "once more");
 }
 
 #[test]
@@ -44,7 +45,7 @@ fn the_level_can_be_changed_while_it_runs() {
     let table = [
         (0, vec!["at info", "theirs at warn"]),
         (5, vec!["at info", "at debug", "theirs at warn"]),
-        (9, vec!["at info", "at debug", "at trace", "theirs at info", "theirs at warn"]),
+        (9, vec!["at info", "at debug", "at trace", "theirs at info", "theirs at warn", "once more"]),
         (2, vec!["at info", "theirs at warn"]),
     ];
     for (level, want) in table {

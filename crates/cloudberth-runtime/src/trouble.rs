@@ -7,7 +7,7 @@ use cloudberth_core::{Category, Error};
 /// Reads an error of the Kubernetes client.
 #[must_use]
 pub fn translate(error: &kube::Error) -> Error {
-    let kube::Error::Api(status) = error else { return Error::temporary(error.to_string()) };
+    let kube::Error::Api(status) = error else { return Error::temporary(in_full(error)) };
     let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
     let category = match status.code {
@@ -21,9 +21,50 @@ pub fn translate(error: &kube::Error) -> Error {
     Error::new(category, status.message.clone())
 }
 
+/// An error with its causes: what the outermost says (`client error (Connect)`) helps nobody.
+pub(crate) fn in_full(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        // Some have said already what follows.
+        if !text.ends_with(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        cause = error.source();
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug)]
+    struct Outer(std::io::Error);
+    impl std::fmt::Display for Outer {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("client error (Connect)")
+        }
+    }
+    impl std::error::Error for Outer {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn an_error_is_told_with_its_causes_and_nothing_twice() {
+        let refused = std::io::Error::from_raw_os_error(111);
+        let error = kube::Error::Service(Box::new(std::io::Error::other(refused)));
+        let text = translate(&error).message().to_owned();
+        assert_eq!(text, "ServiceError: Connection refused (os error 111)");
+
+        let error = kube::Error::Service(Box::new(Outer(std::io::Error::from_raw_os_error(111))));
+        let text = translate(&error).message().to_owned();
+        assert_eq!(text, "ServiceError: client error (Connect): Connection refused (os error 111)");
+    }
     use kube::core::Status;
 
     #[test]

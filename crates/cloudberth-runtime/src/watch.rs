@@ -13,7 +13,10 @@ use kube::{
 use tower::{BoxError, service_fn};
 use tower_http::timeout::TimeoutBody;
 
-use crate::object::{Object, Watched};
+use crate::{
+    object::{Object, Watched},
+    trouble::in_full,
+};
 
 /// How long a broken watch rests before it is tried again: from the first, doubling up to the second.
 const REST: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
@@ -53,12 +56,15 @@ pub(crate) fn watch<V: Watched>(
     let mut broken = 0_u32;
     let events = watcher(api, watcher::Config::default()).map(move |event| match event {
         Ok(event) => {
-            broken = 0;
+            // That a listing is going to be asked for is no answer yet.
+            if !matches!(event, watcher::Event::Init) {
+                broken = 0;
+            }
             (tell(event), None)
         }
         Err(error) => {
             broken = broken.saturating_add(1);
-            (Told::Broken(error.to_string()), Some(rest(broken)))
+            (Told::Broken(in_full(&error)), Some(rest(broken)))
         }
     });
     events.then(move |(told, rest)| {
@@ -140,6 +146,24 @@ mod tests {
         let ended = tokio::time::timeout(Duration::from_secs(1_000), listing).await;
         assert!(ended.is_ok_and(|answer| answer.is_err()), "L12-30");
         assert_eq!(begun.elapsed().as_secs(), SILENCE.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_not_there_is_asked_less_and_less_often() {
+        let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let (noted, begun) = (Arc::clone(&asked), tokio::time::Instant::now());
+        let gone = move |_: Request<Body>| {
+            noted.lock().unwrap().push(begun.elapsed());
+            std::future::ready(Err::<http::Response<Body>, BoxError>("nobody is there".into()))
+        };
+        let client = Client::new(service_fn(gone), "");
+        let told = watch::<cloudberth_core::NodeView>(client, Arc::new(Dice::seeded(1)), || ());
+        let all = told.for_each(|_| std::future::ready(()));
+        assert!(tokio::time::timeout(Duration::from_secs(300), all).await.is_err());
+        let asked = asked.lock().unwrap().clone();
+        assert!((8..=17).contains(&asked.len()), "L12-32 {asked:?}");
+        let last = asked.windows(2).next_back().map(|pair| pair[1].saturating_sub(pair[0])).unwrap();
+        assert!(last >= REST.1, "L12-32 {asked:?}");
     }
 
     #[test]

@@ -263,8 +263,8 @@ fn arguments(
     Ok(args)
 }
 
-/// kube-apiserver cannot be told to pick its port itself, so the kernel is asked for one first.
-fn free_port(dir: &Path) -> Result<u16, Error> {
+/// Programs that cannot be told to pick their port themselves get one that the kernel was asked for first.
+pub(crate) fn free_port(dir: &Path) -> Result<u16, Error> {
     let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
     Ok(bound.map_err(Error::io("cannot find a free port for", dir))?.port())
 }

@@ -32,7 +32,7 @@ pub struct Contest {
 /// What a candidate said of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Event {
-    /// `started`, `stopped`, `released`, `leader` (somebody else leads), or `killed`.
+    /// `started`, `stopped`, `released`, `leader` (somebody else leads), `killed`, or `frozen`.
     pub event: String,
     /// Who leads, or led.
     pub leader: String,
@@ -191,7 +191,7 @@ fn reigns(history: &[Event]) -> Vec<(&Event, Option<&Event>)> {
     begins
         .map(|(at, begin)| {
             let rest = history.get(at + 1..).unwrap_or_default();
-            (begin, rest.iter().find(|event| matches!(event.event.as_str(), "stopped" | "killed")))
+            (begin, rest.iter().find(|event| matches!(event.event.as_str(), "stopped" | "killed" | "frozen")))
         })
         .collect()
 }

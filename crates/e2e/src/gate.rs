@@ -1,4 +1,5 @@
-//! A gate on the way to a server: connections can be cut, and the way closed, without the server's knowledge.
+//! A gate on the way to a server: connections can be cut or held up, and the way closed, without the server's
+//! knowledge.
 //!
 //! It passes bytes and knows nothing of what they mean, so TLS goes from end to end and it works on any server.
 
@@ -15,6 +16,8 @@ use crate::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rule {
     open: bool,
+    /// Nothing passes, and nobody is told.
+    held: bool,
     era: u64,
 }
 
@@ -32,7 +35,7 @@ impl Gate {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(Error::io("no port for", dir))?;
         let address = listener.local_addr().map_err(Error::io("no port for", dir))?;
-        let (rule, follow) = watch::channel(Rule { open: true, era: 0 });
+        let (rule, follow) = watch::channel(Rule { open: true, held: false, era: 0 });
         let mut tasks = JoinSet::new();
         tasks.spawn(keep(listener, server, follow));
         Ok(Self { address, rule, _tasks: tasks })
@@ -49,11 +52,17 @@ impl Gate {
 
     /// Ends every connection, and new ones as they come, until it is opened again.
     pub(crate) fn close(&self) {
-        self.rule.send_modify(|rule| *rule = Rule { open: false, era: rule.era + 1 });
+        self.rule.send_modify(|rule| *rule = Rule { open: false, held: false, era: rule.era + 1 });
     }
 
+    /// Holds everything up that comes, without a word. Connections stand, and new ones can be made.
+    pub(crate) fn hold(&self) {
+        self.rule.send_modify(|rule| rule.held = true);
+    }
+
+    /// Lets everything through, what was held up included.
     pub(crate) fn open(&self) {
-        self.rule.send_modify(|rule| rule.open = true);
+        self.rule.send_modify(|rule| *rule = Rule { open: true, held: false, ..*rule });
     }
 }
 
@@ -80,10 +89,20 @@ async fn pass(mut client: TcpStream, server: SocketAddr, era: u64, mut follow: w
         let _ = (client.set_nodelay(true), server.set_nodelay(true));
         let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
     };
-    tokio::select! {
-        biased;
-        _ = follow.wait_for(|rule| rule.era != era) => {}
-        () = passing => {}
+    let mut passing = std::pin::pin!(passing);
+    let over = |rule: &Rule| rule.era != era;
+    loop {
+        let Ok(rule) = follow.wait_for(|rule| over(rule) || !rule.held).await.map(|rule| *rule) else {
+            return;
+        };
+        if over(&rule) {
+            return;
+        }
+        tokio::select! {
+            biased;
+            _ = follow.wait_for(|rule| over(rule) || rule.held) => {}
+            () = &mut passing => return,
+        }
     }
 }
 
@@ -117,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cut_ends_old_connections_and_a_closed_gate_new_ones_too() {
+    async fn a_cut_ends_old_connections_and_a_closed_gate_new_ones_too_and_what_is_held_comes_late() {
         let (address, _server) = server().await;
         let gate = Gate::to(address, Path::new("/")).await.unwrap();
         let mut old = TcpStream::connect(gate.address()).await.unwrap();
@@ -126,6 +145,19 @@ mod tests {
         assert_eq!(ask(&mut old).await, None);
         let mut new = TcpStream::connect(gate.address()).await.unwrap();
         assert_eq!(ask(&mut new).await, Some(2));
+
+        gate.hold();
+        new.write_u8(7).await.unwrap();
+        let mut newest = TcpStream::connect(gate.address()).await.unwrap();
+        newest.write_u8(8).await.unwrap();
+        let nothing = timeout(Duration::from_millis(200), new.read_u8()).await;
+        assert!(nothing.is_err(), "{nothing:?}");
+        gate.open();
+        for (connection, want) in [(&mut new, 8), (&mut newest, 9)] {
+            let late = timeout(Duration::from_secs(20), connection.read_u8()).await.expect("nothing came");
+            assert_eq!(late.ok(), Some(want));
+        }
+
         gate.close();
         assert_eq!(ask(&mut new).await, None);
         assert_eq!(ask(&mut TcpStream::connect(gate.address()).await.unwrap()).await, None);

@@ -6,8 +6,8 @@
 //! on two servers and tells where their answers differ.
 //!
 //! A scenario is written against a [`World`], which is one or the other: [`Ground`] makes them. [`Program`] is the
-//! shipped program in it, [`Elector`] a client-go candidate for its Lease, [`Rights`] what its role allows, and
-//! [`eventually`] the way to wait.
+//! shipped program in it, [`Manager`] the program at the work that it is for, [`Elector`] a client-go candidate for its
+//! Lease, [`Rights`] what its role allows, and [`eventually`] the way to wait.
 
 mod calls;
 mod client;
@@ -19,6 +19,7 @@ mod error;
 mod gate;
 mod kubeconfig;
 mod kubectl;
+mod manager;
 mod manifests;
 mod pki;
 mod program;
@@ -34,6 +35,7 @@ pub use elector::{Contest, Elector, Event, two_at_once};
 pub use embedded::Embedded;
 pub use error::Error;
 pub use kubectl::{Following, Kubectl, Output};
+pub use manager::{Manager, manifests_of};
 pub use program::{Program, shipped};
 pub use rbac::Rights;
 pub use wait::{eventually, throughout};

@@ -336,7 +336,12 @@ impl World {
         self.gate.close();
     }
 
-    /// Opens the gate again.
+    /// Holds up everything at the gate: to those behind it, the server has fallen silent, and no connection breaks.
+    pub fn hold_gate(&self) {
+        self.gate.hold();
+    }
+
+    /// Opens the gate again. What was held up arrives now.
     pub fn open_gate(&self) {
         self.gate.open();
     }

@@ -6,6 +6,7 @@ use cloudberth_e2e::{Request, Row, World, eventually};
 use serde_json::json;
 
 use crate::Outcome;
+use crate::stage::Stage;
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -121,4 +122,45 @@ pub(crate) async fn an_account_without_a_role_may_only_look_around(world: &World
     assert!(answer.status == 403 && said.starts_with(start), "{said}");
     assert_eq!(account.client.send(&Request::get("/apis")).await?.status, 200);
     Ok(())
+}
+
+const READER: &str = r"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: metrics-reader}
+rules:
+- {nonResourceURLs: [/metrics], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: metrics-reader}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: metrics-reader}
+subjects: [{kind: ServiceAccount, namespace: default, name: reader}]
+";
+
+pub(crate) async fn a_manager_asks_the_cluster_who_may_read_its_metrics(world: &World) -> Outcome {
+    let stage = Stage::set(world, &["one"]).await?;
+    let manager = stage.leader(&[]).await?;
+    let reader = world.account("default", "reader", READER).await?;
+    let guest = world.account("default", "guest", "").await?;
+    let (nobody, wrong) = (String::new(), "nobody-has-this-token".to_owned());
+    let table = [
+        ("/healthz", &nobody, 200),
+        ("/livez", &nobody, 200),
+        ("/readyz", &nobody, 200),
+        ("/metrics", &nobody, 403),
+        ("/metrics", &wrong, 401),
+        ("/metrics", &guest.token, 403),
+        ("/metrics", &reader.token, 200),
+        ("/configz", &reader.token, 403),
+    ];
+    for (path, token, want) in table {
+        let mut request = Request::get(path);
+        if !token.is_empty() {
+            request.headers.push(("authorization".to_owned(), format!("Bearer {token}")));
+        }
+        let answer = manager.pages().send(&request).await?;
+        assert_eq!(answer.status, want, "{path}: {}", answer.json());
+    }
+    stage.close(&mut [manager]).await
 }

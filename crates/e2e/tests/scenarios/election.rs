@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use cloudberth_e2e::{Contest, Elector, World, eventually, two_at_once};
+use cloudberth_e2e::{Contest, Elector, Event, Manager, Row, World, eventually, two_at_once};
 use serde_json::json;
 
-use crate::Outcome;
+use crate::lease::Record;
+use crate::stage::{LEASE as OURS, Stage, text};
+use crate::{Fallible, Outcome};
 
 /// As short as a busy machine lets a leader be sure of its claim.
 const LEASE: Duration = Duration::from_secs(4);
@@ -100,5 +102,148 @@ pub(crate) async fn client_go_candidates_hand_a_lease_back_and_forth(world: &Wor
     // It renewed at most a retry period before it was killed.
     let least = LEASE.checked_sub(Duration::from_secs(1)).unwrap();
     assert!(after_death.unsigned_abs() >= least, "taken over {after_death:?} after the death of its holder");
+    Ok(())
+}
+
+/// How a leader leaves.
+#[derive(Clone, Copy, Debug)]
+enum Leaves {
+    /// It gives the Lease back.
+    Releasing,
+    /// It stands still for a while.
+    Frozen,
+    /// It cannot reach the server for a while.
+    CutOff,
+    /// The server falls silent for a while, and what was sent arrives late.
+    Silenced,
+    /// It dies.
+    Killed,
+}
+
+/// How our replica leaves, and then the other: twenty handovers.
+const ROUNDS: [(Leaves, Leaves); 10] = [
+    (Leaves::Releasing, Leaves::Releasing),
+    (Leaves::Frozen, Leaves::Releasing),
+    (Leaves::Releasing, Leaves::Killed),
+    (Leaves::CutOff, Leaves::Releasing),
+    (Leaves::Killed, Leaves::Releasing),
+    (Leaves::Releasing, Leaves::Releasing),
+    (Leaves::Silenced, Leaves::Killed),
+    (Leaves::Killed, Leaves::Releasing),
+    (Leaves::Releasing, Leaves::Releasing),
+    (Leaves::Releasing, Leaves::Releasing),
+];
+
+/// The same that the managers on a stage are told.
+fn contest_with_a_manager() -> Contest {
+    Contest {
+        name: "cloud-controller-manager".into(),
+        lease_duration: Duration::from_secs(5),
+        renew_deadline: Duration::from_secs(4),
+        ..contest()
+    }
+}
+
+/// Somebody other than `other` holds the Lease, and it has counted so often: who.
+async fn ours_holds(stage: &Stage<'_>, other: &str, number: u64) -> Fallible<String> {
+    let what = format!("our replica holds the Lease, number {number}");
+    let lease = stage
+        .until(&what, OURS, |lease| {
+            let holder = text(lease, "/spec/holderIdentity");
+            !holder.is_empty() && holder != other && lease["spec"]["leaseTransitions"] == json!(number)
+        })
+        .await?;
+    Ok(text(&lease, "/spec/holderIdentity").to_owned())
+}
+
+async fn theirs_leads(stage: &Stage<'_>, theirs: &mut Elector, number: u64) -> Outcome {
+    let started = theirs.says("started", SOON).await?;
+    assert_eq!(started.transitions, number, "{:?}", theirs.history());
+    let (what, holder) = (format!("{} holds the Lease", theirs.identity()), theirs.identity().to_owned());
+    stage.until(&what, OURS, |lease| text(lease, "/spec/holderIdentity") == holder).await?;
+    Ok(())
+}
+
+/// Our replica leaves, the other takes over, and ours stands again.
+async fn ours_leaves(
+    stage: &Stage<'_>,
+    ours: &mut Manager,
+    theirs: &mut Elector,
+    way: Leaves,
+    number: u64,
+) -> Outcome {
+    match way {
+        Leaves::Releasing => assert_eq!(ours.stop(SOON).await?, 0),
+        Leaves::Frozen => ours.freeze(),
+        Leaves::CutOff => stage.world.close_gate(),
+        Leaves::Silenced => stage.world.hold_gate(),
+        Leaves::Killed => ours.kill(),
+    }
+    theirs_leads(stage, theirs, number).await?;
+    match way {
+        Leaves::Releasing | Leaves::Killed => return Ok(ours.restart().await?),
+        Leaves::Frozen => ours.thaw(),
+        Leaves::CutOff | Leaves::Silenced => stage.world.open_gate(),
+    }
+    ours.program().says("this replica does not lead any more; it stands again", SOON).await?;
+    Ok(())
+}
+
+/// While another holds the Lease, nothing is written but the Lease.
+fn only_the_holder_writes(rows: &[Row], ours: &str) {
+    let mut holder = "";
+    for row in rows.iter().filter(|row| row.is_write() && (200..300).contains(&row.status)) {
+        // What is created has no name yet; the server has Leases of its own.
+        let named = row.name == contest_with_a_manager().name || (row.name.is_empty() && row.user == ours);
+        let of_the_lease = row.resource == "leases" && named;
+        if of_the_lease {
+            holder = &row.user;
+        }
+        assert!(of_the_lease || row.user != ours || holder == ours, "L9-43: while {holder} led: {row:?}");
+    }
+}
+
+pub(crate) async fn our_replica_and_client_go_hand_a_lease_back_and_forth_20_times(world: &World) -> Outcome {
+    let program = kube_assets::elector(&mut |line| eprintln!("{line}"))?;
+    let machines: Vec<String> = (0..ROUNDS.len()).map(|round| format!("node-{round}")).collect();
+    let stage = Stage::set(world, &machines.iter().map(String::as_str).collect::<Vec<_>>()).await?;
+    let stand =
+        |identity: &str| Elector::start(&program, &world.kubeconfig(), &contest_with_a_manager(), identity);
+    let record = Record::begin(world, OURS).await?;
+    let mut ours = stage.leader(&[]).await?;
+    let mut theirs = stand("client-go-0")?;
+    sees(&mut theirs, &ours.identity().unwrap(), 0).await?;
+
+    let (mut number, mut gone): (u64, Vec<Vec<Event>>) = (0, Vec::new());
+    for (round, (ours_way, theirs_way)) in ROUNDS.into_iter().enumerate() {
+        number += 1;
+        ours_leaves(&stage, &mut ours, &mut theirs, ours_way, number).await?;
+        number += 1;
+        match theirs_way {
+            Leaves::Killed => theirs.kill().await?,
+            _ => theirs.release().await?,
+        }
+        let leader = ours_holds(&stage, theirs.identity(), number).await?;
+        match theirs_way {
+            Leaves::Killed => {
+                gone.push(theirs.history().to_vec());
+                theirs = stand(&format!("client-go-{}", round + 1))?;
+            }
+            _ => theirs.stand().await?,
+        }
+        sees(&mut theirs, &leader, number).await?;
+        // It does not only say that it leads.
+        stage.join(&machines[round], json!({})).await?;
+        stage.initialised(&machines[round]).await?;
+    }
+    theirs.quit(SOON).await?;
+    gone.push(theirs.history().to_vec());
+    stage.close(std::slice::from_mut(&mut ours)).await?;
+
+    assert_eq!(record.end().await?.handovers(contest_with_a_manager().lease_duration), 20);
+    let history = ours.history();
+    let histories: Vec<&[Event]> = gone.iter().map(Vec::as_slice).chain([history.as_slice()]).collect();
+    assert_eq!(two_at_once(&histories), None, "L9-42");
+    only_the_holder_writes(&world.calls(), &stage.account.user.name);
     Ok(())
 }

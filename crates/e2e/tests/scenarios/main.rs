@@ -6,18 +6,29 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod access;
+mod cloud;
 mod cloudscale;
 mod election;
 mod ground;
+mod lease;
+mod ledger;
+mod nodes;
+mod plan;
 mod run;
+mod services;
+mod sky;
+mod stage;
+mod trouble;
 
 use std::pin::Pin;
 use std::process::ExitCode;
 
 use cloudberth_e2e::World;
 
-/// How a scenario ends; it may also panic.
-pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
+/// What a part of a scenario brings; it may also panic.
+pub(crate) type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
+/// How a scenario ends.
+pub(crate) type Outcome = Fallible<()>;
 
 /// One scenario. It sees a cluster that nobody else uses.
 pub(crate) struct Scenario {
@@ -36,19 +47,42 @@ macro_rules! scenarios {
 
 /// All of them, the longest first. A new one is an `async fn(&World) -> Outcome` and a line here.
 const SCENARIOS: &[Scenario] = scenarios![
+    cloud::a_machine_is_stopped_started_and_deleted,
+    cloud::a_token_that_was_rotated_is_used_without_a_restart,
+    election::our_replica_and_client_go_hand_a_lease_back_and_forth_20_times,
     election::client_go_candidates_hand_a_lease_back_and_forth,
+    services::a_service_follows_its_ports_and_its_nodes,
+    services::a_service_changes_its_type_and_its_class_and_is_deleted,
+    services::a_service_that_is_deleted_while_no_manager_runs_leaves_nothing,
+    services::a_manager_killed_in_the_middle_of_a_create_makes_one_load_balancer,
+    cloud::a_cloud_that_does_not_answer_costs_no_node_and_no_load_balancer,
+    services::a_namespace_that_is_deleted_takes_its_load_balancer_along,
+    services::what_cannot_be_carried_out_is_refused_and_told_all_at_once,
+    trouble::a_leader_told_to_stop_in_the_middle_of_a_call_hands_over,
+    trouble::a_standby_takes_over_from_a_leader_that_is_killed,
+    trouble::a_manager_outlives_its_api_server,
+    trouble::watches_that_are_cut_lose_nothing,
+    trouble::a_manager_gets_through_a_storm_of_conflicts,
+    plan::a_plan_says_what_the_manager_then_does,
+    nodes::a_node_goes_from_its_taint_to_its_labels,
+    nodes::a_provider_id_that_the_kubelet_set_is_kept,
+    nodes::a_node_of_another_cloud_is_left_alone,
     cloudscale::a_service_lives_and_dies_under_the_rights_of_the_manifest,
     ground::kubectl_creates_and_describes_a_service,
     ground::a_dropped_watch_goes_on_where_it_was,
     ground::an_api_server_that_was_killed_comes_back_with_everything,
     ground::a_closed_gate_hides_a_server_that_runs,
     ground::a_storm_of_conflicts_loses_no_write,
+    access::a_manager_asks_the_cluster_who_may_read_its_metrics,
     access::an_account_may_what_its_role_says_and_every_call_is_on_record,
     access::an_account_without_a_role_may_only_look_around,
 ];
 
+/// Comes after all others, if all of them ran.
+const LAST: &[Scenario] = scenarios![ledger::no_right_of_the_shipped_role_goes_unused,];
+
 fn main() -> ExitCode {
-    match run::Plan::from_args().and_then(|plan| plan.carry_out(SCENARIOS)) {
+    match run::Plan::from_args().and_then(|plan| plan.carry_out(SCENARIOS, LAST)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(why) => {

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use cloudberth_e2e::{Ground, Kind};
+use cloudberth_e2e::{Ground, Kind, shipped};
 use kube_assets::{Assets, NEWEST};
 use lexopt::prelude::*;
 use tokio::runtime::{Builder, Runtime};
@@ -16,7 +16,7 @@ use crate::Scenario;
 /// No scenario takes longer, whatever the machine does beside.
 const DEADLINE: Duration = Duration::from_mins(5);
 /// They mostly wait; a cluster that starts does not.
-const AT_ONCE: usize = 3;
+const AT_ONCE: usize = 6;
 
 /// What to run, and where.
 pub(crate) struct Plan {
@@ -55,17 +55,19 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Runs the scenarios; whether all went well.
-    pub(crate) fn carry_out(&self, all: &[Scenario]) -> Result<bool, String> {
+    /// Runs the scenarios, and `last` when all others have ended, unless only some of them were asked for; whether all
+    /// went well.
+    pub(crate) fn carry_out(&self, all: &[Scenario], last: &[Scenario]) -> Result<bool, String> {
         let wanted = |scenario: &&Scenario| {
             self.filters.is_empty() || self.filters.iter().any(|part| scenario.name.contains(part))
         };
         let chosen: Vec<&Scenario> = all.iter().filter(wanted).collect();
+        let last: Vec<&Scenario> = last.iter().filter(|_| self.filters.is_empty()).collect();
         if self.list {
-            for scenario in &chosen {
+            for scenario in chosen.iter().chain(&last) {
                 println!("{}: test", scenario.name);
             }
-            println!("{} scenarios", chosen.len());
+            println!("{} scenarios", chosen.len() + last.len());
             return Ok(true);
         }
         if chosen.is_empty() {
@@ -73,10 +75,12 @@ impl Plan {
         }
         let assets = kube_assets::ensure(&self.version, &mut |line| eprintln!("{line}"));
         let assets = assets.map_err(|why| why.to_string())?;
+        // Not on the clock of a scenario.
+        shipped().map_err(|why| why.to_string())?;
         let begun = Instant::now();
         let (mut passed, mut failed) = (0, 0);
         for world in self.worlds.iter().filter(|_| !chosen.is_empty()) {
-            let outcome = self.on(*world, &assets, &chosen)?;
+            let outcome = self.on(*world, &assets, &[&chosen, &last])?;
             passed += outcome.0;
             failed += outcome.1;
         }
@@ -90,8 +94,8 @@ impl Plan {
         Ok(failed == 0)
     }
 
-    /// How many passed and failed in one kind of world.
-    fn on(&self, kind: Kind, assets: &Assets, chosen: &[&Scenario]) -> Result<(usize, usize), String> {
+    /// How many passed and failed in one kind of world. An act begins when the one before has ended.
+    fn on(&self, kind: Kind, assets: &Assets, acts: &[&[&Scenario]]) -> Result<(usize, usize), String> {
         let begun = Instant::now();
         let ground = runtime().block_on(Ground::lay(kind, assets)).map_err(|why| why.to_string())?;
         let version = match kind {
@@ -99,13 +103,28 @@ impl Plan {
             Kind::Real => format!("real world ({})", self.version),
         };
         println!("{version}:");
-        let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let failures = Mutex::new(Vec::new());
+        for scenarios in acts {
+            self.act(kind, &ground, scenarios, &failures);
+        }
+        let failures = failures.into_inner().unwrap();
+        for failure in &failures {
+            println!("{failure}\n");
+        }
+        let (count, failed) = (acts.iter().map(|act| act.len()).sum::<usize>(), failures.len());
+        let took = begun.elapsed().as_secs_f64();
+        println!("{version}: {count} scenarios, {} passed, {failed} failed, {took:.1} s", count - failed);
+        Ok((count - failed, failed))
+    }
+
+    fn act(&self, kind: Kind, ground: &Ground, chosen: &[&Scenario], failures: &Mutex<Vec<String>>) {
+        let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..self.at_once.min(chosen.len()) {
                 scope.spawn(|| {
                     while let Some(scenario) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
                         let begun = Instant::now();
-                        let ended = one(&ground, scenario);
+                        let ended = one(ground, scenario);
                         let verdict = if ended.is_ok() { "ok" } else { "FAILED" };
                         println!(
                             "  {verdict:<6} {:<75} {:>5.1} s",
@@ -119,14 +138,6 @@ impl Plan {
                 });
             }
         });
-        let failures = failures.into_inner().unwrap();
-        for failure in &failures {
-            println!("{failure}\n");
-        }
-        let (count, failed) = (chosen.len(), failures.len());
-        let took = begun.elapsed().as_secs_f64();
-        println!("{version}: {count} scenarios, {} passed, {failed} failed, {took:.1} s", count - failed);
-        Ok((count - failed, failed))
     }
 }
 

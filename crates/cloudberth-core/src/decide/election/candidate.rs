@@ -9,6 +9,11 @@
 //! of the whole seconds, counted from the sending of the last renewal that is known to have succeeded, never from its
 //! answer. A renewal whose answer was lost lengthens nothing.
 //!
+//! Candidates of other programs compare records whose times they have cut to whole seconds, as client-go does. To
+//! them, two renewals within one second are the same record, and they count from the first. So a renewal lengthens the
+//! claim only if its second differs from that of the record it replaces. Renewals that come more often than that are
+//! written, and do not count.
+//!
 //! The claim also ends, before that time, when the renew deadline passes, when the API server shows that the lease is
 //! not ours, and when we are told to stop. What ends it ends it at once; the candidate then stands again.
 
@@ -27,14 +32,25 @@ use crate::{
     time::Tick,
 };
 
+/// What others tell apart at best.
+const SECOND: Duration = Duration::from_secs(1);
+
 /// What the candidate is about.
 #[derive(Clone, Debug)]
 enum Phase {
     Resting { until: Tick },
     Reading { ticket: Ticket, until: Tick },
-    Writing { ticket: Ticket, until: Tick, sent: Tick, optimistic: bool },
+    Writing { ticket: Ticket, until: Tick, sent: Sent, optimistic: bool },
     Releasing { ticket: Ticket, until: Tick },
     Stopped { released: bool },
+}
+
+/// A record of ours on its way.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    at: Tick,
+    /// Everybody can tell it from the record that it replaces.
+    counts: bool,
 }
 
 /// A Lease and when this very spec of it was first seen here.
@@ -46,6 +62,8 @@ struct Observed {
 
 #[derive(Clone, Copy, Debug)]
 struct Claim {
+    /// When the renewal that it counts from was sent.
+    since: Tick,
     until: Tick,
     /// When the renewal that is under way must have succeeded.
     renew_by: Option<Tick>,
@@ -169,8 +187,8 @@ impl Candidate {
         }
         match &self.observed {
             Some(seen) if self.is_mine(&seen.lease) && at.now < self.expiry(seen) => {
-                let lease = seen.lease.with(self.renewed(&seen.lease.record, at));
-                self.update(lease, true, at)
+                let (old, new) = (seen.lease.clone(), self.renewed(&seen.lease.record, at));
+                self.update(&old, new, true, at)
             }
             _ => self.get(at),
         }
@@ -202,7 +220,7 @@ impl Candidate {
         } else {
             self.taken(lease.record.transitions.saturating_add(1), at)
         };
-        self.update(lease.with(record), false, at)
+        self.update(&lease, record, false, at)
     }
 
     fn absent(&mut self, at: Moment) -> Action {
@@ -212,21 +230,24 @@ impl Candidate {
         }
         let lease = Lease::fresh(&self.config.namespace, &self.config.name, self.taken(0, at));
         let (ticket, until) = self.request(at);
-        self.phase = Phase::Writing { ticket, until, sent: at.now, optimistic: false };
+        let sent = Sent { at: at.now, counts: true };
+        self.phase = Phase::Writing { ticket, until, sent, optimistic: false };
         Action::Create { ticket, until, lease }
     }
 
-    /// Our record is stored. The claim counts from the sending.
-    fn wrote(&mut self, stored: Lease, sent: Tick, at: Moment) -> Action {
+    /// Our record is stored. The claim counts from the sending, or goes on as it was.
+    fn wrote(&mut self, stored: Lease, sent: Sent, at: Moment) -> Action {
         if self.stop_by.is_some() {
             return self.release(&stored, at);
         }
         self.observed = Some(Observed { lease: stored, since: at.now });
-        let until = sent + self.config.claim();
-        if until <= at.now {
+        let fresh = Claim { since: sent.at, until: sent.at + self.config.claim(), renew_by: None };
+        let same = self.claim.map(|claim| Claim { renew_by: None, ..claim });
+        let Some(claim) = Some(fresh).filter(|_| sent.counts).or(same).filter(|claim| at.now < claim.until)
+        else {
             return self.failed(at);
-        }
-        if self.claim.replace(Claim { until, renew_by: None }).is_none() {
+        };
+        if self.claim.replace(claim).is_none() {
             self.news = Some(News::Leads);
             return self.begin(at);
         }
@@ -315,13 +336,15 @@ impl Candidate {
         Action::Get { ticket, until }
     }
 
-    fn update(&mut self, lease: Lease, optimistic: bool, at: Moment) -> Action {
+    fn update(&mut self, old: &Lease, record: Record, optimistic: bool, at: Moment) -> Action {
+        let counts = old.record.in_whole_seconds() != record.in_whole_seconds();
+        let lease = old.with(record);
         if lease.resource_version.is_empty() {
             // Without a version the replacement would be unconditional.
             return if optimistic { self.get(at) } else { self.failed(at) };
         }
         let (ticket, until) = self.request(at);
-        self.phase = Phase::Writing { ticket, until, sent: at.now, optimistic };
+        self.phase = Phase::Writing { ticket, until, sent: Sent { at: at.now, counts }, optimistic };
         Action::Update { ticket, until, lease }
     }
 
@@ -392,11 +415,20 @@ impl Candidate {
     }
 
     /// A record of ours that goes on. It differs from the old one even if the wall clock stands still or was set
-    /// back: others count from the last change that they saw, and a renewal that changes nothing would not count.
+    /// back: others count from the last change that they saw, and a renewal that changes nothing would not count. Once
+    /// in a second of our own it has to count, so that it differs in its whole seconds too; a wall clock that moves is
+    /// never outrun by that.
     fn renewed(&self, old: &Record, at: Moment) -> Record {
         let fresh = self.taken(old.transitions, at);
-        let just_after = old.renewed.and_then(|then| then.checked_add(Duration::from_micros(1)).ok());
-        Record { acquired: old.acquired, renewed: fresh.renewed.max(just_after), ..fresh }
+        let must_count = self.claim.is_none_or(|claim| at.now.since(claim.since) >= SECOND);
+        let least = old.renewed.and_then(|then| {
+            if must_count {
+                Timestamp::from_second(then.as_second().checked_add(1)?).ok()
+            } else {
+                then.checked_add(Duration::from_micros(1)).ok()
+            }
+        });
+        Record { acquired: old.acquired, renewed: fresh.renewed.max(least), ..fresh }
     }
 }
 

@@ -20,6 +20,15 @@ pub struct Record {
     pub transitions: u32,
 }
 
+impl Record {
+    /// What is left of it for those who keep times in whole seconds.
+    #[must_use]
+    pub fn in_whole_seconds(&self) -> Self {
+        let whole = |at: Option<Timestamp>| at.and_then(|at| Timestamp::from_second(at.as_second()).ok());
+        Self { acquired: whole(self.acquired), renewed: whole(self.renewed), ..self.clone() }
+    }
+}
+
 /// A Lease with everything around its record, so that writing it back loses nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {

@@ -62,6 +62,9 @@ struct World {
     faults: bool,
     leaders: u64,
     takeovers: u64,
+    /// Another program, which sees every version at once and yet tells only whole seconds apart: what it saw, and since
+    /// when.
+    onlooker: Option<(Record, Millis)>,
 }
 
 impl World {
@@ -78,6 +81,7 @@ impl World {
             faults: true,
             leaders: 0,
             takeovers: 0,
+            onlooker: None,
         };
         for index in 0..replicas {
             let replica = world.newborn(index, 0);
@@ -229,6 +233,10 @@ impl World {
         }
         self.lease = Some(object.clone());
         let stored = Lease::decode(object).unwrap();
+        let seen = stored.record.in_whole_seconds();
+        if self.onlooker.as_ref().is_none_or(|(known, _)| *known != seen) {
+            self.onlooker = Some((seen, self.now));
+        }
         for index in (0..self.replicas.len()).filter(|index| *index != writer) {
             if self.below(2) == 0 {
                 let after = self.delay();
@@ -243,6 +251,14 @@ impl World {
             self.replicas[*index].candidate.claim_until().is_some_and(|until| self.tick(*index) < until)
         };
         (0..self.replicas.len()).filter(valid).collect()
+    }
+
+    /// Whether the onlooker, whose clock runs fast, would take the lease now.
+    fn looks_over(&self) -> bool {
+        self.onlooker.as_ref().is_some_and(|(record, since)| {
+            let passed = (self.now - since) * 1_000_900 / 1_000_000;
+            passed >= u64::from(record.duration_seconds.unwrap_or(0)) * 1_000
+        })
     }
 
     fn run(&mut self, until: Millis) {
@@ -268,6 +284,12 @@ impl World {
             }
             let claims = self.claims();
             assert!(claims.len() <= 1, "L9-117 seed {} at {now} ms: two may write: {claims:?}", self.seed);
+            let safe = claims.is_empty() || !self.looks_over();
+            assert!(
+                safe,
+                "L9-316 seed {} at {now} ms: another program may take over from {claims:?}",
+                self.seed
+            );
         }
         self.now = until;
     }

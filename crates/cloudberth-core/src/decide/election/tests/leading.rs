@@ -285,14 +285,50 @@ fn times_reach_the_record_in_whole_microseconds() {
 #[test]
 fn a_renewal_is_seen_even_if_the_wall_clock_stands_still_or_goes_back() {
     let (mut candidate, _) = leader();
-    let just_after = |micros| Some(wall(0) + Duration::from_micros(micros));
     for (turn, back) in [(1, 0), (2, 0), (3, 3_600)] {
         let moment = Moment { wall: wall(0) - Duration::from_secs(back), ..at(turn * 2) };
         let put = candidate.step(Input::Wake, moment).action;
-        // The first renewal, at second 0, was one already.
-        assert_eq!(sent(&put).record.renewed, just_after(turn + 1), "L9-118");
+        // In another second, since some compare no more than that.
+        assert_eq!(sent(&put).record.renewed, Some(wall(turn)), "L9-118");
         assert_eq!(sent(&put).record.acquired, Some(wall(0)));
         store(&mut candidate, &put, &turn.to_string(), turn * 2);
+        assert_eq!(candidate.claim_until(), Some(claim(turn * 2)), "L9-118");
+    }
+}
+
+#[test]
+fn a_renewal_that_others_cannot_tell_from_the_one_before_lengthens_nothing() {
+    let config = Config { retry_period: Duration::from_millis(400), ..Config::with_defaults("me") };
+    let mut candidate = Candidate::new(config);
+    let at = |millis: u64| Moment {
+        now: tick(0) + Duration::from_millis(millis),
+        wall: wall(0) + Duration::from_millis(millis),
+        fraction: 0.5,
+    };
+    let write = |candidate: &mut Candidate, put: Action, moment| {
+        let lease = stored(sent(&put).record.clone(), "1");
+        candidate.step(Input::Wrote(ticket(&put), Ok(lease)), moment).action
+    };
+    let get = candidate.step(Input::Wake, at(100)).action;
+    let create = candidate.step(Input::Read(ticket(&get), Lookup::Absent), at(100)).action;
+    let first = write(&mut candidate, create, at(100));
+    write(&mut candidate, first, at(100));
+    // When it is sent, what the record says then, and from when the claim counts: all in milliseconds.
+    let table = [
+        (500, 500, 100),
+        (900, 900, 100),
+        (1_300, 1_300, 1_300),
+        (1_700, 1_700, 1_300),
+        // Long enough after the last that counted; the clock has just been set back.
+        (2_350, 2_000, 2_350),
+    ];
+    for (when, says, since) in table {
+        let moment = if says < when { Moment { wall: wall(0), ..at(when) } } else { at(when) };
+        let put = candidate.step(Input::Wake, moment).action;
+        assert_eq!(sent(&put).record.renewed, Some(at(says).wall), "L9-317 at {when}");
+        write(&mut candidate, put, moment);
+        let claim = at(since).now + Duration::from_millis(14_985);
+        assert_eq!(candidate.claim_until(), Some(claim), "L9-317 at {when}");
     }
 }
 

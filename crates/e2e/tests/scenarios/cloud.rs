@@ -1,0 +1,139 @@
+//! What happens in the cloud, and to it.
+
+use std::time::Duration;
+
+use cloudberth_e2e::{World, eventually};
+use serde_json::{Value, json};
+
+use crate::services::web;
+use crate::stage::{SOON, Stage, taints, waits};
+use crate::{Fallible, Outcome};
+
+const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
+/// A node is safe for its first minute, and then has to be missed twice, seconds apart.
+const GONE_WITHIN: Duration = Duration::from_secs(150);
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+
+pub(crate) async fn a_machine_is_stopped_started_and_deleted(world: &World) -> Outcome {
+    let stage = Stage::set(world, &["one", "two", "three"]).await?;
+    let manager = stage.leader(&["--node-monitor-period=1s"]).await?;
+    stage.nodes_join(&["one", "two", "three"]).await?;
+    for node in ["one", "two", "three"] {
+        stage.say_ready(node, true).await?;
+    }
+    let path = "/api/v1/nodes/one";
+    let is_shut_down = |node: &Value| taints(node).contains(&SHUTDOWN);
+
+    stage.sky.stop("one");
+    stage.say_ready("one", false).await?;
+    stage.until("the node of a stopped machine is tainted", path, is_shut_down).await?;
+    stage.sky.start("one");
+    stage.say_ready("one", true).await?;
+    stage.until("the taint of a started machine is gone", path, |node| !is_shut_down(node)).await?;
+
+    stage.sky.delete("one");
+    stage.say_ready("one", false).await?;
+    // Not in its first minute, and not on a single look: nodes are hard to lose.
+    eventually(GONE_WITHIN, "the node of a deleted machine is gone", async || {
+        match stage.node("one").await {
+            Err(_) => Ok(()),
+            Ok(node) => Err(node.to_string()),
+        }
+    })
+    .await?;
+    let told = [
+        "Synced: Node synced successfully",
+        "DeletingNode: Deleting node one because it does not exist in the cloud provider",
+    ];
+    stage.told("Node", "one", &told).await?;
+    for node in ["two", "three"] {
+        assert!(!is_shut_down(&stage.node(node).await?));
+    }
+    stage.close(&mut [manager]).await
+}
+
+/// How often the cloud refused to answer a question so far.
+fn refusals(stage: &Stage<'_>) -> usize {
+    stage.sky.journal().iter().filter(|entry| entry.status == Some(503)).count()
+}
+
+async fn refused(stage: &Stage<'_>, more: usize) -> Fallible<()> {
+    let before = refusals(stage);
+    eventually(SOON, &format!("{more} more questions are not answered"), async || {
+        let now = refusals(stage) - before;
+        if now >= more { Ok(()) } else { Err(format!("{now}")) }
+    })
+    .await?;
+    Ok(())
+}
+
+pub(crate) async fn a_cloud_that_does_not_answer_costs_no_node_and_no_load_balancer(
+    world: &World,
+) -> Outcome {
+    let stage = Stage::set(world, &["one", "two", "three"]).await?;
+    let manager = stage.leader(&["--node-monitor-period=1s"]).await?;
+    stage.nodes_join(&["one", "two"]).await?;
+    stage.say_ready("one", true).await?;
+    world.create(SERVICES, &web(&[80])).await?;
+    let before = stage.serves(&[80], &["one", "two"]).await?;
+
+    stage.sky.go_down();
+    // What would cost a node, a change that waits, and a node that wants in.
+    stage.say_ready("two", false).await?;
+    world
+        .patch("/api/v1/namespaces/default/services/web", &json!({ "spec": { "ports": [{ "port": 443 }] } }))
+        .await?;
+    stage.join("three", json!({})).await?;
+    refused(&stage, 12).await?;
+    let failed = eventually(SOON, "the failure is told", async || {
+        let events = stage.events("Service", "web").await.map_err(|why| why.to_string())?;
+        let failed = events.iter().find(|event| event.starts_with("SyncLoadBalancerFailed: "));
+        failed.cloned().ok_or_else(|| format!("{events:#?}"))
+    })
+    .await?;
+    assert!(failed.contains("503"), "{failed}");
+    assert_eq!(stage.sky.balancers(), std::slice::from_ref(&before), "L5-41");
+    for node in ["one", "two", "three"] {
+        stage.node(node).await?;
+    }
+
+    stage.sky.come_back();
+    stage.initialised("three").await?;
+    let after = stage.serves(&[443], &["one", "two", "three"]).await?;
+    assert_eq!(after.id, before.id, "L5-41");
+    assert!(stage.node("two").await.is_ok(), "L1-41 its machine was there all along");
+    stage.close(&mut [manager]).await
+}
+
+pub(crate) async fn a_token_that_was_rotated_is_used_without_a_restart(world: &World) -> Outcome {
+    const SECOND_TOKEN: &str = "second-token-abcdefghij0123456789";
+    const THIRD_TOKEN: &str = "third-token-0123456789abcdefghij";
+    const NOTICED_WITHIN: Duration = Duration::from_secs(120);
+    let stage = Stage::set(world, &["one", "two", "three"]).await?;
+    let mut manager = stage.leader(&[]).await?;
+    stage.nodes_join(&["one"]).await?;
+    // The usual order: the new one is known before the old one is revoked.
+    stage.sky.hand_over(SECOND_TOKEN)?;
+    stage.sky.revoke_all_tokens_but(SECOND_TOKEN);
+    stage.nodes_join(&["two"]).await?;
+    // The other order: nothing works for a while.
+    stage.sky.revoke_all_tokens_but(THIRD_TOKEN);
+    stage.join("three", json!({})).await?;
+    eventually(SOON, "the cloud turns the manager away", async || {
+        let last = stage.sky.journal().last().and_then(|entry| entry.status);
+        if last == Some(401) { Ok(()) } else { Err(format!("{last:?}")) }
+    })
+    .await?;
+    stage.sky.hand_over(THIRD_TOKEN)?;
+    // A refused token is tried again once a minute, so as not to lock an account out.
+    eventually(NOTICED_WITHIN, "the new token is used", async || match stage.node("three").await {
+        Ok(node) if !waits(&node) => Ok(()),
+        instead => Err(format!("{instead:?}")),
+    })
+    .await?;
+    assert!(manager.program().runs(), "it is the same process");
+    for token in [SECOND_TOKEN, THIRD_TOKEN] {
+        assert!(!manager.log().join("\n").contains(token), "L10-43");
+    }
+    stage.close(&mut [manager]).await
+}

@@ -1,0 +1,323 @@
+//! Services of type `LoadBalancer`, from their first wish to their end.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use cloudberth_e2e::{World, eventually, throughout};
+use serde_json::{Value, json};
+
+use crate::sky::{Balancer, Sky};
+use crate::stage::{SOON, Stage, text};
+use crate::{Fallible, Outcome};
+
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+const WEB: &str = "/api/v1/namespaces/default/services/web";
+const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
+const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+/// Long enough to see somebody act who should not.
+const A_WHILE: Duration = Duration::from_secs(2);
+
+/// A Service called `web` with these ports.
+pub(crate) fn web(ports: &[u16]) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" },
+        "spec": { "type": "LoadBalancer", "selector": { "app": "web" }, "ports": list(ports) } })
+}
+
+fn list(ports: &[u16]) -> Value {
+    let port = |port: &u16| json!({ "name": format!("p{port}"), "port": port, "protocol": "TCP" });
+    ports.iter().map(port).collect()
+}
+
+impl Stage<'_> {
+    pub(crate) async fn nodes_join(&self, names: &[&str]) -> Outcome {
+        for name in names {
+            self.join(name, json!({})).await?;
+        }
+        for name in names {
+            self.initialised(name).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until there is one load balancer that opens these ports, each to all of these machines on the Service's
+    /// node port, and the Service shows its addresses.
+    pub(crate) async fn serves(&self, ports: &[u16], machines: &[&str]) -> Fallible<Balancer> {
+        let machines: BTreeSet<String> = machines.iter().map(|name| (*name).to_owned()).collect();
+        let what = format!("ports {ports:?} lead to {machines:?}");
+        Ok(eventually(SOON, &what, async || {
+            let service = self.world.get(WEB).await.map_err(|why| why.to_string())?;
+            let node_port = |port: u16| {
+                let all = service["spec"]["ports"].as_array().unwrap().iter();
+                let found =
+                    all.filter(|one| one["port"] == json!(port)).find_map(|one| one["nodePort"].as_u64());
+                found.and_then(|port| u16::try_from(port).ok()).unwrap_or_default()
+            };
+            let leads = |port: u16| (machines.clone(), BTreeSet::from([node_port(port)]));
+            let want = ports.iter().map(|port| (*port, leads(*port))).collect();
+            let shown: BTreeSet<String> = service["status"]["loadBalancer"]["ingress"]
+                .as_array()
+                .map(|all| all.iter().map(|one| text(one, "/ip").to_owned()).collect())
+                .unwrap_or_default();
+            match self.sky.balancers().as_slice() {
+                [one] if one.ports == want && one.addresses == shown => Ok(one.clone()),
+                instead => Err(format!("{instead:#?}\n{service}")),
+            }
+        })
+        .await?)
+    }
+
+    /// Waits until no load balancer is left, and the Service, if it is still there, carries no trace of one.
+    pub(crate) async fn serves_nothing(&self) -> Outcome {
+        eventually(SOON, "no load balancer is left", async || {
+            let all = self.world.get(SERVICES).await.map_err(|why| why.to_string())?;
+            let items = all["items"].as_array().unwrap();
+            let service = items.iter().find(|one| text(one, "/metadata/name") == "web");
+            let held = service.is_some_and(|one| one.to_string().contains(FINALIZER));
+            let shown = service.is_some_and(|one| one["status"]["loadBalancer"]["ingress"].is_array());
+            let left = self.sky.balancers();
+            if left.is_empty() && !held && !shown { Ok(()) } else { Err(format!("{left:?} {service:?}")) }
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// For a while nothing is changed in the cloud, and nothing but the Lease is written to the cluster.
+    pub(crate) async fn rests(&self) -> Outcome {
+        let written = || self.writes(|row| row.resource != "leases").len();
+        // What was told of is still being written.
+        let mut before = None;
+        let settled = eventually(SOON, "writing ends", async || {
+            let now = (written(), self.sky.mutations().len());
+            if before.replace(now) == Some(now) { Ok(now) } else { Err(format!("{now:?}")) }
+        })
+        .await?;
+        throughout(A_WHILE, "nothing is left to do", async || {
+            let now = (written(), self.sky.mutations().len());
+            if now == settled { Ok(()) } else { Err(format!("L4-41 {now:?} after {settled:?}")) }
+        })
+        .await?;
+        Ok(())
+    }
+}
+
+pub(crate) async fn a_service_follows_its_ports_and_its_nodes(world: &World) -> Outcome {
+    let stage = Stage::set(world, &["one", "two", "three"]).await?;
+    let manager = stage.leader(&[]).await?;
+    stage.nodes_join(&["one", "two"]).await?;
+
+    let made = world.create(SERVICES, &web(&[80])).await?;
+    let first = stage.serves(&[80], &["one", "two"]).await?;
+    let told = ["EnsuringLoadBalancer: Ensuring load balancer", "EnsuredLoadBalancer: Ensured load balancer"];
+    stage.told("Service", "web", &told).await?;
+    let service = world.get(WEB).await?;
+    assert_eq!(service["metadata"]["finalizers"], json!([FINALIZER]));
+    assert_eq!(service["spec"], made["spec"], "what the user wrote is the user's");
+    let shown = world.kubectl(&["describe", "service", "web"]).await?.stdout;
+    for reason in ["EnsuringLoadBalancer", "EnsuredLoadBalancer"] {
+        let line = shown.lines().find(|line| line.contains(reason)).unwrap_or_default();
+        assert!(line.contains("Normal") && line.contains("service-controller"), "{reason} in\n{shown}");
+    }
+    stage.rests().await?;
+
+    world.patch(WEB, &json!({ "spec": { "ports": list(&[80, 443]) } })).await?;
+    stage.serves(&[80, 443], &["one", "two"]).await?;
+    world.patch(WEB, &json!({ "spec": { "ports": list(&[8443, 443]) } })).await?;
+    stage.serves(&[443, 8443], &["one", "two"]).await?;
+
+    stage.nodes_join(&["three"]).await?;
+    stage.serves(&[443, 8443], &["one", "two", "three"]).await?;
+    let label = |value| json!({ "metadata": { "labels": { EXCLUDED: value } } });
+    world.patch("/api/v1/nodes/two", &label(json!("true"))).await?;
+    stage.serves(&[443, 8443], &["one", "three"]).await?;
+    world.patch("/api/v1/nodes/two", &label(Value::Null)).await?;
+    stage.serves(&[443, 8443], &["one", "two", "three"]).await?;
+
+    // Only nodes with a label; then a node gets it.
+    world.patch("/api/v1/nodes/one", &json!({ "metadata": { "labels": { "tier": "front" } } })).await?;
+    let picks = json!({ "metadata": { "annotations": { Sky::NODE_SELECTOR: "tier=front" } } });
+    world.patch(WEB, &picks).await?;
+    stage.serves(&[443, 8443], &["one"]).await?;
+    world.patch("/api/v1/nodes/three", &json!({ "metadata": { "labels": { "tier": "front" } } })).await?;
+    let last = stage.serves(&[443, 8443], &["one", "three"]).await?;
+    assert_eq!((&last.id, &last.addresses), (&first.id, &first.addresses), "it is the same all along");
+    let events = stage.events("Service", "web").await?;
+    assert!(
+        events.contains(&"UpdatedLoadBalancer: Updated load balancer with new hosts".to_owned()),
+        "{events:#?}"
+    );
+    stage.rests().await?;
+    stage.close(&mut [manager]).await
+}
+
+pub(crate) async fn a_service_changes_its_type_and_its_class_and_is_deleted(world: &World) -> Outcome {
+    let stage = Stage::set(world, &["one", "two"]).await?;
+    let manager = stage.leader(&[]).await?;
+    stage.nodes_join(&["one"]).await?;
+    world.create(SERVICES, &web(&[80])).await?;
+    stage.serves(&[80], &["one"]).await?;
+
+    world.patch(WEB, &json!({ "spec": { "type": "ClusterIP" } })).await?;
+    stage.serves_nothing().await?;
+    let told = [
+        "EnsuringLoadBalancer: Ensuring load balancer",
+        "EnsuredLoadBalancer: Ensured load balancer",
+        "DeletingLoadBalancer: Deleting load balancer",
+        "DeletedLoadBalancer: Deleted load balancer",
+    ];
+    stage.told("Service", "web", &told).await?;
+
+    // Somebody else's from now on.
+    let class = json!({ "spec": { "type": "LoadBalancer", "loadBalancerClass": "example.com/other" } });
+    let foreign = world.patch(WEB, &class).await?;
+    stage.nodes_join(&["two"]).await?;
+    throughout(A_WHILE, "a Service of another class is left alone", async || {
+        let now = world.get(WEB).await.map_err(|why| why.to_string())?;
+        let same = now["metadata"]["resourceVersion"] == foreign["metadata"]["resourceVersion"];
+        if same && stage.sky.balancers().is_empty() { Ok(()) } else { Err(now.to_string()) }
+    })
+    .await?;
+    stage.told("Service", "web", &told).await?;
+
+    world.patch(WEB, &json!({ "spec": { "type": "ClusterIP", "loadBalancerClass": null } })).await?;
+    world.patch(WEB, &json!({ "spec": { "type": "LoadBalancer" } })).await?;
+    stage.serves(&[80], &["one", "two"]).await?;
+    // Somebody else's finalizer is somebody else's.
+    let theirs =
+        json!({ "metadata": { "finalizers": ["example.com/before", FINALIZER, "example.com/after"] } });
+    world.patch(WEB, &theirs).await?;
+    world.delete(WEB).await?;
+    stage.serves_nothing().await?;
+    let left = world.get(WEB).await?["metadata"]["finalizers"].clone();
+    assert_eq!(left, json!(["example.com/before", "example.com/after"]), "L3-41");
+    world.patch(WEB, &json!({ "metadata": { "finalizers": null } })).await?;
+    eventually(SOON, "the Service is gone", async || match world.get(WEB).await {
+        Err(_) => Ok(()),
+        Ok(service) => Err(service.to_string()),
+    })
+    .await?;
+    stage.rests().await?;
+    stage.close(&mut [manager]).await
+}
+
+pub(crate) async fn a_service_that_is_deleted_while_no_manager_runs_leaves_nothing(world: &World) -> Outcome {
+    let stage = Stage::set(world, &["one"]).await?;
+    let mut manager = stage.leader(&[]).await?;
+    stage.nodes_join(&["one"]).await?;
+    world.create(SERVICES, &web(&[80])).await?;
+    stage.serves(&[80], &["one"]).await?;
+    manager.stop(SOON).await?;
+    let going = world.delete(WEB).await?;
+    assert_eq!(going["metadata"]["finalizers"], json!([FINALIZER]), "it waits for its load balancer's end");
+    assert_eq!(stage.sky.balancers().len(), 1);
+    manager.restart().await?;
+    stage.serves_nothing().await?;
+    eventually(SOON, "the Service is gone", async || match world.get(WEB).await {
+        Err(_) => Ok(()),
+        Ok(service) => Err(service.to_string()),
+    })
+    .await?;
+    stage.close(&mut [manager]).await
+}
+
+pub(crate) async fn a_manager_killed_in_the_middle_of_a_create_makes_one_load_balancer(
+    world: &World,
+) -> Outcome {
+    let stage = Stage::set(world, &["one", "two"]).await?;
+    let mut manager = stage.leader(&[]).await?;
+    stage.nodes_join(&["one", "two"]).await?;
+    // The cloud builds it, and the answer never arrives: this is the middle.
+    stage.sky.keep_quiet_about_the_next_balancer();
+    world.create(SERVICES, &web(&[80])).await?;
+    let built = eventually(SOON, "the cloud has built it", async || {
+        stage.sky.balancers().pop().ok_or_else(|| "nothing yet".to_owned())
+    })
+    .await?;
+    manager.kill();
+    let service = world.get(WEB).await?;
+    assert!(!service.to_string().contains(&built.id), "the Service does not know yet: {service}");
+    assert!(service["metadata"]["annotations"]["cloudberth.dev/intent"].is_string(), "{service}");
+
+    manager.restart().await?;
+    let found = stage.serves(&[80], &["one", "two"]).await?;
+    assert_eq!(found.id, built.id, "L6-41");
+    let created = stage.sky.mutations().iter().filter(|one| *one == "load-balancers.create").count();
+    assert_eq!(created, 1, "L6-41");
+    stage.rests().await?;
+    let service = world.get(WEB).await?;
+    assert!(service["metadata"]["annotations"]["cloudberth.dev/intent"].is_null(), "{service}");
+    stage.close(&mut [manager]).await
+}
+
+pub(crate) async fn a_namespace_that_is_deleted_takes_its_load_balancer_along(world: &World) -> Outcome {
+    let mut stage = Stage::set(world, &["one"]).await?;
+    let manager = stage.leader(&[]).await?;
+    stage.nodes_join(&["one"]).await?;
+    let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "team" } });
+    world.create("/api/v1/namespaces", &namespace).await?;
+    let services = "/api/v1/namespaces/team/services";
+    let web_in_team = format!("{services}/web");
+    world.create(services, &web(&[80])).await?;
+    eventually(SOON, "it has a load balancer", async || {
+        let service = world.get(&web_in_team).await.map_err(|why| why.to_string())?;
+        if service["status"]["loadBalancer"]["ingress"].is_array() {
+            Ok(())
+        } else {
+            Err(service.to_string())
+        }
+    })
+    .await?;
+    let told = ["EnsuringLoadBalancer: Ensuring load balancer", "EnsuredLoadBalancer: Ensured load balancer"];
+    stage.told("Service", "web", &told).await?;
+    // Nothing can be created there any more, events included: refused, though in the role.
+    stage.forgetful = true;
+    world.delete("/api/v1/namespaces/team").await?;
+    world.delete(&web_in_team).await?;
+    eventually(SOON, "the Service is gone", async || match world.get(&web_in_team).await {
+        Err(_) => Ok(()),
+        Ok(service) => Err(service.to_string()),
+    })
+    .await?;
+    assert_eq!(stage.sky.balancers(), []);
+    // Nobody else has to wait for what cannot be told.
+    world.create(SERVICES, &web(&[80])).await?;
+    stage.serves(&[80], &["one"]).await?;
+    stage.told("Service", "web", &[told, told].concat()).await?;
+    stage.close(&mut [manager]).await
+}
+
+pub(crate) async fn what_cannot_be_carried_out_is_refused_and_told_all_at_once(world: &World) -> Outcome {
+    let stage = Stage::set(world, &["one"]).await?;
+    let manager = stage.leader(&[]).await?;
+    stage.nodes_join(&["one"]).await?;
+    let mut service = web(&[80]);
+    service["metadata"]["annotations"] = json!({
+        "k8s.cloudscale.ch/loadbalancer-pool-algorithm": "by_the_moon",
+        "k8s.cloudscale.ch/loadbalancer-health-monitor-delay-s": "soon",
+    });
+    service["spec"]["sessionAffinity"] = json!("ClientIP");
+    world.create(SERVICES, &service).await?;
+    let refusal = eventually(SOON, "the refusal is told", async || {
+        let events = stage.events("Service", "web").await.map_err(|why| why.to_string())?;
+        let refusal = events.iter().find(|event| event.contains("pool-algorithm"));
+        refusal.cloned().ok_or_else(|| format!("{events:#?}"))
+    })
+    .await?;
+    for field in ["pool-algorithm", "health-monitor-delay-s", "sessionAffinity"] {
+        assert!(refusal.contains(field), "L8-41 {field} is not in {refusal}");
+    }
+    stage.rests().await?;
+    assert_eq!(stage.sky.balancers(), [], "L8-41");
+    let shown = world.kubectl(&["describe", "service", "web"]).await?.stdout;
+    assert!(shown.contains("Warning") && shown.contains("by_the_moon"), "{shown}");
+
+    let mended = json!({
+        "metadata": { "annotations": {
+            "k8s.cloudscale.ch/loadbalancer-pool-algorithm": null,
+            "k8s.cloudscale.ch/loadbalancer-health-monitor-delay-s": null,
+        } },
+        "spec": { "sessionAffinity": "None" },
+    });
+    world.patch(WEB, &mended).await?;
+    stage.serves(&[80], &["one"]).await?;
+    stage.close(&mut [manager]).await
+}

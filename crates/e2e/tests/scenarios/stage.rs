@@ -1,0 +1,224 @@
+//! A world with a cloud and managers in it, and the props that their scenarios share.
+
+use std::time::Duration;
+
+use cloudberth_e2e::{Account, Manager, Program, Row, World, eventually, manifests_of, shipped};
+use serde_json::{Value, json};
+
+use crate::sky::Sky;
+use crate::{Fallible, Outcome, ledger};
+
+/// Nothing here takes longer, whatever the machine does beside.
+pub(crate) const SOON: Duration = Duration::from_secs(60);
+pub(crate) const UNINITIALISED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+pub(crate) const LEASE: &str =
+    "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/cloud-controller-manager";
+
+/// Short, so that a takeover is, too; long enough for a busy machine to renew in time.
+const ELECTION: [&str; 3] = [
+    "--leader-elect-lease-duration=5s",
+    "--leader-elect-renew-deadline=4s",
+    "--leader-elect-retry-period=500ms",
+];
+
+/// A world in which managers work.
+pub(crate) struct Stage<'w> {
+    pub(crate) world: &'w World,
+    pub(crate) sky: Sky,
+    pub(crate) account: Account,
+    /// The API server was started anew: until it has read the roles, it refuses everything.
+    pub(crate) forgetful: bool,
+}
+
+impl<'w> Stage<'w> {
+    /// With an account that has the rights of the shipped manifests, and no others.
+    pub(crate) async fn set(world: &'w World, machines: &[&str]) -> Fallible<Self> {
+        let sky = Sky::over(world, machines).await?;
+        let manifests = manifests_of(Sky::MANIFESTS)?;
+        let account = world.account("kube-system", "cloud-controller-manager", &manifests).await?;
+        Ok(Self { world, sky, account, forgetful: false })
+    }
+
+    /// A manager with these further flags.
+    pub(crate) async fn manager(&self, name: &str, flags: &[&str]) -> Fallible<Manager> {
+        let all = Sky::FLAGS.iter().chain(&ELECTION).chain(flags);
+        let program = (shipped()?, vec!["controller-manager".to_owned()]);
+        Ok(Manager::start(&self.account, name, program, &all.map(owned).collect::<Vec<_>>(), &self.sky.env())
+            .await?)
+    }
+
+    /// A manager that is called as the manifests call it.
+    pub(crate) async fn manager_by_its_old_name(&self) -> Fallible<Manager> {
+        let link = self.world.dir().join(Sky::COMMAND);
+        std::os::unix::fs::symlink(shipped()?, &link)?;
+        let flags: Vec<String> = ELECTION.iter().map(owned).collect();
+        let env = self.sky.env();
+        Ok(Manager::start(&self.account, Sky::COMMAND, (link, Vec::new()), &flags, &env).await?)
+    }
+
+    /// What a manager would do now, and the exit code that says whether there is anything.
+    pub(crate) async fn plan(&self) -> Fallible<(i32, String)> {
+        let kubeconfig = format!("--kubeconfig={}", self.account.kubeconfig.display());
+        let args: Vec<&str> = ["plan", &kubeconfig].into_iter().chain(Sky::FLAGS).collect();
+        let env = self.sky.env();
+        let env: Vec<(&str, &str)> = env.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let mut program = Program::start(&args, &env)?;
+        let code = program.ends(SOON).await?;
+        Ok((code, program.log().join("\n")))
+    }
+
+    /// A manager that leads.
+    pub(crate) async fn leader(&self, flags: &[&str]) -> Fallible<Manager> {
+        let mut manager = self.manager("leader", flags).await?;
+        manager.leads(SOON).await?;
+        Ok(manager)
+    }
+
+    /// Tells the managers to end, which they have to do well, and holds everything that they asked for against the
+    /// role that they are shipped with.
+    pub(crate) async fn close(&self, managers: &mut [Manager]) -> Outcome {
+        for manager in managers.iter_mut() {
+            assert_eq!(manager.stop(SOON).await?, 0, "{} did not end well", manager.name());
+            let log = manager.log();
+            let secrets = || self.sky.secrets().into_iter().chain([self.account.token.clone()]);
+            let tells = log.iter().find(|line| secrets().any(|secret| line.contains(&secret)));
+            assert_eq!(tells, None, "L10-42: the log of {} has a secret", manager.name());
+            let bug = log.iter().find(|line| line.contains("panicked at"));
+            assert_eq!(bug, None, "{} met a bug", manager.name());
+        }
+        let rows = self.settled_calls().await?;
+        for row in &rows {
+            assert!(self.account.rights.allow(&self.account.user, &row.action()), "not in its role: {row:?}");
+            let refused = matches!(row.status, 401 | 403) && !self.forgetful;
+            assert!(!refused, "refused, though in its role: {row:?}");
+        }
+        ledger::enter(self.world.kind(), &self.account, rows);
+        Ok(())
+    }
+
+    /// What the account asked for, when no more comes.
+    async fn settled_calls(&self) -> Fallible<Vec<Row>> {
+        let mut before = None;
+        Ok(eventually(SOON, "the record is complete", async || {
+            let rows = self.world.calls_of(&self.account.user);
+            if before.replace(rows.len()) == Some(rows.len()) {
+                Ok(rows)
+            } else {
+                Err("more came".to_owned())
+            }
+        })
+        .await?)
+    }
+
+    /// A kubelet registers its node. It waits for its cloud, unless `over` says otherwise.
+    pub(crate) async fn join(&self, name: &str, over: Value) -> Fallible<Value> {
+        let mut node = json!({ "apiVersion": "v1", "kind": "Node",
+            "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name } },
+            "spec": { "taints": [{ "key": UNINITIALISED, "value": "true", "effect": "NoSchedule" }] } });
+        merge(&mut node, over);
+        Ok(self.world.create("/api/v1/nodes", &node).await?)
+    }
+
+    /// The kubelet of a node says whether it is ready.
+    pub(crate) async fn say_ready(&self, name: &str, ready: bool) -> Outcome {
+        let status = if ready { "True" } else { "Unknown" };
+        let conditions = json!([{ "type": "Ready", "status": status, "reason": "Kubelet", "message": "",
+            "lastHeartbeatTime": "2026-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z" }]);
+        let path = format!("/api/v1/nodes/{name}/status");
+        self.world.patch(&path, &json!({ "status": { "conditions": conditions } })).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn node(&self, name: &str) -> Fallible<Value> {
+        Ok(self.world.get(&format!("/api/v1/nodes/{name}")).await?)
+    }
+
+    /// Waits until the object at `path` is as `so` wants it; what `so` says is in the message if it never is.
+    pub(crate) async fn until(&self, what: &str, path: &str, so: impl Fn(&Value) -> bool) -> Fallible<Value> {
+        Ok(eventually(SOON, what, async || {
+            let found = self.world.get(path).await.map_err(|why| why.to_string())?;
+            if so(&found) { Ok(found) } else { Err(found.to_string()) }
+        })
+        .await?)
+    }
+
+    /// Waits until a node is in service, and gives it as it is then.
+    pub(crate) async fn initialised(&self, name: &str) -> Fallible<Value> {
+        let what = format!("node {name} is initialised");
+        self.until(&what, &format!("/api/v1/nodes/{name}"), |node| !waits(node)).await
+    }
+
+    /// The events about an object so far, as `reason: message`, in the order in which they first happened.
+    pub(crate) async fn events(&self, kind: &str, name: &str) -> Fallible<Vec<String>> {
+        let all = self.world.get("/api/v1/events").await?;
+        let about = |event: &&Value| {
+            text(event, "/involvedObject/kind") == kind && text(event, "/involvedObject/name") == name
+        };
+        let mut found: Vec<&Value> = all["items"].as_array().unwrap().iter().filter(about).collect();
+        found.sort_by_key(|event| text(event, "/metadata/resourceVersion").parse::<u64>().unwrap_or(0));
+        Ok(found
+            .iter()
+            .map(|event| format!("{}: {}", text(event, "/reason"), text(event, "/message")))
+            .collect())
+    }
+
+    /// Waits until exactly these events were told about an object, whatever their order.
+    pub(crate) async fn told(&self, kind: &str, name: &str, want: &[&str]) -> Outcome {
+        let mut want: Vec<String> = want.iter().map(|event| (*event).to_owned()).collect();
+        want.sort();
+        eventually(SOON, &format!("the events of {kind} {name} are {want:#?}"), async || {
+            let mut found = self.events(kind, name).await.map_err(|why| why.to_string())?;
+            found.sort();
+            if found == want { Ok(()) } else { Err(format!("{found:#?}")) }
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Who holds the Lease of the managers.
+    pub(crate) async fn holder(&self) -> Fallible<String> {
+        Ok(text(&self.world.get(LEASE).await?, "/spec/holderIdentity").to_owned())
+    }
+
+    /// Successful writes of the account to what `wanted` picks, as `verb resource/part`.
+    pub(crate) fn writes(&self, wanted: impl Fn(&Row) -> bool) -> Vec<String> {
+        let rows = self.world.calls_of(&self.account.user);
+        let picked = rows.iter().filter(|row| row.is_write() && row.status < 300 && wanted(row));
+        picked
+            .map(|row| match row.subresource.as_str() {
+                "" => format!("{} {}", row.verb, row.resource),
+                part => format!("{} {}/{part}", row.verb, row.resource),
+            })
+            .collect()
+    }
+}
+
+fn owned(text: &&str) -> String {
+    (*text).to_owned()
+}
+
+/// Whether a node waits for its cloud.
+pub(crate) fn waits(node: &Value) -> bool {
+    taints(node).contains(&UNINITIALISED)
+}
+
+pub(crate) fn taints(node: &Value) -> Vec<&str> {
+    let all = node.pointer("/spec/taints").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    all.iter().map(|taint| text(taint, "/key")).collect()
+}
+
+pub(crate) fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Lays `over` over `base`, objects into objects.
+fn merge(base: &mut Value, over: Value) {
+    match (base, over) {
+        (Value::Object(base), Value::Object(over)) => {
+            for (key, value) in over {
+                merge(base.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (base, over) => *base = over,
+    }
+}
