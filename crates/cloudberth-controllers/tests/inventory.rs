@@ -64,17 +64,17 @@ async fn what_was_asked_before_a_term_does_not_serve_it() {
     inventory.listing(start).await;
     inventory.forget();
     assert_eq!(inventory.newest(), None, "L4-610");
-    let begun = stage.clock.now();
+    let first = stage.clock.now();
     // Under way when the next term begins.
     let late = inventory.listing(start);
     let term = async {
         stage.pass(1).await;
         inventory.forget();
-        let began = stage.clock.now();
-        (began, inventory.listing(start).await)
+        let second = stage.clock.now();
+        (second, inventory.listing(start).await)
     };
-    let (old, (began, new)) = tokio::join!(late, term);
-    assert!(old.begun >= begun && old.begun < began);
-    assert!(new.begun >= began, "L4-611");
+    let (old, (second, new)) = tokio::join!(late, term);
+    assert!(old.begun >= first && old.begun < second);
+    assert!(new.begun >= second, "L4-611");
     assert_eq!(inventory.newest().unwrap(), new);
 }
