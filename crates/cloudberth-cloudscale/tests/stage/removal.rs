@@ -125,6 +125,8 @@ async fn a_service_that_is_no_load_balancer_any_more_lets_go_of_everything() {
     assert_eq!(scene.cloud.balancers().len(), 0);
     assert_eq!(service.finalizers, [""; 0]);
     assert!(service.ingress.is_empty());
+    let left: Vec<_> = service.annotations.keys().collect();
+    assert_eq!(left, [&format!("{PREFIX}zone")], "only what may be the user's own");
     scene.edit("web", json!({"spec": {"type": "LoadBalancer"}})).await;
     scene.pass(60).await;
     assert_eq!(scene.cloud.balancers().len(), 1);

@@ -70,10 +70,13 @@ impl<'a> Page<'a> {
     /// Takes the finalizer off. From here on the object may vanish at any moment, and that is as it should be.
     pub(super) async fn release(&self) -> Result<()> {
         let service = self.newest();
-        let standing = self.controller.desk.clouds.roster.standing(&service);
+        let clouds = &self.controller.desk.clouds;
+        let standing = clouds.roster.standing(&service);
+        let holder = standing.holder.and_then(|name| clouds.named(name)?.load_balancers());
+        let recorded = holder.into_iter().flat_map(|cloud| cloud.annotations().recorded());
         let memory = &self.controller.memory;
         memory.of(self.key, |note| note.released = Some(service.uid.clone()));
-        match self.write(patch::release(&service, &standing)).await {
+        match self.write(patch::release(&service, &standing, recorded)).await {
             Err(why) if why.category() == Category::NotFound => Ok(()),
             Err(why) => {
                 if why.category() == Category::Conflict {

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc};
 
 use cloudberth_core::{
     Error, NodeView, ObjectKey, Result, ServiceView,
+    annotation::Table,
     decide::service::{
         events,
         lifecycle::{Opening, open},
@@ -84,7 +85,8 @@ impl ServiceController {
         {
             told.step(Impact::None, words::service(&body, Values::Known));
         }
-        tell(service, &standing, goal, intent, plan, &mut told);
+        let page = Page { service, standing: &standing, table: balancers.annotations() };
+        tell(&page, goal, intent, plan, &mut told);
         if let Some(server) = standing.server.filter(|server| *server != provider) {
             told.remarks.push(format!("it moves: {server} serves it once {provider} has let go of it"));
         }
@@ -92,15 +94,16 @@ impl ServiceController {
     }
 }
 
+/// What would be written on.
+struct Page<'a> {
+    service: &'a ServiceView,
+    standing: &'a Standing<'a>,
+    table: &'a Table,
+}
+
 /// Puts what the loop would do into words, and what would be written on the Service in the end.
-fn tell(
-    service: &ServiceView,
-    standing: &Standing<'_>,
-    goal: Goal,
-    intent: Intent,
-    plan: Plan,
-    told: &mut Rehearsal,
-) {
+fn tell(page: &Page<'_>, goal: Goal, intent: Intent, plan: Plan, told: &mut Rehearsal) {
+    let Page { service, standing, table } = *page;
     let Plan { steps, rest, publish, refused, notices } = plan;
     // What is published after steps are the cloud's answers to them, and these can only be assumed.
     let values = if steps.is_empty() { Values::Known } else { Values::Assumed };
@@ -113,7 +116,9 @@ fn tell(
     let publish = publish.unwrap_or_default();
     let body = match (rest, goal) {
         (Rest::Converged, Goal::Present) => patch::record(service, &publish, true),
-        (Rest::Converged, Goal::Gone) if intent == Intent::Free => patch::release(service, standing),
+        (Rest::Converged, Goal::Gone) if intent == Intent::Free => {
+            patch::release(service, standing, table.recorded())
+        }
         (Rest::Converged, Goal::Gone) => {
             told.waits = Some("an earlier creation, which may still show up".to_owned());
             None

@@ -105,6 +105,12 @@ impl Table {
         self.entries.iter().flat_map(names).collect()
     }
 
+    /// The keys that we write ourselves, in all their spellings.
+    pub fn recorded(&self) -> impl Iterator<Item = &'static str> {
+        let rows = self.entries.iter().map(|entry| entry.row()).filter(|row| row.recorded);
+        rows.flat_map(|row| row.spellings).map(|spelling| spelling.name)
+    }
+
     /// What is wrong with the declaration itself: a key that Kubernetes would not take, one that is declared twice, a
     /// default that its own kind refuses, a prefix that would watch everything. A provider's test asserts that there
     /// is nothing.

@@ -124,16 +124,21 @@ pub fn record(service: &ServiceView, publish: &Publish, clear_intent: bool) -> O
     draft.finish(service, false)
 }
 
-/// Lets go of the Service: finalizer, provider's record, intent and the published addresses. These stay where the
-/// Service has a class that is not ours: they may be somebody else's by now.
+/// Lets go of the Service: finalizer, the provider and what it `recorded`, intent and the published addresses. These stay
+/// where the Service has a class that is not ours: they may be somebody else's by now.
 #[must_use]
-pub fn release(service: &ServiceView, standing: &Standing<'_>) -> Option<Value> {
+pub fn release(
+    service: &ServiceView,
+    standing: &Standing<'_>,
+    recorded: impl IntoIterator<Item = &'static str>,
+) -> Option<Value> {
     let mut draft = Draft::default();
     if service.finalizers.iter().any(|name| name == FINALIZER) {
         draft.metadata.insert("$deleteFromPrimitiveList/finalizers".to_owned(), json!([FINALIZER]));
     }
     draft.strike(service, PROVIDER_ANNOTATION);
     draft.strike(service, INTENT_ANNOTATION);
+    recorded.into_iter().for_each(|key| draft.strike(service, key));
     let others = service.service_type == ServiceType::LoadBalancer && standing.server.is_none();
     draft.status = if others { None } else { status(&service.ingress, &[]) };
     draft.finish(service, true)
@@ -263,30 +268,32 @@ mod tests {
     #[test]
     fn letting_go_removes_by_value() {
         let full = annotated(annotated(with(&["foo", FINALIZER]), PROVIDER_ANNOTATION, CLOUD), "note", "1");
-        let full = showing(annotated(full, INTENT_ANNOTATION, TIME), vec![ip("8.8.8.8")]);
+        let full = annotated(annotated(full, INTENT_ANNOTATION, TIME), "cloud.example/id", "7");
+        let full = showing(full, vec![ip("8.8.8.8")]);
+        let recorded = ["cloud.example/id", "cloud.example/version"];
         let meta = json!({
             "$deleteFromPrimitiveList/finalizers": [FINALIZER], "uid": "u-1", "resourceVersion": "7",
-            "annotations": {PROVIDER_ANNOTATION: null, INTENT_ANNOTATION: null},
+            "annotations": {PROVIDER_ANNOTATION: null, INTENT_ANNOTATION: null, "cloud.example/id": null},
         });
         let status = json!({"loadBalancer": {"ingress": null}});
         assert_eq!(
-            release(&full, &mine()),
+            release(&full, &mine(), recorded),
             Some(json!({"metadata": meta.clone(), "status": status})),
             "FW-198"
         );
         assert_eq!(
-            release(&full, &Standing::default()),
+            release(&full, &Standing::default(), recorded),
             Some(json!({"metadata": meta})),
             "the status is another's"
         );
         let plain = showing(typed(ServiceType::ClusterIp), vec![ip("8.8.8.8")]);
-        assert!(release(&plain, &Standing::default()).is_some(), "FW-148 no class, no addresses");
-        assert_eq!(release(&with(&["foo"]), &mine()), None, "FW-197");
+        assert!(release(&plain, &Standing::default(), []).is_some(), "FW-148 no class, no addresses");
+        assert_eq!(release(&with(&["foo"]), &mine(), recorded), None, "FW-197");
     }
 
     #[test]
     fn a_finalizer_that_somebody_adds_meanwhile_survives() {
-        let patch = release(&with(&[FINALIZER]), &mine()).unwrap();
+        let patch = release(&with(&[FINALIZER]), &mine(), []).unwrap();
         let mut newer = json!({"metadata": {"finalizers": [FINALIZER, "theirs"]}});
         apply(&mut newer, &patch);
         assert_eq!(newer["metadata"]["finalizers"], json!(["theirs"]), "L3-113");

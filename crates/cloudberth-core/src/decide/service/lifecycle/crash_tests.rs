@@ -253,7 +253,9 @@ impl World {
                     permit = Permit::Create;
                     continue;
                 }
-                Closing::Release => return self.patch(patch::release(&newest, &roster.standing(&newest))),
+                Closing::Release => {
+                    return self.patch(patch::release(&newest, &roster.standing(&newest), []));
+                }
                 Closing::Hold { .. } => false,
                 Closing::Rest { clear_intent }
                 | Closing::Wait { clear_intent, .. }
