@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::kube::objects::Kind;
 use crate::programs::running::Running;
-use crate::programs::{Site, Trouble, build, unless_stopped, waits};
+use crate::programs::{Site, Trouble, UNINITIALISED, build, unless_stopped, waits};
 
 const NODES: usize = 10;
 const MANY: usize = 50;
@@ -177,7 +177,7 @@ async fn send(site: &Site, request: http::request::Builder, body: &Value) -> Res
 }
 
 async fn add_node(site: &Site, name: &str) -> Result<(), Trouble> {
-    let taint = json!({"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"});
+    let taint = json!({"key": UNINITIALISED, "value": "true", "effect": "NoSchedule"});
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"taints": [taint]},
         "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
     site.post(Kind::Node, &node).await

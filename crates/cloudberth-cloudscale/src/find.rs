@@ -84,9 +84,10 @@ impl Machines {
     ///
     /// A node without a server is left out with the reason. If there is no server for any of them, the listing is
     /// rather that of another project: that is an error, and nothing is emptied.
-    pub fn of(want: &Want, servers: &[Server]) -> Result<Self> {
+    pub fn of<'a>(want: &Want, servers: impl IntoIterator<Item = &'a Server>) -> Result<Self> {
+        let servers: Vec<&Server> = servers.into_iter().collect();
         let by_id: BTreeMap<String, &Server> =
-            servers.iter().map(|s| (parse_uuid(&s.uuid).unwrap_or_else(|| s.uuid.clone()), s)).collect();
+            servers.iter().map(|s| (parse_uuid(&s.uuid).unwrap_or_else(|| s.uuid.clone()), *s)).collect();
         let mut machines = Self::default();
         for node in want.backends.iter().map(|backend| &backend.node) {
             let server = match node.provider_id.as_deref().map(server_id) {
@@ -95,7 +96,7 @@ impl Machines {
                 }
                 Some(ServerId::Malformed) => Err("its provider id cannot be read".to_owned()),
                 Some(ServerId::Foreign) => Err("its provider id is not one of cloudscale.ch".to_owned()),
-                None => by_name(servers, &node.name),
+                None => by_name(&servers, &node.name),
             };
             match server {
                 Ok(server) => machines.found.push(machine(&node.name, server)),
@@ -114,8 +115,8 @@ impl Machines {
     }
 }
 
-fn by_name<'a>(servers: &'a [Server], name: &str) -> Result<&'a Server, String> {
-    let mut named = servers.iter().filter(|server| server.name == name);
+fn by_name<'a>(servers: &[&'a Server], name: &str) -> Result<&'a Server, String> {
+    let mut named = servers.iter().copied().filter(|server| server.name == name);
     match (named.next(), named.next()) {
         (Some(server), None) => Ok(server),
         (None, _) => Err(format!("there is no server called {name}")),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Size;
 use crate::kube::objects::{Kind, name, object};
-use crate::programs::{Site, Trouble};
+use crate::programs::{Site, Trouble, UNINITIALISED};
 
 /// How many objects are made at once.
 const AT_ONCE: usize = 16;
@@ -48,7 +48,7 @@ fn node(number: usize) -> Value {
             "sizeBytes": 12_345_678 + number,
         })
     };
-    let taint = json!({"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"});
+    let taint = json!({"key": UNINITIALISED, "value": "true", "effect": "NoSchedule"});
     let more = json!({
         "metadata": {
             "annotations": {

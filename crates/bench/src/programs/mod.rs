@@ -126,7 +126,11 @@ impl Site {
     }
 }
 
+/// The taint of a node that waits for its cloud.
+pub(crate) const UNINITIALISED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+
 /// Whether a node still waits to be initialised.
 pub(crate) fn waits(node: &Value) -> bool {
-    node.pointer("/spec/taints/0").is_some()
+    let taints = node.pointer("/spec/taints").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    taints.iter().any(|taint| taint.get("key").and_then(Value::as_str) == Some(UNINITIALISED))
 }

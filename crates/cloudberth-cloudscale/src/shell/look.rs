@@ -117,12 +117,13 @@ impl Look<'_> {
             }
         });
         let (known, lacking): (Vec<_>, Vec<_>) = ids.partition(|id| listed.contains(id));
-        let mut servers: Vec<Server> = items.clone();
         // A listing that shows none of the nodes is that of another project: there is nobody to ask about them.
-        if !known.is_empty() || short.is_some() {
-            servers.extend(self.confirm(&lacking, short.as_deref()).await?);
-        }
-        Machines::of(want, &servers)
+        let asked = if !known.is_empty() || short.is_some() {
+            self.confirm(&lacking, short.as_deref()).await?
+        } else {
+            Vec::new()
+        };
+        Machines::of(want, items.iter().chain(&asked))
     }
 
     /// Those of the lacking servers that exist all the same.

@@ -131,7 +131,7 @@ pub(crate) fn absent(want: &Want) -> Seen {
 /// A look that shows `standing`.
 pub(crate) fn look(want: &Want, standing: Option<Standing>) -> Seen {
     static PROJECT: LazyLock<Vec<Server>> = LazyLock::new(|| servers(1..=30));
-    Seen { standing, machines: Machines::of(want, &PROJECT).unwrap() }
+    Seen { standing, machines: Machines::of(want, PROJECT.iter()).unwrap() }
 }
 
 pub(crate) fn decide(want: &Want, seen: &Seen) -> Decision<Act> {
