@@ -226,3 +226,27 @@ pub fn manifests_of(cloud: &str) -> Result<String, Error> {
         PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy")).join(format!("{cloud}.yaml"));
     fs::read_to_string(&path).map_err(Error::io("cannot read", &path))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_in_quotes_is_found_behind_its_words() {
+        let line = r#"2026-01-02T03:04:05Z  INFO election: became leader identity="vm_1" lease="ccm""#;
+        let table = [
+            ("became leader identity=", Some("vm_1")),
+            ("lease=", Some("ccm")),
+            ("stopped leading identity=", None),
+        ];
+        for (words, want) in table {
+            assert_eq!(quoted(line, words).as_deref(), want, "{words}");
+        }
+    }
+
+    #[test]
+    fn the_manifests_that_people_install_are_found() {
+        assert!(manifests_of("cloudscale").unwrap().contains("kind: ClusterRole"));
+        assert!(manifests_of("nowhere").is_err());
+    }
+}
