@@ -154,8 +154,8 @@ async fn a_service_that_goes_is_cleaned_up_first() {
     assert_eq!(names(&plan.services), ["default/web"]);
     let labels = labels(&plan.services[0]);
     assert!(labels[0].starts_with("delete "), "{labels:?}");
-    let last =
-        "remove the finalizer service.kubernetes.io/load-balancer-cleanup; withdraw the published addresses";
+    let last = "remove the finalizer service.kubernetes.io/load-balancer-cleanup; \
+        remove the annotation fake.cloudberth.dev/balancer-id; withdraw the published addresses";
     assert_eq!(labels.last(), Some(&last));
     assert!(plan.services[0].steps.iter().any(|step| step.impact == "major"), "{}", plan.to_text());
 }

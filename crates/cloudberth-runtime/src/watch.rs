@@ -21,6 +21,10 @@ use crate::{
 /// How long a broken watch rests before it is tried again: from the first, doubling up to the second.
 const REST: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
+/// How many objects are listed at once. A node has ten kilobytes or more, and what a listing takes while it is read is
+/// not given back.
+const PAGE: u32 = 100;
+
 /// How long the beginning of an answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long an answer that has begun may be silent. A watch ends by itself before that.
@@ -54,7 +58,7 @@ pub(crate) fn watch<V: Watched>(
 ) -> impl Stream<Item = Told<V>> + Send {
     let api: Api<Object<V>> = Api::all(patient(client, answered));
     let mut broken = 0_u32;
-    let events = watcher(api, watcher::Config::default()).map(move |event| match event {
+    let events = watcher(api, watcher::Config::default().page_size(PAGE)).map(move |event| match event {
         Ok(event) => {
             // That a listing is going to be asked for is no answer yet.
             if !matches!(event, watcher::Event::Init) {

@@ -93,7 +93,7 @@ pub struct NodeView {
     pub deleting: bool,
     /// `metadata.labels`.
     pub labels: BTreeMap<String, String>,
-    /// `metadata.annotations`.
+    /// `metadata.annotations`, those of cloudberth and of the kubelet.
     pub annotations: BTreeMap<String, String>,
     /// `spec.providerID` as written; `None` when empty.
     pub provider_id: Option<String>,

@@ -30,7 +30,7 @@ impl NodeView {
             created: metadata["creationTimestamp"].as_str().and_then(|t| t.parse::<Timestamp>().ok()),
             deleting: metadata["deletionTimestamp"].is_string(),
             labels: map_of_text(&metadata["labels"]),
-            annotations: map_of_text(&metadata["annotations"]),
+            annotations: annotations(&metadata["annotations"]),
             provider_id: filled(&spec["providerID"]),
             pod_cidrs: pod_cidrs(spec),
             taints: items(&spec["taints"]).filter_map(taint).collect(),
@@ -52,6 +52,16 @@ fn filled(value: &Value) -> Option<String> {
 fn map_of_text(value: &Value) -> BTreeMap<String, String> {
     let pairs = value.as_object().into_iter().flatten();
     pairs.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+/// Where the annotations are that a decision looks at: ours, and the kubelet's about its addresses. Network and storage
+/// drivers write long ones, and there are thousands of nodes.
+const READ: [&str; 2] = ["cloudberth.dev/", "alpha.kubernetes.io/"];
+
+fn annotations(value: &Value) -> BTreeMap<String, String> {
+    let mut all = map_of_text(value);
+    all.retain(|key, _| READ.iter().any(|prefix| key.starts_with(prefix)));
+    all
 }
 
 fn items(value: &Value) -> impl Iterator<Item = &Value> {
@@ -148,7 +158,7 @@ mod tests {
             created: Some("2026-08-01T10:00:00Z".parse().unwrap()),
             deleting: true,
             labels: [pair("a", "1"), pair("empty", "")].into(),
-            annotations: [pair("b", "2")].into(),
+            annotations: BTreeMap::new(),
             provider_id: Some("cloudscale://x".into()),
             pod_cidrs: vec!["10.1.0.0/24".into(), "fd00::/64".into()],
             taints: vec![
@@ -164,6 +174,16 @@ mod tests {
             network_unavailable: Some(Condition { status: "True".into(), reason: "NoRouteCreated".into() }),
         };
         assert_eq!(NodeView::from_json(&full()).unwrap(), want);
+    }
+
+    #[test]
+    fn of_annotations_only_those_are_kept_that_are_read() {
+        let kept =
+            [("alpha.kubernetes.io/provided-node-ip", "10.0.0.1"), ("cloudberth.dev/applied-labels", "{}")];
+        let other = [("csi.volume.kubernetes.io/nodeid", "long"), ("alpha.kubernetes.iodine/x", "y")];
+        let all: BTreeMap<_, _> = kept.into_iter().chain(other).collect();
+        let node = NodeView::from_json(&json!({ "metadata": { "name": "n", "annotations": all } })).unwrap();
+        assert_eq!(node.annotations, kept.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
     }
 
     #[test]
