@@ -125,7 +125,11 @@ async fn a_service_that_is_no_load_balancer_any_more_lets_go_of_everything() {
     assert_eq!(scene.cloud.balancers().len(), 0);
     assert_eq!(service.finalizers, [""; 0]);
     assert!(service.ingress.is_empty());
-    assert_eq!(service.annotations.keys().collect::<Vec<_>>(), [""; 0], "no stale id, and no zone that binds");
+    assert_eq!(
+        service.annotations.keys().collect::<Vec<_>>(),
+        [""; 0],
+        "no stale id, and no zone that binds"
+    );
     scene.edit("web", json!({"spec": {"type": "LoadBalancer"}})).await;
     scene.pass(60).await;
     assert_eq!(scene.cloud.balancers().len(), 1);
