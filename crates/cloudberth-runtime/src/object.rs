@@ -1,7 +1,8 @@
 //! Objects of the API, trimmed to what is used the moment they are decoded.
 //!
-//! Of a Node of ten kilobytes less than one stays. An object that cannot be read stays an object with a name and an
-//! explanation: it must not keep its neighbours in the same list from being seen (law 11).
+//! Images, capacities and most conditions of a Node, which are most of it, do not stay. An object that cannot be read
+//! stays an object with a name and an explanation: it must not keep its neighbours in the same list from being seen
+//! (law 11).
 
 use std::{borrow::Cow, fmt::Debug};
 

@@ -149,6 +149,11 @@ impl Wish<'_> {
                 continue;
             }
             let running = Running::of(seen, &port.pool, port.udp);
+            if matches!(sources, Sources::Running) && running.listener.is_none() {
+                // Nobody knows who may connect, and no port is open that would tell: a new one would let everybody in.
+                self.ports_refused = true;
+                continue;
+            }
             let member = |a: &PrivateAddress| member(a, port.node_port, check_port.unwrap_or(port.node_port));
             let mut members: Vec<_> = addresses.iter().map(member).collect();
             let mut known = std::collections::BTreeSet::new();

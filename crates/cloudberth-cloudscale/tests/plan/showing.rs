@@ -147,6 +147,24 @@ fn source_ranges_are_carried_out_on_load_balancers_that_we_created() {
         (text(&["10.0.0.0/8"]), 1, 0),
         "L8-215 a mistake opens no door"
     );
+    let mut half_built = built(&plain(&[]));
+    half_built.pools.iter_mut().for_each(|pool| pool.listeners.clear());
+    for wrong in
+        [wrong, with_ranges(&[("listener-allowed-cidrs", "[\"nonsense\"]"), created[0], created[1]], &[])]
+    {
+        let way = settle(&wrong, look(&wrong, Some(half_built.clone())));
+        let open = way
+            .seen
+            .standing
+            .iter()
+            .flat_map(|standing| &standing.pools)
+            .any(|pool| !pool.listeners.is_empty());
+        assert!(
+            !open && way.last.refused.len() == 1,
+            "L8-216 nor one that is not open yet: {:?}",
+            way.last.refused
+        );
+    }
     assert_eq!(cidrs(&with_ranges(&created, &[]), Some(before)), (text(&[]), 0, 0), "nothing is said");
 }
 
