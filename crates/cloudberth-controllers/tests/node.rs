@@ -67,7 +67,7 @@ async fn a_node_gets_all_it_needs() {
     assert_eq!(taints, ["node.kubernetes.io/not-ready"], "FW-39");
     assert_eq!(node.addresses.len(), 2, "FW-39");
     assert_eq!(node.provider_id.as_deref(), Some("alpha://m-0001"));
-    assert_eq!(node.labels["topology.kubernetes.io/zone"], "north-1");
+    assert_eq!(&node.labels["topology.kubernetes.io/zone"], "north-1");
     assert_eq!(stage.events("web-1"), [SYNCED]);
     assert_eq!(patches(&stage, "web-1"), 2);
     assert_eq!((metrics.initial_sync_delay.count(), metrics.taint_removal_delay.count()), (1, 1), "FW-37");
@@ -190,8 +190,9 @@ async fn a_cloud_that_does_not_answer_holds_up_only_its_own_nodes() {
     stage.clouds[0].resize(&alpha, "large");
     stage.clouds[1].resize(&beta.id, "large");
     stage.pass(360).await;
-    let size =
-        async |name: &str| stage.node(name).await.unwrap().labels["node.kubernetes.io/instance-type"].clone();
+    let size = async |name: &str| {
+        stage.node(name).await.unwrap().labels["node.kubernetes.io/instance-type"].to_owned()
+    };
     assert_eq!((size("a").await.as_str(), size("b").await.as_str()), ("small", "large"), "FW-68");
     stage.clouds[0].stop_faults();
     stage.pass(360).await;
@@ -258,7 +259,7 @@ async fn who_writes_meanwhile_loses_nothing() {
     stage.pass(3).await;
     let node = stage.node("web-1").await.unwrap();
     assert!(!node.has_taint(UNINITIALISED) && node.has_taint("mine"), "{node:?}");
-    assert_eq!(node.labels["team"], "blue");
+    assert_eq!(&node.labels["team"], "blue");
     let conflicts =
         stage.writes(0).iter().filter(|call| format!("{:?}", call.outcome).contains("409")).count();
     assert_eq!(conflicts, 1, "there was a conflict");
@@ -296,7 +297,7 @@ async fn labels_that_could_not_be_written_are_written_later() {
     stage.pass(340).await;
     assert_eq!(patches(&stage, "web-1"), 4, "FW-57 two at first, one that failed, one that did not");
     assert_eq!(
-        stage.node("web-1").await.unwrap().labels["node.kubernetes.io/instance-type"],
+        &stage.node("web-1").await.unwrap().labels["node.kubernetes.io/instance-type"],
         "large",
         "FW-57"
     );

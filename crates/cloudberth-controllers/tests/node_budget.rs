@@ -157,7 +157,7 @@ async fn a_quiet_hour_and_a_machine_that_grows() {
     let writes = stage.writes(before);
     assert_eq!((writes.len(), count(&writes, "patch nodes")), (1, 1), "one patch of the labels");
     assert_eq!(writes[0].name, name(500));
-    assert_eq!(stage.node(&name(500)).await.unwrap().labels["node.kubernetes.io/instance-type"], "large");
+    assert_eq!(&stage.node(&name(500)).await.unwrap().labels["node.kubernetes.io/instance-type"], "large");
     println!("a machine that grew: {} write", writes.len());
 }
 

@@ -74,7 +74,7 @@ async fn killed_at(wake: usize) -> bool {
         let node = stage.node(name).await.unwrap();
         assert!(!node.has_taint(UNINITIALISED), "L6-402 killed at {wake}: {node:?}");
         assert_eq!(node.provider_id, Some(format!("alpha://m-{:04}", number + 1)), "L6-402 killed at {wake}");
-        assert_eq!(node.labels["topology.kubernetes.io/zone"], "north-1", "L6-402 killed at {wake}");
+        assert_eq!(&node.labels["topology.kubernetes.io/zone"], "north-1", "L6-402 killed at {wake}");
         let told = stage.events(name).len();
         assert!(told <= 1, "L6-403 killed at {wake}: told {told} times");
     }

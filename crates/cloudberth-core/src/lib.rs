@@ -39,4 +39,4 @@ pub use provider::{Instances, LoadBalancers, Provider, Routes, Zones};
 pub use provider_id::ProviderId;
 pub use secret::Secret;
 pub use time::{Clock, Dice, Tick};
-pub use view::{NodeView, ObjectKey, ServiceView};
+pub use view::{NodeView, ObjectKey, Pairs, ServiceView};

@@ -5,19 +5,20 @@ use std::{pin::pin, time::Duration};
 use bytes::Bytes;
 use cloudberth_core::{Call, Category, Error, Result as CoreResult, Secret, Tick, error::cut};
 use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::Full;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use crate::{
     answer::Answer,
     auth::{Authorization, redact},
+    body::{Broken, collect},
     client::Client,
     explain::explain,
     observe::Attempt,
     operation::Plan,
     retry::{Effect, retry_after},
-    transport::{AnswerBody, RequestBody, TransportError},
+    transport::{RequestBody, TransportError},
 };
 
 /// Errors are cut to this: an event has room for 1,024 bytes, and more is said around the error.
@@ -301,20 +302,6 @@ fn request(plan: &Plan, uri: &Uri, authorization: &Authorization) -> Request<Req
         *request.body_mut() = Full::new(body.bytes.clone());
     }
     request
-}
-
-/// Why a body did not arrive whole.
-enum Broken {
-    TooLong,
-    Lost(String),
-}
-
-async fn collect(body: AnswerBody, limit: usize) -> Result<Bytes, Broken> {
-    match Limited::new(body, limit).collect().await {
-        Ok(whole) => Ok(whole.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Broken::TooLong),
-        Err(error) => Err(Broken::Lost(error.to_string())),
-    }
 }
 
 fn broken(error: &TransportError) -> (&'static str, Trouble) {

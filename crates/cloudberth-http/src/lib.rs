@@ -32,6 +32,7 @@ mod answer;
 mod attempt;
 mod auth;
 mod base;
+mod body;
 mod budget;
 mod classify;
 mod client;

@@ -292,7 +292,7 @@ fn places_and_addresses() -> Vec<Variant> {
 
 fn cluster() -> Vec<NodeView> {
     let mut nodes = nodes(1..=2);
-    nodes[0].labels.insert("pool".to_owned(), "a".to_owned());
+    nodes[0].labels.insert("pool", "a");
     nodes
 }
 

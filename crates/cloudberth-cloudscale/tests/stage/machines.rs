@@ -20,7 +20,7 @@ async fn nodes_are_initialised_from_their_servers() {
         ("failure-domain.beta.kubernetes.io/zone", "lpg1"),
         ("node.kubernetes.io/instance-type", by_name.flavor.as_str()),
     ] {
-        assert_eq!(node.labels.get(label).map(String::as_str), Some(value), "CS-23 CS-26 {label}");
+        assert_eq!(node.labels.get(label), Some(value), "CS-23 CS-26 {label}");
     }
     let kinds: Vec<_> = node.addresses.iter().map(|address| address.kind().as_str()).collect();
     assert_eq!(kinds, ["Hostname", "ExternalIP", "ExternalIP", "InternalIP"], "CS-24 CS-26");

@@ -2,10 +2,12 @@
 
 mod node;
 mod node_decode;
+mod pairs;
 mod service;
 mod service_decode;
 
 pub use node::{Condition, NodeView, Ready, Taint, TaintEffect};
+pub use pairs::Pairs;
 pub use service::{
     ExternalTrafficPolicy, Ingress, IngressPort, IpFamilyPolicy, IpMode, ServicePort, ServiceProtocol,
     ServiceType, ServiceView, SessionAffinity, TargetPort,

@@ -1,10 +1,9 @@
 //! A node, cut down to what a decision may look at.
 
-use std::collections::BTreeMap;
-
 use ipnet::IpNet;
 use jiff::Timestamp;
 
+use super::Pairs;
 use crate::{address::NodeAddress, error::Result, net, provider_id::ProviderId};
 
 /// The status of the `Ready` condition; a missing condition is `Unknown`.
@@ -92,9 +91,9 @@ pub struct NodeView {
     /// `metadata.deletionTimestamp` is set.
     pub deleting: bool,
     /// `metadata.labels`.
-    pub labels: BTreeMap<String, String>,
+    pub labels: Pairs,
     /// `metadata.annotations`, those of cloudberth and of the kubelet.
-    pub annotations: BTreeMap<String, String>,
+    pub annotations: Pairs,
     /// `spec.providerID` as written; `None` when empty.
     pub provider_id: Option<String>,
     /// `spec.podCIDRs`, in order and as written.

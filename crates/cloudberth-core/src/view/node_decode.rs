@@ -3,12 +3,13 @@
 //! What the API server sends may be newer than we are, or trimmed. A part that is missing or of another shape than we
 //! know counts as not set; only a node without a name cannot be worked with at all.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::node::{Condition, NodeView, Ready, Taint, TaintEffect};
+use super::{
+    node::{Condition, NodeView, Ready, Taint, TaintEffect},
+    pairs::{self, Pairs},
+};
 use crate::{
     address::NodeAddress,
     error::{Error, Result},
@@ -29,7 +30,7 @@ impl NodeView {
             resource_version: text(&metadata["resourceVersion"]),
             created: metadata["creationTimestamp"].as_str().and_then(|t| t.parse::<Timestamp>().ok()),
             deleting: metadata["deletionTimestamp"].is_string(),
-            labels: map_of_text(&metadata["labels"]),
+            labels: pairs::texts(&metadata["labels"]).collect(),
             annotations: annotations(&metadata["annotations"]),
             provider_id: filled(&spec["providerID"]),
             pod_cidrs: pod_cidrs(spec),
@@ -49,19 +50,12 @@ fn filled(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-fn map_of_text(value: &Value) -> BTreeMap<String, String> {
-    let pairs = value.as_object().into_iter().flatten();
-    pairs.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
-}
-
 /// Where the annotations are that a decision looks at: ours, and the kubelet's about its addresses. Network and storage
 /// drivers write long ones, and there are thousands of nodes.
 const READ: [&str; 2] = ["cloudberth.dev/", "alpha.kubernetes.io/"];
 
-fn annotations(value: &Value) -> BTreeMap<String, String> {
-    let mut all = map_of_text(value);
-    all.retain(|key, _| READ.iter().any(|prefix| key.starts_with(prefix)));
-    all
+fn annotations(value: &Value) -> Pairs {
+    pairs::texts(value).filter(|(key, _)| READ.iter().any(|prefix| key.starts_with(prefix))).collect()
 }
 
 fn items(value: &Value) -> impl Iterator<Item = &Value> {
@@ -158,7 +152,7 @@ mod tests {
             created: Some("2026-08-01T10:00:00Z".parse().unwrap()),
             deleting: true,
             labels: [pair("a", "1"), pair("empty", "")].into(),
-            annotations: BTreeMap::new(),
+            annotations: Pairs::default(),
             provider_id: Some("cloudscale://x".into()),
             pod_cidrs: vec!["10.1.0.0/24".into(), "fd00::/64".into()],
             taints: vec![
@@ -181,7 +175,7 @@ mod tests {
         let kept =
             [("alpha.kubernetes.io/provided-node-ip", "10.0.0.1"), ("cloudberth.dev/applied-labels", "{}")];
         let other = [("csi.volume.kubernetes.io/nodeid", "long"), ("alpha.kubernetes.iodine/x", "y")];
-        let all: BTreeMap<_, _> = kept.into_iter().chain(other).collect();
+        let all: std::collections::BTreeMap<_, _> = kept.into_iter().chain(other).collect();
         let node = NodeView::from_json(&json!({ "metadata": { "name": "n", "annotations": all } })).unwrap();
         assert_eq!(node.annotations, kept.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Pairs;
 use crate::{net::IpFamily, view::ObjectKey};
 
 /// `spec.type`.
@@ -167,7 +168,7 @@ pub struct ServiceView {
     /// `metadata.finalizers`, in order.
     pub finalizers: Vec<String>,
     /// `metadata.labels`.
-    pub labels: BTreeMap<String, String>,
+    pub labels: Pairs,
     /// `metadata.annotations`. Read through an annotation table, which keeps "not set" apart from "wrong".
     pub annotations: BTreeMap<String, String>,
     /// `spec.type`.

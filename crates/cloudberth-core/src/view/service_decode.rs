@@ -13,7 +13,7 @@ use crate::{
     net::IpFamily,
     view::{
         ExternalTrafficPolicy, Ingress, IngressPort, IpFamilyPolicy, IpMode, ServicePort, ServiceProtocol,
-        ServiceType, ServiceView, SessionAffinity, TargetPort,
+        ServiceType, ServiceView, SessionAffinity, TargetPort, pairs,
     },
 };
 
@@ -34,7 +34,7 @@ impl ServiceView {
             generation: number(part(meta, "generation")),
             deleting: text(part(meta, "deletionTimestamp")).is_some(),
             finalizers: texts(part(meta, "finalizers")),
-            labels: map(part(meta, "labels")),
+            labels: pairs::texts(part(meta, "labels")).collect(),
             annotations: map(part(meta, "annotations")),
             service_type: service_type(spec),
             class: given(part(spec, "loadBalancerClass")),
@@ -92,8 +92,7 @@ fn texts(value: &Value) -> Vec<String> {
 }
 
 fn map(value: &Value) -> BTreeMap<String, String> {
-    let entries = value.as_object().into_iter().flatten();
-    entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+    pairs::texts(value).map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
 /// Kubernetes fills the type in, so an object without a spec says nothing about it; to read it as `ClusterIP` would

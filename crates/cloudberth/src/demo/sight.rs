@@ -185,7 +185,7 @@ pub(super) fn taints(node: &NodeView) -> String {
 
 /// What the cloud said about a node.
 fn place(node: &NodeView) -> String {
-    let label = |key: &str| node.labels.get(key).map_or("?", String::as_str);
+    let label = |key: &str| node.labels.get(key).unwrap_or("?");
     let address = node.addresses.iter().find_map(cloudberth_core::NodeAddress::ip);
     format!(
         "{}, {}, region {}, zone {}, {}",

@@ -139,7 +139,7 @@ mod tests {
     fn each_fact_is_read_from_its_field() {
         let gone = |value: &'static str| {
             move |node: &mut NodeView| {
-                node.annotations.insert("cloudberth.dev/machine-is-gone".to_owned(), value.to_owned());
+                node.annotations.insert("cloudberth.dev/machine-is-gone", value);
             }
         };
         let table = [

@@ -10,14 +10,13 @@ use crate::view::NodeView;
 #[must_use]
 pub fn matters(old: &NodeView, new: &NodeView) -> bool {
     let waits = |node: &NodeView| node.has_taint(taints::UNINITIALISED);
-    let note = |node: &NodeView, key: &str| node.annotations.get(key).cloned();
-    let notes = |node: &NodeView| [node_ip::ANNOTATION, record::ANNOTATION].map(|key| note(node, key));
+    let noted = |key| old.annotations.get(key) != new.annotations.get(key);
     old.uid != new.uid
         || waits(old) != waits(new)
         || old.provider_id != new.provider_id
         || old.labels != new.labels
         || old.addresses != new.addresses
-        || notes(old) != notes(new)
+        || [node_ip::ANNOTATION, record::ANNOTATION].into_iter().any(noted)
 }
 
 #[cfg(test)]

@@ -188,7 +188,7 @@ impl<'a> Work<'a> {
     fn label(&self, key: &str) -> Option<&str> {
         match self.changes.labels.get(key) {
             Some(change) => change.as_deref(),
-            None => self.node.labels.get(key).map(String::as_str),
+            None => self.node.labels.get(key),
         }
     }
 

@@ -44,9 +44,9 @@ impl NodePatch {
         let said = |path: &str| self.body.pointer(path);
         for (key, value) in said("/metadata/labels").and_then(Value::as_object).into_iter().flatten() {
             match value.as_str() {
-                Some(value) => next.labels.insert(key.clone(), value.to_owned()),
+                Some(value) => next.labels.insert(key, value),
                 None => next.labels.remove(key),
-            };
+            }
         }
         let read = json!({
             "metadata": { "name": node.name }, "spec": said("/spec"), "status": said("/status"),
@@ -163,7 +163,7 @@ mod tests {
         let labels = [("a".to_owned(), Some("1".to_owned())), ("b".to_owned(), None)].into();
         let changes = LabelChanges { labels, record: None, notices: vec![] };
         let mut before = waiting("n");
-        before.labels.insert("b".into(), "0".into());
+        before.labels.insert("b", "0");
         let after = main_patch(&before, &changes, Some(&id), Some(&[])).assume(&before);
         assert_eq!(after.provider_id.as_deref(), Some("fake://7"));
         assert_eq!(after.taints, []);

@@ -73,7 +73,10 @@ impl<'a> IntoIterator for &'a Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::node::testkit::{map, node};
+    use crate::{
+        decide::node::testkit::{map, node},
+        view::Pairs,
+    };
 
     #[test]
     fn a_record_is_read_as_it_was_written() {
@@ -88,7 +91,7 @@ mod tests {
         let read = Record::of(&node("n").annotated(ANNOTATION, text.as_str().unwrap()));
         assert_eq!(read, record);
         assert_eq!((read.get("my.label/a"), read.get("my.label/b")), (Some("1"), None));
-        let listed: BTreeMap<String, String> = read.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+        let listed: Pairs = read.iter().collect();
         assert_eq!(listed, map("my.label/a=1, topology.kubernetes.io/zone=rma1"));
         assert_eq!((&read).into_iter().count(), 2);
     }
@@ -105,7 +108,7 @@ mod tests {
         ];
         for (case, text, want) in table {
             let read = Record::of(&node("n").annotated(ANNOTATION, text));
-            assert_eq!(read.0, map(want), "{case}");
+            assert_eq!(Pairs::from_iter(&read.0), map(want), "{case}");
         }
         assert_eq!(Record::of(&node("n")), Record::default());
     }

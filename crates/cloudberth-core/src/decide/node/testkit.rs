@@ -1,7 +1,5 @@
 //! Short ways to write nodes, machines and addresses in tables, and what an API server makes of a patch.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
 use super::{
@@ -12,7 +10,7 @@ use crate::{
     address::{AddressKind, NodeAddress},
     instance::Instance,
     label::{LabelKey, LabelValue, Region, Zone},
-    view::{NodeView, Taint, TaintEffect},
+    view::{NodeView, Pairs, Taint, TaintEffect},
 };
 
 /// `I 10.0.0.1, E 1.2.3.4, ID a, ED b, H node` and so on.
@@ -33,12 +31,8 @@ pub(super) fn addresses(text: &str) -> Vec<NodeAddress> {
 }
 
 /// `a=1, b=2`.
-pub(super) fn map(text: &str) -> BTreeMap<String, String> {
-    let one = |entry: &str| {
-        let (key, value) = entry.split_once('=').unwrap();
-        (key.to_owned(), value.to_owned())
-    };
-    text.split(", ").filter(|entry| !entry.is_empty()).map(one).collect()
+pub(super) fn map(text: &str) -> Pairs {
+    text.split(", ").filter(|entry| !entry.is_empty()).map(|entry| entry.split_once('=').unwrap()).collect()
 }
 
 pub(super) fn taint(key: &str) -> Taint {
@@ -62,12 +56,12 @@ pub(super) fn waiting(name: &str) -> NodeView {
 
 impl NodeView {
     pub(super) fn annotated(mut self, key: &str, value: &str) -> Self {
-        self.annotations.insert(key.into(), value.into());
+        self.annotations.insert(key, value);
         self
     }
 
     pub(super) fn labelled(mut self, labels: &str) -> Self {
-        self.labels.extend(map(labels));
+        map(labels).iter().for_each(|(key, value)| self.labels.insert(key, value));
         self
     }
 
@@ -111,11 +105,11 @@ impl Instance {
     }
 }
 
-fn merge(into: &mut BTreeMap<String, String>, changes: &Value) {
+fn merge(into: &mut Pairs, changes: &Value) {
     for (key, value) in changes.as_object().into_iter().flatten() {
         match value.as_str() {
-            Some(text) => drop(into.insert(key.clone(), text.to_owned())),
-            None => drop(into.remove(key)),
+            Some(text) => into.insert(key, text),
+            None => into.remove(key),
         }
     }
 }

@@ -19,7 +19,7 @@ const FALSE: [&str; 6] = ["0", "f", "F", "false", "False", "FALSE"];
 /// Whether no label keeps the node out.
 #[must_use]
 pub fn included(node: &NodeView) -> bool {
-    node.labels.get(EXCLUDE_LABEL).is_none_or(|value| FALSE.contains(&value.as_str()))
+    node.labels.get(EXCLUDE_LABEL).is_none_or(|value| FALSE.contains(&value))
 }
 
 /// Whether the node may take traffic.

@@ -1,10 +1,11 @@
 //! Label selectors, as Kubernetes writes them: `env=prod,tier!=db,zone in (a,b),!gpu,ssd`.
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::{fmt, str::FromStr};
 
 use crate::{
     error::{Error, Result},
     label::{LabelKey, LabelValue},
+    view::Pairs,
 };
 
 /// A label selector. The empty one selects everything.
@@ -32,19 +33,19 @@ enum Test {
 impl Selector {
     /// Whether every requirement holds. A label that is not there is not equal to anything.
     #[must_use]
-    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+    pub fn matches(&self, labels: &Pairs) -> bool {
         self.requirements.iter().all(|requirement| requirement.test.holds(labels.get(&requirement.key)))
     }
 }
 
 impl Test {
-    fn holds(&self, value: Option<&String>) -> bool {
+    fn holds(&self, value: Option<&str>) -> bool {
         let number = || value.and_then(|text| text.parse::<i64>().ok());
         match self {
             Self::Exists => value.is_some(),
             Self::Missing => value.is_none(),
-            Self::In(list) => value.is_some_and(|value| list.contains(value)),
-            Self::NotIn(list) => value.is_none_or(|value| !list.contains(value)),
+            Self::In(list) => value.is_some_and(|value| list.iter().any(|listed| listed == value)),
+            Self::NotIn(list) => value.is_none_or(|value| list.iter().all(|listed| listed != value)),
             Self::Above(limit) => number().is_some_and(|number| number > *limit),
             Self::Below(limit) => number().is_some_and(|number| number < *limit),
         }
@@ -215,8 +216,8 @@ mod tests {
 
     use super::*;
 
-    fn labels(list: &[(&str, &str)]) -> BTreeMap<String, String> {
-        list.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect()
+    fn labels(list: &[(&str, &str)]) -> Pairs {
+        list.iter().copied().collect()
     }
 
     #[test]
@@ -332,9 +333,10 @@ mod tests {
         fn equal_and_unequal_are_opposites(
             key in "[a-c]", value in "[x-z]?", have in prop::collection::btree_map("[a-c]", "[x-z]?", 0..4)
         ) {
+            let have = Pairs::from_iter(&have);
             let equal: Selector = format!("{key}={value}").parse().unwrap();
             let unequal: Selector = format!("{key}!={value}").parse().unwrap();
-            prop_assert_eq!(equal.matches(&have), have.get(&key) == Some(&value));
+            prop_assert_eq!(equal.matches(&have), have.get(&key) == Some(value.as_str()));
             prop_assert_ne!(equal.matches(&have), unequal.matches(&have));
         }
 
@@ -342,6 +344,7 @@ mod tests {
         fn every_requirement_counts(
             keys in prop::collection::vec("[a-c]", 1..4), have in prop::collection::btree_map("[a-c]", "x", 0..4)
         ) {
+            let have = Pairs::from_iter(&have);
             let all: Selector = keys.join(",").parse().unwrap();
             prop_assert_eq!(all.matches(&have), keys.iter().all(|key| have.contains_key(key)));
         }

@@ -31,7 +31,7 @@ pub(super) fn taint(key: &str) -> Taint {
 }
 
 pub(super) fn label(view: &mut NodeView, key: &str, value: &str) {
-    view.labels.insert(key.to_owned(), value.to_owned());
+    view.labels.insert(key, value);
 }
 
 pub(super) fn excluded(mut view: NodeView) -> NodeView {

@@ -204,7 +204,7 @@ mod tests {
             v.load_balancer_ip = Some("192.0.2.1".to_owned());
         });
         let dressed = edited(|v| {
-            v.labels.insert("a".to_owned(), "b".to_owned());
+            v.labels.insert("a", "b");
             v.ingress = vec![Ingress { ip: Some("192.0.2.1".to_owned()), ..Ingress::default() }];
             v.resource_version = "8".to_owned();
             v.generation = 4;

@@ -7,6 +7,7 @@ use crate::decide::node::{
     patch, record,
     testkit::{apply, machine, map, node},
 };
+use crate::view::Pairs;
 
 const BETA_TYPE: &str = "beta.kubernetes.io/instance-type";
 const TYPE: &str = "node.kubernetes.io/instance-type";
@@ -16,7 +17,7 @@ const BETA_REGION: &str = "failure-domain.beta.kubernetes.io/region";
 const REGION_NOW: &str = "topology.kubernetes.io/region";
 
 /// Long keys, shortened: `T`, `Z`, `R` for the current labels, small letters for beta.
-fn long(text: &str) -> BTreeMap<String, String> {
+fn long(text: &str) -> Pairs {
     let key = |short: &str| match short {
         "t" => BETA_TYPE.to_owned(),
         "T" => TYPE.to_owned(),
@@ -26,17 +27,17 @@ fn long(text: &str) -> BTreeMap<String, String> {
         "R" => REGION_NOW.to_owned(),
         other => other.to_owned(),
     };
-    map(text).into_iter().map(|(short, value)| (key(&short), value)).collect()
+    map(text).iter().map(|(short, value)| (key(short), value)).collect()
 }
 
 fn labelled(labels: &str) -> NodeView {
     NodeView { labels: long(labels), ..node("n") }
 }
 
-fn with_record(node: NodeView, labels: impl IntoIterator<Item = (String, String)>) -> NodeView {
+fn with_record(node: NodeView, labels: &Pairs) -> NodeView {
     let mut record = Record::default();
-    for (key, value) in labels {
-        record.note(&key, &value);
+    for (key, value) in labels.iter() {
+        record.note(key, value);
     }
     match record.to_json().as_str() {
         Some(text) => node.annotated(record::ANNOTATION, text),
@@ -45,7 +46,7 @@ fn with_record(node: NodeView, labels: impl IntoIterator<Item = (String, String)
 }
 
 fn recorded(node: NodeView, labels: &str) -> NodeView {
-    with_record(node, long(labels))
+    with_record(node, &long(labels))
 }
 
 /// The node after the changes.
@@ -53,8 +54,8 @@ fn after(node: &NodeView, changes: &LabelChanges) -> NodeView {
     if changes.is_empty() { node.clone() } else { apply(node, &patch::main_patch(node, changes, None, None)) }
 }
 
-fn record_of(node: &NodeView) -> BTreeMap<String, String> {
-    Record::of(node).iter().map(|(k, v)| (k.clone(), v.clone())).collect()
+fn record_of(node: &NodeView) -> Pairs {
+    Record::of(node).iter().collect()
 }
 
 #[test]
@@ -89,7 +90,7 @@ fn what_is_written_at_initialisation_is_remembered() {
     let node = after(&node, &changes);
     assert_eq!(record_of(&node), long("t=flex-4, T=flex-4, z=rma1, Z=rma1, a=1"));
     let want = r#"{"a":"1","beta.kubernetes.io/instance-type":"flex-4","failure-domain.beta.kubernetes.io/zone":"rma1","node.kubernetes.io/instance-type":"flex-4","topology.kubernetes.io/zone":"rma1"}"#;
-    assert_eq!(node.annotations[record::ANNOTATION], want);
+    assert_eq!(&node.annotations[record::ANNOTATION], want);
     let agreeing = labelled("z=rma1, Z=rma1, t=flex-4, T=flex-4");
     let facts = machine.with_labels("");
     let changes = at_initialisation(&agreeing, &facts);
@@ -340,7 +341,7 @@ fn the_domains_of_kubernetes_are_not_ours() {
     assert!(!may_be_ours("not a key"));
 }
 
-fn some_labels() -> impl Strategy<Value = BTreeMap<String, String>> {
+fn some_labels() -> impl Strategy<Value = Pairs> {
     let key = prop::sample::select(vec!["t", "T", "z", "Z", "r", "R", "a", "b", "c"]);
     let value = prop::sample::select(vec!["1", "2", "3"]);
     prop::collection::vec((key, value), 0..10).prop_map(|pairs| {
@@ -358,7 +359,7 @@ fn some_machine() -> impl Strategy<Value = Instance> {
 
 fn some_node() -> impl Strategy<Value = NodeView> {
     (some_labels(), prop::option::of(some_labels())).prop_map(|(labels, record)| {
-        with_record(NodeView { labels, ..node("n") }, record.into_iter().flatten())
+        with_record(NodeView { labels, ..node("n") }, &record.unwrap_or_default())
     })
 }
 
@@ -375,7 +376,7 @@ proptest! {
     fn every_change_is_one(node in some_node(), machine in some_machine()) {
         for changes in [in_service(&node, &machine), at_initialisation(&node, &machine)] {
             for (key, value) in &changes.labels {
-                prop_assert_ne!(node.labels.get(key), value.as_ref());
+                prop_assert_ne!(node.labels.get(key), value.as_deref());
             }
             prop_assert!(changes.record.as_ref() != Some(&Record::of(&node)));
         }
@@ -385,7 +386,7 @@ proptest! {
     fn what_somebody_else_set_stays(node in some_node(), machine in some_machine()) {
         let record = Record::of(&node);
         let next = after(&node, &in_service(&node, &machine));
-        for (key, value) in &node.labels {
+        for (key, value) in node.labels.iter() {
             let copied = PAIRS.iter().any(|p| p.current == key && record.get(p.current).is_none() && record.get(p.beta).is_none());
             if !copied && record.get(key) != Some(value) {
                 prop_assert_eq!(next.labels.get(key), Some(value), "{}", key);
@@ -395,19 +396,19 @@ proptest! {
 
     #[test]
     fn once_ours_a_label_follows_every_change(node in some_node(), first in some_machine(), second in some_machine()) {
-        let node = NodeView { labels: BTreeMap::new(), annotations: BTreeMap::new(), ..node };
+        let node = NodeView { labels: Pairs::default(), annotations: Pairs::default(), ..node };
         let joined = after(&node, &at_initialisation(&node, &first));
         let moved = after(&joined, &in_service(&joined, &second));
         for (pair, value) in facts(&second) {
             for key in pair.keys() {
                 if let Some(value) = value {
-                    prop_assert_eq!(moved.labels.get(key).map(String::as_str), Some(value));
+                    prop_assert_eq!(moved.labels.get(key), Some(value));
                 }
             }
         }
         let extras = second.labels.iter().filter(|(k, _)| !is_reserved(k));
-        let wanted: BTreeMap<_, _> = extras.map(|(k, v)| (k.to_string(), v.to_string())).collect();
-        let has: BTreeMap<_, _> = moved.labels.into_iter().filter(|(k, _)| !is_well_known(k)).collect();
+        let wanted: Pairs = extras.map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        let has: Pairs = moved.labels.iter().filter(|(k, _)| !is_well_known(k)).collect();
         prop_assert_eq!(has, wanted);
     }
 }
