@@ -9,7 +9,7 @@ use cloudberth_core::{Call, Category, Clock, Dice, Listing, Lookup, Result, lb::
 use cloudberth_http::{
     Answer as Raw, Array, Budget, Client, Dialect, Observer, Operation, Policy, Transport, Write,
 };
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
     Act, Answer, Method, Request,
@@ -45,6 +45,20 @@ impl fmt::Debug for Surroundings {
 #[derive(Clone, Debug)]
 pub(crate) struct Api(Client);
 
+/// What is wanted of a server, and what tells it from others.
+#[derive(Deserialize)]
+#[serde(from = "Server", bound(deserialize = "T: From<Server>"))]
+struct Trimmed<T> {
+    uuid: String,
+    rest: T,
+}
+
+impl<T: From<Server>> From<Server> for Trimmed<T> {
+    fn from(server: Server) -> Self {
+        Self { uuid: server.uuid.clone(), rest: server.into() }
+    }
+}
+
 impl Api {
     pub(crate) fn new(settings: &Settings, around: Surroundings) -> Self {
         let Surroundings { transport, clock, dice, observer } = around;
@@ -60,8 +74,11 @@ impl Api {
         Self(client)
     }
 
-    pub(crate) async fn servers(&self, call: &Call) -> Result<Listing<Server>> {
-        self.list(call, "list servers", "servers", |server: &Server| server.uuid.clone()).await
+    /// Servers, each turned into what is wanted of it before the next is read: there may be thousands.
+    pub(crate) async fn servers<T: From<Server> + Send>(&self, call: &Call) -> Result<Listing<T>> {
+        let Listing { items, short } =
+            self.list(call, "list servers", "servers", |server: &Trimmed<T>| server.uuid.clone()).await?;
+        Ok(Listing { items: items.into_iter().map(|server| server.rest).collect(), short })
     }
 
     pub(crate) async fn server(&self, call: &Call, id: &str) -> Lookup<Server> {

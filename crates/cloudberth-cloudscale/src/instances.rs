@@ -15,7 +15,7 @@ impl Instances for CloudscaleProvider {
     fn list<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Listing<Instance>>> {
         Box::pin(async move {
             let Listing { items, short } = self.api.servers(call).await?;
-            let (items, flaw) = servers::instances(&items);
+            let (items, flaw) = servers::instances(items);
             Ok(Listing { items, short: short.or(flaw) })
         })
     }

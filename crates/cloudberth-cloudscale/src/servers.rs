@@ -55,17 +55,43 @@ impl Server {
     }
 }
 
+/// A server as a machine, or why it is none.
+pub(crate) struct Read(Result<Instance>);
+
+impl From<Server> for Read {
+    fn from(server: Server) -> Self {
+        Self(server.instance().context("a server cannot be told apart"))
+    }
+}
+
 /// Machines, and why some servers are not among them.
-pub(crate) fn instances(servers: &[Server]) -> (Vec<Instance>, Option<String>) {
-    let mut machines = Vec::new();
+pub(crate) fn instances(servers: Vec<Read>) -> (Vec<Instance>, Option<String>) {
+    let mut machines = Vec::with_capacity(servers.len());
     let mut flaw = None;
-    for server in servers {
-        match server.instance().context("a server cannot be told apart") {
+    for Read(server) in servers {
+        match server {
             Ok(machine) => machines.push(machine),
             Err(why) => flaw = flaw.or_else(|| Some(why.message().to_owned())),
         }
     }
     (machines, flaw)
+}
+
+/// A server with what makes a member of a pool: a survey is kept for as long as it is the newest.
+pub(crate) struct Reachable(Server);
+
+impl From<Server> for Reachable {
+    fn from(mut server: Server) -> Self {
+        server.interfaces.retain(|interface| !interface.is_public());
+        server.interfaces.shrink_to_fit();
+        Self(Server { status: String::new(), flavor: None, ..server })
+    }
+}
+
+impl From<Reachable> for Server {
+    fn from(Reachable(server): Reachable) -> Self {
+        server
+    }
 }
 
 #[cfg(test)]
@@ -155,7 +181,7 @@ mod tests {
         let bad = Server { uuid: "7".to_owned(), ..good.clone() };
         let upper = Server { uuid: UUID.to_uppercase(), ..good.clone() };
         assert_eq!(upper.instance().unwrap().id, good.instance().unwrap().id);
-        let (machines, flaw) = instances(&[bad, good]);
+        let (machines, flaw) = instances(vec![bad.into(), good.into()]);
         assert_eq!(machines.len(), 1, "L11-801");
         assert!(flaw.unwrap().contains("\"7\""), "L1-801");
     }

@@ -140,7 +140,7 @@ pub fn assume(act: &Act) -> Answer {
             uuid: format!("(new) {} {} {} in {pool}", new.name, new.monitor_port, new.subnet),
             name: new.name.clone(),
             enabled: true,
-            subnet: Some(SubnetStub { uuid: new.subnet.clone(), cidr: String::new() }),
+            subnet: Some(SubnetStub { uuid: new.subnet.clone() }),
             address: new.address.clone(),
             protocol_port: new.protocol_port,
             monitor_port: Some(new.monitor_port),
@@ -168,7 +168,7 @@ fn vips(wanted: &[NewVip]) -> Vec<VipAddress> {
     }
     let vip = |new: &NewVip| VipAddress {
         address: new.address.clone().unwrap_or_else(|| "(new)".to_owned()),
-        subnet: new.subnet.clone().map(|uuid| SubnetStub { uuid, cidr: String::new() }),
+        subnet: new.subnet.clone().map(|uuid| SubnetStub { uuid }),
     };
     wanted.iter().map(vip).collect()
 }

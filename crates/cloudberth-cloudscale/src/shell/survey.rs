@@ -11,6 +11,7 @@ use tokio::sync::{Mutex, OnceCell};
 
 use crate::{
     api::Api,
+    servers::Reachable,
     wire::{FloatingIp, HealthMonitor, Listener, LoadBalancer, Pool, Server},
 };
 
@@ -53,7 +54,11 @@ impl Survey {
     }
 
     pub(crate) async fn servers(&self, api: &Api, call: &Call) -> Result<Arc<Listing<Server>>> {
-        self.servers.get(api.servers(call)).await
+        let trimmed = async {
+            let Listing { items, short } = api.servers::<Reachable>(call).await?;
+            Ok(Listing { items: items.into_iter().map(Server::from).collect(), short })
+        };
+        self.servers.get(trimmed).await
     }
 
     pub(crate) async fn pools(&self, api: &Api, call: &Call) -> Result<Arc<Vec<Pool>>> {

@@ -28,9 +28,6 @@ pub struct Stub {
 pub struct SubnetStub {
     /// The id.
     pub uuid: String,
-    /// The network.
-    #[serde(default, deserialize_with = "or_default")]
-    pub cidr: String,
 }
 
 /// A reference to a zone or region.
