@@ -47,6 +47,7 @@ macro_rules! scenarios {
 
 /// All of them, the longest first. A new one is an `async fn(&World) -> Outcome` and a line here.
 const SCENARIOS: &[Scenario] = scenarios![
+    cloud::a_cloud_that_does_not_answer_costs_no_node_and_no_load_balancer,
     cloud::a_machine_is_stopped_started_and_deleted,
     cloud::a_token_that_was_rotated_is_used_without_a_restart,
     election::our_replica_and_client_go_hand_a_lease_back_and_forth_20_times,
@@ -55,7 +56,6 @@ const SCENARIOS: &[Scenario] = scenarios![
     services::a_service_changes_its_type_and_its_class_and_is_deleted,
     services::a_service_that_is_deleted_while_no_manager_runs_leaves_nothing,
     services::a_manager_killed_in_the_middle_of_a_create_makes_one_load_balancer,
-    cloud::a_cloud_that_does_not_answer_costs_no_node_and_no_load_balancer,
     services::a_namespace_that_is_deleted_takes_its_load_balancer_along,
     services::what_cannot_be_carried_out_is_refused_and_told_all_at_once,
     trouble::a_leader_told_to_stop_in_the_middle_of_a_call_hands_over,
