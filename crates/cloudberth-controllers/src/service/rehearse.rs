@@ -96,6 +96,7 @@ impl ServiceController {
         {
             told.step(Impact::None, words::service(&body, Values::Known));
         }
+        plan.publish = plan.publish.map(|publish| publish.fit_for(self.desk.cluster.version()).into_owned());
         let page = Page { service, standing: &standing, table: balancers.annotations() };
         tell(&page, goal, intent, plan, &mut told);
         if let Some(server) = standing.server.filter(|server| *server != provider) {
