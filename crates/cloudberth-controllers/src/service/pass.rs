@@ -194,7 +194,7 @@ impl Pass<'_> {
         }
         let permit = opening.turn().map_or(Permit::NoCreate, |(_, _, permit)| permit);
         let mut turn = self.turn(provider, &look, goal, permit).await;
-        if is_denied(goal, &turn.0, intent, &self.page.newest(), self.balancers.annotations()) {
+        if is_denied(goal, &turn.0, intent, &self.page.newest(), &self.page.claims()) {
             turn = self.confirm(provider, goal, intent, began, turn).await?;
         }
         let mut closing = self.close(goal, permit, &turn, intent);

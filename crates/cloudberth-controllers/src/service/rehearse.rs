@@ -6,7 +6,7 @@ use cloudberth_core::{
     Error, NodeView, ObjectKey, Result, ServiceView,
     annotation::Table,
     decide::service::{
-        account::{is_nothing_left, remembers},
+        account::would_be_denied,
         events,
         lifecycle::{Opening, open},
         patch,
@@ -83,8 +83,8 @@ impl ServiceController {
         let want = self.want(balancers, provider, goal, Arc::clone(service), &claims, nodes);
         let call = self.desk.cluster.call(PATIENCE);
         let mut plan = balancers.rehearse(&call, survey, &want).await;
-        if is_nothing_left(goal, &plan.rest, plan.steps.is_empty(), intent)
-            && remembers(service, balancers.annotations())
+        if goal == Goal::Gone
+            && would_be_denied(&plan, intent, service, &claims)
             && let Err(why) = self.witness(cloud.cloud(), nodes, begun).await
         {
             plan.rest = Rest::Unknown(why);

@@ -202,3 +202,26 @@ async fn a_rehearsal_says_that_it_would_not_let_go() {
     let why = told.unknown.as_ref().map(ToString::to_string).unwrap_or_default();
     assert!(why.contains("ids 2 nodes carry"), "L1-858 {told:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_built_a_second_time_in_a_strange_account() {
+    let scene = served().await;
+    let before = scene.balancer("web").await;
+    scene.leave();
+    let calls = scene.calls();
+    scene.edit("web", json!({"spec": {"ports": [{"port": 81}]}})).await;
+    scene.pass(300).await;
+    assert_eq!(scene.mutations(calls), [], "L1-859 the one that there is stands in the right account");
+    assert!(scene.reasons("web").contains(&"SyncLoadBalancerFailed".to_owned()));
+    scene.come_back();
+    scene.pass(120).await;
+    assert_eq!(scene.balancer("web").await.id, before.id, "L1-859");
+    assert_eq!(scene.balancers().len(), 1);
+
+    scene.stage.clouds[0].delete_balancer(&before.id);
+    let listings = scene.listings();
+    scene.edit("web", json!({"spec": {"ports": [{"port": 82}]}})).await;
+    scene.pass(5).await;
+    assert_ne!(scene.balancer("web").await.id, before.id, "what is gone from our own account is built anew");
+    assert_eq!(scene.listings() - listings, 1, "L7-853");
+}

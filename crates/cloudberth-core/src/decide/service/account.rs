@@ -5,47 +5,52 @@
 //! the cluster runs on them, so the account that holds none of them is not the cluster's.
 //!
 //! ```text
-//!   denied ──► no node of this cloud ──────────────────────────► let go: nobody can tell
-//!          └─► list the machines ──► one of ours is there ─────► look once more, then let go
-//!                                └─► none, short, failed ──────► unknown: nothing is let go
+//!   denied ──► no node of this cloud ──────────────────────────► believed: nobody can tell
+//!          └─► list the machines ──► one of ours is there ─────► look once more, then believed
+//!                                └─► none, short, failed ──────► unknown: nothing is let go, nothing is created
 //! ```
 //!
 //! The second look is there because a token may be mended between the first look and the listing.
 
 use crate::{
-    annotation::Table,
     decide::{
         lifecycle::{MACHINE_IS_GONE, Suspect, shows_none},
         service::FINALIZER,
     },
     error::{Category, Error, Result},
     instance::Instance,
-    lb::{Goal, INTENT_ANNOTATION, Intent, Rest, Turn},
+    lb::{Claim, ClaimKind, Goal, INTENT_ANNOTATION, Intent, Plan, Rest, Turn},
     lookup::Listing,
     view::ServiceView,
 };
 
-/// Whether a Service is about to be let go of only because the cloud shows nothing where there was something.
+/// Whether a Service is about to be let go of, or to get a second load balancer, only because the cloud shows nothing
+/// where there was something.
 ///
-/// Something was there if the Service [remembers] it. What the turn has removed itself was not denied, and
-/// while an intent pends nothing is let go anyway.
+/// Something was there if the Service claims one by its id or shows an address, or may have been if a creation was sent
+/// whose end nobody knows. What the turn has removed itself was not denied, and while an intent pends nothing is let go
+/// or created anyway.
 #[must_use]
-pub fn is_denied(goal: Goal, turn: &Turn, intent: Intent, service: &ServiceView, table: &Table) -> bool {
-    is_nothing_left(goal, &turn.rest, turn.done.is_empty(), intent) && remembers(service, table)
+pub fn is_denied(goal: Goal, turn: &Turn, intent: Intent, service: &ServiceView, claims: &[Claim]) -> bool {
+    let silent = match goal {
+        Goal::Gone => turn.rest == Rest::Converged,
+        Goal::Present => turn.rest == Rest::NeedsIntent,
+    };
+    silent && turn.done.is_empty() && intent == Intent::Free && remembers(service, claims)
 }
 
-/// The first half of [`is_denied`], for what would be done: `idle` says that there is no step to take.
+/// Whether [`is_denied`] would be said of the turn that a plan towards absence stands for.
 #[must_use]
-pub fn is_nothing_left(goal: Goal, rest: &Rest, idle: bool, intent: Intent) -> bool {
-    goal == Goal::Gone && *rest == Rest::Converged && idle && intent == Intent::Free
+pub fn would_be_denied(plan: &Plan, intent: Intent, service: &ServiceView, claims: &[Claim]) -> bool {
+    let silent = plan.rest == Rest::Converged && plan.steps.is_empty();
+    silent && intent == Intent::Free && remembers(service, claims)
 }
 
-/// Whether a Service says of itself that there was a load balancer, or may have been: something is recorded on it that
-/// `table` has for that, an address is published, or a creation was sent whose end nobody knows.
-#[must_use]
-pub fn remembers(service: &ServiceView, table: &Table) -> bool {
-    let set = |key: &str| service.annotations.get(key).is_some_and(|value| !value.is_empty());
-    table.recorded().any(set) || set(INTENT_ANNOTATION) || !service.ingress.is_empty()
+/// Whether a Service says of itself that there was a load balancer, or may have been: it claims one by its id, an address
+/// is published, or a creation was sent whose end nobody knows.
+fn remembers(service: &ServiceView, claims: &[Claim]) -> bool {
+    let named = claims.iter().any(|claim| claim.kind == ClaimKind::Id);
+    named || service.annotations.contains_key(INTENT_ANNOTATION) || !service.ingress.is_empty()
 }
 
 /// What the machines of an account that denies a load balancer say about it. An error is the reason why the denial
@@ -64,9 +69,9 @@ pub fn vouch(machines: &Result<Listing<Instance>>, nodes: &[Suspect]) -> Result<
         Category::Unauthorised,
         format!(
             "the load balancer is not found, but neither is any machine of the cluster, so this looks like somebody \
-             else's account and nothing is let go: {doubt}. If the token is of another project, put the right one back. \
+             else's account, and nothing is created or let go: {doubt}. If the token is of another project, put the right one back. \
              If those machines are really gone, delete their nodes, or set the annotation {MACHINE_IS_GONE}: \"true\" \
-             on them. To let go of the Service by force, remove its finalizer {FINALIZER}; a load balancer that still \
+             on them. To let go of a deleted Service by force, remove its finalizer {FINALIZER}; a load balancer that still \
              exists is then yours to delete"
         ),
     ))
@@ -76,7 +81,6 @@ pub fn vouch(machines: &Result<Listing<Instance>>, nodes: &[Suspect]) -> Result<
 mod tests {
     use super::*;
     use crate::{
-        annotation::{Key, Text},
         decide::{
             lifecycle::{Tie, has_witnesses},
             service::testing::{MARK, annotated, service},
@@ -88,9 +92,6 @@ mod tests {
     };
     use std::time::Duration;
 
-    static ID: Key<Text> = Key::new(MARK, Text).recorded().about("The id.");
-    static NOTE: Key<Text> = Key::new("cloud.example/note", Text).about("A wish.");
-    static TABLE: Table = Table::new(&[&ID, &NOTE]);
     const PENDING: Intent = Intent::Pending(Duration::from_secs(30));
 
     fn turn(rest: Rest, done: &[&str]) -> Turn {
@@ -108,6 +109,7 @@ mod tests {
         use Goal::{Gone, Present};
         let recorded = || annotated(service(), MARK, "7");
         let found = || turn(Rest::Converged, &[]);
+        let missing = || turn(Rest::NeedsIntent, &[]);
         let waiting = || turn(Rest::Wait { on: "deleting", poll: Duration::from_secs(5) }, &[]);
         let unknown = || turn(Rest::Unknown(Error::temporary("503")), &[]);
         let table = [
@@ -121,24 +123,21 @@ mod tests {
                 annotated(service(), INTENT_ANNOTATION, "2026-03-02T04:05:00Z"),
                 true,
             ),
-            ("there never was one", Gone, found(), Intent::Free, service(), false),
-            ("an empty id is none", Gone, found(), Intent::Free, annotated(service(), MARK, ""), false),
-            (
-                "a wish is none",
-                Gone,
-                found(),
-                Intent::Free,
-                annotated(service(), "cloud.example/note", "7"),
-                false,
-            ),
+            ("there never was one: a name is no record", Gone, found(), Intent::Free, service(), false),
             ("we deleted it", Gone, turn(Rest::Converged, &["delete it"]), Intent::Free, recorded(), false),
             ("it is going", Gone, waiting(), Intent::Free, recorded(), false),
             ("it is not known", Gone, unknown(), Intent::Free, recorded(), false),
             ("an intent holds it anyway", Gone, found(), PENDING, recorded(), false),
-            ("it is wanted", Present, found(), Intent::Free, recorded(), false),
+            ("it is wanted and there", Present, found(), Intent::Free, recorded(), false),
+            ("L1-843 it is wanted and not found", Present, missing(), Intent::Free, recorded(), true),
+            ("L1-844 its address is published", Present, missing(), Intent::Free, shown(), true),
+            ("it is to be built for the first time", Present, missing(), Intent::Free, service(), false),
+            ("an intent holds the creation anyway", Present, missing(), PENDING, recorded(), false),
         ];
         for (case, goal, turn, intent, service, want) in table {
-            assert_eq!(is_denied(goal, &turn, intent, &service, &TABLE), want, "{case}");
+            let id = service.annotations.get(MARK).map(|id| Claim::new(ClaimKind::Id, id));
+            let claims: Vec<_> = [Claim::new(ClaimKind::Name, "web")].into_iter().chain(id).collect();
+            assert_eq!(is_denied(goal, &turn, intent, &service, &claims), want, "{case}");
         }
     }
 
