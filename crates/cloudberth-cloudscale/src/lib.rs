@@ -36,7 +36,7 @@ mod wish;
 pub use act::{Act, Answer, Method, Request};
 pub use api::Surroundings;
 pub use find::{Trail, balancer_name, default_name};
-pub use plan::{Planner, assume, claims, fold, knows_ip_mode, selector};
+pub use plan::{assume, claims, decide, fold, selector};
 pub use provider::CloudscaleProvider;
 pub use seen::{Machine, Machines, Parts, PrivateAddress, Seen, SeenPool, Standing};
 pub use settings::{Settings, TOKEN};

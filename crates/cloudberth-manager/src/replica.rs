@@ -33,7 +33,7 @@ use cloudberth_runtime::{
 };
 use futures_util::{
     FutureExt,
-    future::{BoxFuture, Shared, join, join3, pending},
+    future::{BoxFuture, Shared, join, join4, pending},
 };
 use kube::Client;
 
@@ -137,10 +137,11 @@ impl Replica {
     /// go of, and the next leader waits for the end of the Lease.
     pub async fn run(&self, stop: impl Future<Output = ()> + Send) {
         let Desk { cluster, herald, dice, .. } = self.desk();
-        let ground = join3(
+        let ground = join4(
             cluster.nodes.run(cluster.client().clone(), Arc::clone(dice)),
             cluster.services.run(cluster.client().clone(), Arc::clone(dice)),
             herald.run(),
+            cluster.learn_version(dice),
         );
         tokio::select! {
             biased;

@@ -247,3 +247,16 @@ async fn routes_are_told_where_they_would_be_made() {
     let lost = plan_with(&stage, &only(routes("10.244.0.0/16"))).await;
     assert_eq!((lost.exit_code(), lost.unknown[0].what.as_str()), (1, "the routes"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_old_cluster_that_is_at_rest_stays_so() {
+    let mut stage = fresh().await;
+    stage.api.set_version("v1.29.14");
+    stage.desk.cluster.ask_version().await.unwrap();
+    work(&mut stage).await;
+    let plan = plan(&stage).await;
+    assert_eq!((plan.services.len(), plan.exit_code()), (0, 0), "CS-125 {}", plan.to_text());
+    stage.api.set_version("v1.30.0");
+    let plan = plan_with(&stage, &settings()).await;
+    assert_eq!(names(&plan.services), ["default/shop", "default/web"], "CS-123 a new one keeps the mode");
+}

@@ -4,12 +4,20 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use cloudberth_controllers::{node::NodeSettings, service::ServiceSettings, team::TeamSettings};
-use cloudberth_core::{Dice, decide::election::Config, provider::Provider};
+use cloudberth_core::{Clock, Dice, Result, decide::election::Config, provider::Provider};
+use cloudberth_fake::{Cloud, FakeProvider, Manners};
 use cloudberth_http::surroundings::SystemClock;
 use cloudberth_manager::replica::{Parts, Replica};
 use cloudberth_runtime::metrics::{Metrics, Registry, render};
-use cloudberth_sim::{Surroundings, kube::KubeApi};
-use kube::Client;
+use cloudberth_sim::{
+    Surroundings,
+    kube::{Action, KubeApi},
+};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, PostParams},
+};
+use serde_json::{Value, json};
 use tokio::{sync::oneshot, time::timeout};
 
 /// A cloud that has a name and nothing else.
@@ -25,20 +33,20 @@ impl Provider for Bare {
     }
 }
 
-#[tokio::test]
-async fn a_cloud_without_machines_leaves_only_the_node_controller_out() {
-    let api = KubeApi::new(Surroundings::of_this_machine());
+fn replica(api: &KubeApi, cloud: Arc<dyn Provider>, registry: &mut Registry) -> Result<Replica> {
     let client = Client::new(api.service(), "default");
-    let mut registry = Registry::default();
     let team = TeamSettings {
         node: Some(NodeSettings::default()),
-        service: Some(ServiceSettings::default()),
+        service: Some(ServiceSettings {
+            drift: Some(Duration::from_millis(100)),
+            ..ServiceSettings::default()
+        }),
         ..TeamSettings::default()
     };
-    let replica = Replica::new(Parts {
+    Replica::new(Parts {
         client: client.clone(),
         lease_client: client,
-        clouds: vec![(Arc::new(Bare), BTreeSet::new())],
+        clouds: vec![(cloud, BTreeSet::new())],
         default_cloud: None,
         cluster_name: "here".to_owned(),
         team,
@@ -51,11 +59,17 @@ async fn a_cloud_without_machines_leaves_only_the_node_controller_out() {
             retry_period: Duration::from_secs(2),
         }),
         migration: None,
-        metrics: Metrics::new(&mut registry),
+        metrics: Metrics::new(registry),
         clock: Arc::new(SystemClock::new()),
         dice: Arc::new(Dice::seeded(1)),
     })
-    .expect("FW-38: the manager goes on");
+}
+
+#[tokio::test]
+async fn a_cloud_without_machines_leaves_only_the_node_controller_out() {
+    let api = KubeApi::new(Surroundings::of_this_machine());
+    let mut registry = Registry::default();
+    let replica = replica(&api, Arc::new(Bare), &mut registry).expect("FW-38: the manager goes on");
 
     let (stop, stopped) = oneshot::channel::<()>();
     let watch = async {
@@ -78,4 +92,63 @@ async fn a_cloud_without_machines_leaves_only_the_node_controller_out() {
         .await
         .expect("it leads and stops");
     assert!(!replica.election().unwrap().leads());
+}
+
+#[tokio::test]
+async fn the_version_of_the_cluster_decides_what_is_published_and_holds_nobody_up() {
+    let refuse = |_: &_, action: &Action| (action.path == "/version").then(|| "no".to_owned());
+    for (case, version, refused, want) in [
+        ("CS-123", "v1.30.2", false, json!("Proxy")),
+        ("CS-125", "v1.29.14", false, Value::Null),
+        ("nobody says", "v1.30.2", true, json!("Proxy")),
+    ] {
+        let api = KubeApi::new(Surroundings::of_this_machine());
+        api.set_version(version);
+        api.set_policy(refused.then(|| Arc::new(refuse) as _));
+        let people = Client::new(api.service(), "default");
+        let kind = ApiResource {
+            group: String::new(),
+            version: "v1".into(),
+            api_version: "v1".into(),
+            kind: "Service".into(),
+            plural: "services".into(),
+        };
+        let services: Api<DynamicObject> = Api::namespaced_with(people, "default", &kind);
+        let service = json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
+            "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]},
+        });
+        services.create(&PostParams::default(), &serde_json::from_value(service).unwrap()).await.unwrap();
+
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let cloud = Cloud::new(Arc::clone(&clock), Dice::seeded(1), Manners::default());
+        let provider = FakeProvider::new("alpha", &cloud, "manager", clock);
+        let replica = replica(&api, Arc::new(provider), &mut Registry::default()).unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let watch = async {
+            let entry = loop {
+                let found = services.get("web").await.unwrap();
+                if let Some(entry) = found.data.pointer("/status/loadBalancer/ingress/0") {
+                    break entry.clone();
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            };
+            assert_eq!(entry["ipMode"], want, "{case}: {entry}");
+            let patches = || {
+                api.calls(0).iter().filter(|call| call.verb == "patch" && call.resource == "services").count()
+            };
+            let (before, looks) = (patches(), cloud.calls().len());
+            while cloud.calls().len() < looks + 6 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            assert_eq!(patches(), before, "L4-810 {case}: what is not kept is not written again and again");
+            drop(stop);
+        };
+        let work = replica.run(async {
+            let _ = stopped.await;
+        });
+        Box::pin(timeout(Duration::from_secs(20), async { tokio::join!(watch, work) })).await.expect(case);
+        let asked = api.calls(0).iter().filter(|call| call.resource == "/version").count();
+        assert!(asked == 1 || refused, "{case}: asked {asked} times");
+    }
 }

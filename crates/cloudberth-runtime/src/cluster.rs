@@ -1,12 +1,17 @@
 //! The one way to write to Kubernetes: every write asks the leader's claim when it is sent (law 9), ends by its
 //! deadline (law 12), and its answer is known to everybody before the watch tells of it.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use cloudberth_core::{
-    Call, Clock, Error, NodeView, ObjectKey, Result, ServiceView,
+    Call, Clock, Dice, Error, NodeView, ObjectKey, Result, ServiceView,
     call::Gate,
     decide::node::patch::{NodePatch, Subresource},
+    lb::ServerVersion,
     lookup::Lookup,
     time::Tick,
 };
@@ -25,12 +30,18 @@ use crate::{
 
 const NODES: &str = "/api/v1/nodes";
 
+/// How long the API server may take to say its version.
+const VERSION_PATIENCE: Duration = Duration::from_secs(10);
+/// The rests between two questions for it, each twice as long as the one before.
+const VERSION_RESTS: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(300));
+
 /// A cluster, as the controllers see it.
 #[derive(Clone)]
 pub struct Cluster {
     client: Client,
     clock: Arc<dyn Clock>,
     gate: Arc<dyn Gate>,
+    version: Arc<OnceLock<ServerVersion>>,
     /// The nodes.
     pub nodes: Arc<Informer<NodeView>>,
     /// The Services.
@@ -41,7 +52,7 @@ impl Cluster {
     /// A cluster that is written to as far as `gate` allows.
     pub fn new(client: Client, clock: Arc<dyn Clock>, gate: Arc<dyn Gate>) -> Self {
         let (nodes, services) = (Informer::new(Arc::clone(&clock)), Informer::new(Arc::clone(&clock)));
-        Self { client, clock, gate, nodes, services }
+        Self { client, clock, gate, version: Arc::default(), nodes, services }
     }
 
     /// The same cluster with the same stores, written to as far as another gate allows.
@@ -63,6 +74,36 @@ impl Cluster {
     /// The circumstances of a piece of work that may take as long as `patience`.
     pub fn call(&self, patience: Duration) -> Call {
         Call::new(self.clock.now() + patience, Arc::clone(&self.gate))
+    }
+
+    /// The version of the API server, if it was asked for and answered.
+    pub fn version(&self) -> Option<ServerVersion> {
+        self.version.get().copied()
+    }
+
+    /// Asks the API server for its version, once, and remembers the answer.
+    pub async fn ask_version(&self) -> Result<()> {
+        let request = http::Request::get("/version").body(Vec::new());
+        let request = request.map_err(|why| Error::permanent(why.to_string()))?;
+        let said = self.send::<Value>(self.clock.now() + VERSION_PATIENCE, request).await?;
+        let number = |key: &str| said.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (major, minor) = (number("major"), number("minor"));
+        if let Some(version) = ServerVersion::read(major, minor) {
+            self.version.get_or_init(|| version);
+        } else {
+            tracing::warn!("the Kubernetes API says that its version is {major:?}.{minor:?}, which is none");
+        }
+        Ok(())
+    }
+
+    /// Asks until there is an answer. Nothing has to wait for it.
+    pub async fn learn_version(&self, dice: &Dice) {
+        let (mut rest, longest) = VERSION_RESTS;
+        while let Err(why) = self.ask_version().await {
+            tracing::info!(%why, "the Kubernetes API did not say its version; until it does, it counts as new");
+            tokio::time::sleep(dice.jitter(rest, 0.5)).await;
+            rest = (rest * 2).min(longest);
+        }
     }
 
     /// Reads a node past the store.

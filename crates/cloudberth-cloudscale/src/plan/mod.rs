@@ -41,76 +41,56 @@ const FIRST_POLL: Duration = Duration::from_millis(400);
 /// Polls become rarer while a change takes longer, up to this.
 const LAST_POLL: Duration = Duration::from_secs(5);
 
-/// The planner, with what it has to know about the cluster.
-#[derive(Clone, Copy, Debug)]
-pub struct Planner {
-    /// The API server knows `ipMode`: Kubernetes 1.30 and later.
-    pub ip_mode: bool,
-}
-
-/// Whether an API server of this version knows `ipMode`. Vendors put things behind the number (`31+`).
+/// What to do next about what was seen.
 #[must_use]
-pub fn knows_ip_mode(major: &str, minor: &str) -> bool {
-    let number = |text: &str| {
-        let digits =
-            text.find(|c: char| !c.is_ascii_digit()).map_or(text, |end| text.get(..end).unwrap_or(text));
-        digits.parse::<u32>().ok()
-    };
-    number(major).zip(number(minor)).is_some_and(|version| version >= (1, 30))
+pub fn decide(want: &Want, seen: Option<&Seen>) -> Decision<Act> {
+    let nothing = Seen::default();
+    let seen = seen.unwrap_or(&nothing);
+    match (want.goal, &seen.standing) {
+        (Goal::Gone, standing) => remove(want, standing.as_ref()),
+        (Goal::Present, None) => create(want, seen),
+        (Goal::Present, Some(standing)) => converge(want, seen, standing),
+    }
 }
 
-impl Planner {
-    /// What to do next about what was seen.
-    #[must_use]
-    pub fn decide(self, want: &Want, seen: Option<&Seen>) -> Decision<Act> {
-        let nothing = Seen::default();
-        let seen = seen.unwrap_or(&nothing);
-        match (want.goal, &seen.standing) {
-            (Goal::Gone, standing) => remove(want, standing.as_ref()),
-            (Goal::Present, None) => create(want, seen),
-            (Goal::Present, Some(standing)) => self.converge(want, seen, standing),
-        }
+fn converge(want: &Want, seen: &Seen, standing: &Standing) -> Decision<Act> {
+    let ours = limits::created_here(want, standing);
+    let mut wish = Wish::read(want, seen, ours);
+    if let Some(refusal) = limits::contested(want, Some(standing)) {
+        wish.refused.push(refusal);
+        return decision(wish, Next::Converged, None);
     }
+    limits::immutable(&mut wish, want, standing);
+    let mut publish = record(&wish, standing, ours);
+    if standing.balancer.status == BalancerStatus::Changing {
+        return decision(wish, waiting(standing), Some(publish));
+    }
+    let floating = limits::floating(&mut wish, want, standing);
+    let next = rounds::next_round(&wish, standing, &floating).map_or(Next::Converged, Next::Act);
+    let open = |pair: &pairs::Pair<'_>| pair.listener().is_some();
+    if wish.pools.len() == pairs::pairs(&wish, standing).iter().filter(|pair| open(pair)).count() {
+        publish.ingress = ingress(&wish, standing);
+    }
+    decision(wish, next, Some(publish))
+}
 
-    fn converge(self, want: &Want, seen: &Seen, standing: &Standing) -> Decision<Act> {
-        let ours = limits::created_here(want, standing);
-        let mut wish = Wish::read(want, seen, ours);
-        if let Some(refusal) = limits::contested(want, Some(standing)) {
-            wish.refused.push(refusal);
-            return decision(wish, Next::Converged, None);
-        }
-        limits::immutable(&mut wish, want, standing);
-        let mut publish = record(&wish, standing, ours);
-        if standing.balancer.status == BalancerStatus::Changing {
-            return decision(wish, waiting(standing), Some(publish));
-        }
-        let floating = limits::floating(&mut wish, want, standing);
-        let next = rounds::next_round(&wish, standing, &floating).map_or(Next::Converged, Next::Act);
-        let open = |pair: &pairs::Pair<'_>| pair.listener().is_some();
-        if wish.pools.len() == pairs::pairs(&wish, standing).iter().filter(|pair| open(pair)).count() {
-            publish.ingress = self.ingress(&wish, standing);
-        }
-        decision(wish, next, Some(publish))
+/// What the status shows; `None` leaves what is there, where nobody can tell what is meant.
+fn ingress(wish: &Wish<'_>, standing: &Standing) -> Option<Vec<Ingress>> {
+    let hostname = wish.annotations.settle(&FORCE_HOSTNAME, None).filter(|host| !host.is_empty());
+    if hostname.is_some() {
+        return Some(vec![Ingress { hostname, ..Ingress::default() }]);
     }
-
-    /// What the status shows; `None` leaves what is there, where nobody can tell what is meant.
-    fn ingress(self, wish: &Wish<'_>, standing: &Standing) -> Option<Vec<Ingress>> {
-        let hostname = wish.annotations.settle(&FORCE_HOSTNAME, None).filter(|host| !host.is_empty());
-        if hostname.is_some() {
-            return Some(vec![Ingress { hostname, ..Ingress::default() }]);
-        }
-        let mode = match wish.annotations.get(&IP_MODE) {
-            Value::Set("VIP") => IpMode::Vip,
-            Value::Set(_) | Value::Unset => IpMode::Proxy,
-            Value::Wrong => return None,
-        };
-        let entry = |vip: &crate::wire::VipAddress| Ingress {
-            ip: Some(vip.address.clone()),
-            ip_mode: self.ip_mode.then(|| mode.clone()),
-            ..Ingress::default()
-        };
-        Some(standing.balancer.vip_addresses.iter().map(entry).collect())
-    }
+    let mode = match wish.annotations.get(&IP_MODE) {
+        Value::Set("VIP") => IpMode::Vip,
+        Value::Set(_) | Value::Unset => IpMode::Proxy,
+        Value::Wrong => return None,
+    };
+    let entry = |vip: &crate::wire::VipAddress| Ingress {
+        ip: Some(vip.address.clone()),
+        ip_mode: Some(mode.clone()),
+        ..Ingress::default()
+    };
+    Some(standing.balancer.vip_addresses.iter().map(entry).collect())
 }
 
 fn decision(wish: Wish<'_>, next: Next<Act>, publish: Option<Publish>) -> Decision<Act> {

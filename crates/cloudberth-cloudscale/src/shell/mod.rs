@@ -17,7 +17,7 @@ use cloudberth_core::{
 };
 
 use crate::{
-    Act, Answer, Planner, Seen,
+    Act, Answer, Seen,
     annotations::{TABLE, UUID},
     api::Api,
     plan,
@@ -38,7 +38,6 @@ static MARKS: [&str; 1] = [UUID.name()];
 pub(crate) struct Cloudscales {
     api: Api,
     clock: Arc<dyn Clock>,
-    planner: Planner,
     /// Since when load balancers have been seen changing without a break. Only how soon one looks again hangs on it.
     changing: Mutex<BTreeMap<String, Tick>>,
 }
@@ -51,9 +50,7 @@ impl std::fmt::Debug for Cloudscales {
 
 impl Cloudscales {
     pub(crate) fn new(api: Api, clock: Arc<dyn Clock>) -> Self {
-        // Every API server that is still cared for knows `ipMode`.
-        let planner = Planner { ip_mode: true };
-        Self { api, clock, planner, changing: Mutex::default() }
+        Self { api, clock, changing: Mutex::default() }
     }
 
     /// For how long the load balancer has been seen changing.
@@ -129,7 +126,7 @@ impl Balancers for Cloudscales {
     }
 
     fn decide(&self, want: &Want, seen: Option<&Seen>) -> Decision<Act> {
-        self.planner.decide(want, seen)
+        plan::decide(want, seen)
     }
 
     async fn execute(&self, call: &Call, act: &Act) -> Outcome<Answer> {

@@ -39,7 +39,7 @@ fn a_load_balancer_is_created_filled_and_left_alone() {
     assert_eq!(settle(&ten, absent(&ten)).acts.len(), 14, "ten nodes take 14 mutations");
     assert_eq!(labels(&want, &built(&want)), [""; 0], "CS-83 CS-75");
     assert_eq!(decide(&gone(&want), &Seen::default()).next, Next::Converged, "CS-75 CS-149");
-    assert_eq!(PLANNER.decide(&gone(&want), None).next, Next::Converged, "CS-75 CS-149");
+    assert_eq!(cloudberth_cloudscale::decide(&gone(&want), None).next, Next::Converged, "CS-75 CS-149");
 }
 
 #[test]

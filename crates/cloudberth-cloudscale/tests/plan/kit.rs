@@ -6,7 +6,7 @@ use std::{
 };
 
 use cloudberth_cloudscale::{
-    Act, Machines, Planner, Seen, Standing, assume, fold, selector,
+    Act, Machines, Seen, Standing, assume, fold, selector,
     wire::{LoadBalancer, Server},
 };
 use cloudberth_core::{
@@ -22,8 +22,6 @@ pub(crate) const UID: &str = "2f0c2a4e-aaaa-4b3c-9d1e-0123456789ab";
 pub(crate) const LB: &str = "c0ffee01-2d6b-4e55-8a7e-31f2a9b4d001";
 pub(crate) const SUBNET: &str = "55ee0000-0000-4000-8000-000000000001";
 pub(crate) const SUBNET_B: &str = "55ee0000-0000-4000-8000-000000000002";
-
-pub(crate) const PLANNER: Planner = Planner { ip_mode: true };
 
 pub(crate) fn port(name: &str, protocol: ServiceProtocol, port: i64, node_port: i64) -> ServicePort {
     ServicePort { name: name.to_owned(), protocol, port, node_port, ..ServicePort::default() }
@@ -135,7 +133,7 @@ pub(crate) fn look(want: &Want, standing: Option<Standing>) -> Seen {
 }
 
 pub(crate) fn decide(want: &Want, seen: &Seen) -> Decision<Act> {
-    PLANNER.decide(want, Some(seen))
+    cloudberth_cloudscale::decide(want, Some(seen))
 }
 
 /// What happened on the way to rest.

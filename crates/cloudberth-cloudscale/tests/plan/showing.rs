@@ -1,6 +1,6 @@
 //! What is written on the Service.
 
-use cloudberth_cloudscale::{Planner, knows_ip_mode, wire::BalancerStatus};
+use cloudberth_cloudscale::wire::BalancerStatus;
 use cloudberth_core::{
     lb::{INTENT_ANNOTATION, Next, Want},
     view::{Ingress, IpFamilyPolicy, IpMode},
@@ -8,49 +8,29 @@ use cloudberth_core::{
 
 use crate::kit::*;
 
-fn ip(address: &str, ip_mode: Option<IpMode>) -> Ingress {
-    Ingress { ip: Some(address.to_owned()), ip_mode, ..Ingress::default() }
+fn ip(address: &str, mode: IpMode) -> Ingress {
+    Ingress { ip: Some(address.to_owned()), ip_mode: Some(mode), ..Ingress::default() }
 }
 
 #[test]
 fn the_status_shows_the_addresses_or_the_name() {
-    let both =
-        |mode: Option<IpMode>| Some(vec![ip("203.0.113.90", mode.clone()), ip("2001:db8:10::90", mode)]);
+    let both = |mode: IpMode| Some(vec![ip("203.0.113.90", mode.clone()), ip("2001:db8:10::90", mode)]);
     let host = Some(vec![Ingress { hostname: Some("lb.example".to_owned()), ..Ingress::default() }]);
     let table = [
-        ("CS-123", &[][..], true, both(Some(IpMode::Proxy)), 0),
-        ("CS-124", &[("ip-mode", "VIP")], true, both(Some(IpMode::Vip)), 0),
-        ("CS-125", &[("ip-mode", "VIP")], false, both(None), 0),
-        ("CS-126", &[("ip-mode", "proxy")], true, None, 1),
-        ("CS-126 on an old cluster too", &[("ip-mode", "proxy")], false, None, 1),
-        ("CS-127", &[("force-hostname", "lb.example"), ("ip-mode", "proxy")], true, host, 0),
-        ("an empty name is none", &[("force-hostname", "")], true, both(Some(IpMode::Proxy)), 0),
+        ("CS-123", &[][..], both(IpMode::Proxy), 0),
+        ("CS-124", &[("ip-mode", "VIP")], both(IpMode::Vip), 0),
+        ("CS-126", &[("ip-mode", "proxy")], None, 1),
+        ("CS-127", &[("force-hostname", "lb.example"), ("ip-mode", "proxy")], host, 0),
+        ("an empty name is none", &[("force-hostname", "")], both(IpMode::Proxy), 0),
     ];
     let mut standing = built(&plain(&[]));
     standing.balancer = balancer(LB, &standing.balancer.name);
-    for (case, annotations, ip_mode, ingress, refused) in table {
+    for (case, annotations, ingress, refused) in table {
         let want = plain(annotations);
-        let decision = Planner { ip_mode }.decide(&want, Some(&look(&want, Some(standing.clone()))));
+        let decision = decide(&want, &look(&want, Some(standing.clone())));
         assert_eq!(decision.next, Next::Converged, "{case}");
         assert_eq!(decision.publish.unwrap().ingress, ingress, "{case}");
         assert_eq!(decision.refused.len(), refused, "{case}");
-    }
-}
-
-#[test]
-fn versions_of_vendors_are_read() {
-    let table = [
-        ("CS-128", "1", "31+", true),
-        ("CS-123", "1", "30", true),
-        ("CS-125", "1", "29", false),
-        ("", "1", "29+", false),
-        ("", "2", "0", true),
-        ("", "1+", "30-gke.1", true),
-        ("", "", "", false),
-        ("", "1", "x", false),
-    ];
-    for (case, major, minor, want) in table {
-        assert_eq!(knows_ip_mode(major, minor), want, "{case} {major}.{minor}");
     }
 }
 

@@ -1,5 +1,8 @@
 //! What a Service gets, from its first day on.
 
+use std::time::Duration;
+
+use cloudberth_core::view::IpMode;
 use serde_json::{Value, json};
 
 use crate::scene::{FINALIZER, INTENT, PREFIX, Scene, annotated, merge};
@@ -168,7 +171,7 @@ async fn what_a_user_writes_meanwhile_stays() {
     scene.nodes(2).await;
     scene.pass(5).await;
     scene.create("web", json!({})).await;
-    tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+    tokio::time::sleep(Duration::from_millis(700)).await;
     scene.edit("web", json!({"metadata": {"annotations": {"example.org/mine": "yes"}}})).await;
     scene.pass(30).await;
     let service = scene.get("web").await;
@@ -229,4 +232,29 @@ async fn while_another_program_leads_nothing_is_written() {
     scene.pass(600).await;
     assert_eq!(scene.changes(), [""; 0], "CS-154 L9-801");
     assert_eq!(scene.stage.writes(kube), [], "CS-154 L9-801");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_api_server_is_spared_what_it_does_not_keep() {
+    for (case, version, answers, mode) in [
+        ("CS-123 the first that keeps it", "v1.30.0", true, Some(IpMode::Vip)),
+        ("CS-128 a vendor's number", "v1.31+vendor.1", true, Some(IpMode::Vip)),
+        ("CS-125 the last that does not", "v1.29.14", true, None),
+        ("it does not say", "v1.30.0", false, Some(IpMode::Vip)),
+    ] {
+        let scene = Scene::looking_again(Some(Duration::from_secs(60)), |_| {});
+        scene.stage.api.set_version(version);
+        if answers {
+            scene.stage.desk.cluster.ask_version().await.unwrap();
+        }
+        scene.nodes(2).await;
+        scene.pass(5).await;
+        scene.create("web", annotated(&[("ip-mode", json!("VIP"))])).await;
+        scene.create("wrong", annotated(&[("ip-mode", json!("proxy"))])).await;
+        scene.pass(30).await;
+        let modes: Vec<_> = scene.get("web").await.ingress.into_iter().map(|entry| entry.ip_mode).collect();
+        assert_eq!(modes, [mode.clone(), mode], "{case}");
+        assert!(!scene.warnings("wrong").is_empty(), "CS-126 {case}");
+        scene.assert_quiet(300, case).await;
+    }
 }

@@ -83,6 +83,32 @@ async fn an_api_that_fails_takes_no_node() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_token_of_another_project_takes_no_node() {
+    use cloudberth_sim::cloudscale::Access;
+    for (case, theirs) in [("L1-829 nothing is there", 0), ("L1-860 strangers are there", 3)] {
+        let mut scene = Scene::new();
+        scene.nodes(3).await;
+        scene.create("web", json!({})).await;
+        scene.pass(30).await;
+        scene.cloud.set_tokens([("t0k3n", Access::OtherProject)]);
+        for number in 0..theirs {
+            scene.cloud.add_server_elsewhere(&format!("stranger-{number}"), "rma1");
+        }
+        for name in ["node-01", "node-02"] {
+            scene.stage.set_ready(name, false).await;
+        }
+        scene.pass(1200).await;
+        scene.restart();
+        scene.pass(1200).await;
+        for name in ["node-01", "node-02", "node-03"] {
+            assert!(scene.stage.node(name).await.is_some(), "{case}: {name} runs in the right project");
+        }
+        let said = scene.stage.events("node-01");
+        assert!(said.iter().any(|line| line.contains("MachineListingDoubtful")), "{case}: {said:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn twins_are_not_chosen_from() {
     let scene = Scene::new();
     let twin = scene.cloud.add_server("twin", "rma1");

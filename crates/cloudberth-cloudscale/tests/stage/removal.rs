@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloudberth_sim::cloudscale::{Fault, Rule};
+use cloudberth_sim::cloudscale::{Access, Fault, Rule};
 use serde_json::json;
 
 use crate::scene::{FINALIZER, PREFIX, Scene, annotated};
@@ -138,4 +138,60 @@ async fn a_service_that_is_no_load_balancer_any_more_lets_go_of_everything() {
         Some(&scene.balancer("web").await.uuid),
         "CS-48"
     );
+}
+
+/// The token is the same text, and from now on it is one of another project.
+fn lead_astray(scene: &Scene) {
+    scene.cloud.set_tokens([("t0k3n", Access::OtherProject)]);
+}
+
+fn lead_back(scene: &Scene) {
+    scene.cloud.set_tokens([("t0k3n", Access::ReadWrite)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_of_another_project_lets_go_of_nothing() {
+    for (case, change) in
+        [("L1-827 deleted", None), ("L1-828 of another type", Some(json!({"spec": {"type": "ClusterIP"}})))]
+    {
+        let mut scene = served().await;
+        lead_astray(&scene);
+        match change.clone() {
+            None => scene.delete("web").await,
+            Some(body) => scene.edit("web", body).await,
+        }
+        scene.pass(300).await;
+        let held = async |scene: &Scene| {
+            let service = scene.stage.service("web").await;
+            service.is_some_and(|service| service.finalizers.contains(&FINALIZER.to_owned()))
+        };
+        assert!(held(&scene).await, "{case}: its load balancer stands in the right project");
+        let said = scene.warnings("web");
+        for words in ["ids 2 nodes carry", "If the token is of another project", FINALIZER] {
+            assert!(said.iter().any(|line| line.contains(words)), "{case} {words}: {said:?}");
+        }
+        scene.restart();
+        scene.pass(120).await;
+        assert!(held(&scene).await, "{case}: a new leader is led astray no more than the old one");
+        assert_eq!(scene.changes(), [""; 0], "{case}");
+        assert_eq!(scene.cloud.balancers().len(), 1, "{case}");
+        lead_back(&scene);
+        scene.pass(120).await;
+        assert!(!held(&scene).await, "{case}");
+        assert_eq!(scene.changes(), ["load-balancers.delete"], "{case}");
+        assert_eq!(scene.cloud.balancers().len(), 0, "{case}: nothing has leaked");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_has_deleted_already_costs_few_calls() {
+    let scene = served().await;
+    scene.cloud.delete_balancer(&scene.balancer("web").await.uuid);
+    scene.pass(30).await;
+    scene.cloud.clear_journal();
+    scene.delete("web").await;
+    scene.pass(1).await;
+    let tally = scene.tally();
+    assert!(scene.stage.service("web").await.is_none(), "CS-149 at once");
+    assert!(tally.calls <= 8, "L7-808 {tally:?}");
 }

@@ -10,6 +10,7 @@
 //! | module | keeps |
 //! |---|---|
 //! | `pass`, `page` | one look at one Service, and what is written on it |
+//! | `witness` | whether it is the cluster's own account that denies a load balancer |
 //! | `want` | what a Service asks of its cloud |
 //! | `rehearse` | what would be done, without doing it |
 //! | `surveys` | listings of load balancers that everybody shares |
@@ -30,6 +31,7 @@ mod register;
 mod rehearse;
 mod surveys;
 mod want;
+mod witness;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

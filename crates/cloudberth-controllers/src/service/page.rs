@@ -64,7 +64,8 @@ impl<'a> Page<'a> {
 
     /// Writes what differs. An object that is gone needs nothing.
     pub(super) async fn record(&self, publish: &Publish, clear_intent: bool) -> Result<()> {
-        patch::written(self.write(patch::record(&self.newest(), publish, clear_intent)).await)
+        let publish = publish.fit_for(self.controller.desk.cluster.version());
+        patch::written(self.write(patch::record(&self.newest(), &publish, clear_intent)).await)
     }
 
     /// Takes the finalizer off. From here on the object may vanish at any moment, and that is as it should be.

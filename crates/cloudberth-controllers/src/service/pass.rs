@@ -8,6 +8,7 @@ use cloudberth_core::{
         nodeset::synced::Fleet,
         queue::{After, after},
         service::{
+            account::is_denied,
             events,
             lifecycle::{Closing, Opening, close, open},
         },
@@ -16,7 +17,7 @@ use cloudberth_core::{
     time::Tick,
 };
 
-use super::{ServiceController, memory::Errand, page::Page};
+use super::{ServiceController, memory::Errand, page::Page, witness::Witness};
 use crate::lock;
 
 /// How long one turn of the loop may take.
@@ -177,6 +178,7 @@ impl Pass<'_> {
             return Ok(After::Forget);
         };
         let not_before = self.not_before(&service);
+        let began = self.controller.desk.clock().now();
         let look = match self.look(not_before).await {
             Ok(look) => look,
             Err(why) => {
@@ -191,7 +193,10 @@ impl Pass<'_> {
             self.prepare(provider, intent).await?;
         }
         let permit = opening.turn().map_or(Permit::NoCreate, |(_, _, permit)| permit);
-        let turn = self.turn(provider, &look, goal, permit).await;
+        let mut turn = self.turn(provider, &look, goal, permit).await;
+        if is_denied(goal, &turn.0, intent, &self.page.newest(), &self.page.claims()) {
+            turn = self.confirm(provider, goal, intent, began, turn).await?;
+        }
         let mut closing = self.close(goal, permit, &turn, intent);
         if closing == Closing::RecordIntent {
             // What the turn did before it met the creation, the look must show too.
@@ -302,6 +307,30 @@ impl Pass<'_> {
         let turn = self.balancers.turn(&call, survey, &want, permit, self.page).await;
         mutating.ended = true;
         (turn, members)
+    }
+
+    /// Believes a turn that found nothing only if that was in the cluster's own account.
+    ///
+    /// Where the machines vouch for it, the load balancer is looked for once more: the look that found nothing may be
+    /// older than the credential with which they were seen.
+    async fn confirm(
+        &self,
+        provider: &str,
+        goal: Goal,
+        intent: Intent,
+        began: Tick,
+        denied: Ended,
+    ) -> Result<Ended, Stumble> {
+        let nodes = self.controller.desk.cluster.nodes.all();
+        match self.controller.witness(self.page.cloud.cloud(), &nodes, began).await {
+            Ok(Witness::Silent) => Ok(denied),
+            Ok(Witness::Ours(seen)) => {
+                let look = self.look(seen).await?;
+                self.same(provider, goal, intent, &look)?;
+                Ok(self.turn(provider, &look, goal, Permit::NoCreate).await)
+            }
+            Err(why) => Ok((Turn::unknown(why), denied.1)),
+        }
     }
 
     fn members(&self, provider: &str, goal: Goal, service: &ServiceView) -> Vec<Arc<NodeView>> {

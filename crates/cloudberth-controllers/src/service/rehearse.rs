@@ -6,12 +6,14 @@ use cloudberth_core::{
     Error, NodeView, ObjectKey, Result, ServiceView,
     annotation::Table,
     decide::service::{
+        account::would_be_denied,
         events,
         lifecycle::{Opening, open},
         patch,
         roster::Standing,
     },
     lb::{Goal, Impact, Intent, Plan, Rest, Survey},
+    time::Tick,
 };
 use futures_util::FutureExt;
 
@@ -32,6 +34,7 @@ impl ServiceController {
     ///
     /// Nothing is written, and one survey of each cloud that is concerned serves all Services.
     pub async fn rehearse(&self, nodes: &[Arc<NodeView>]) -> Vec<(ObjectKey, Rehearsal)> {
+        let begun = self.desk.clock().now();
         let services = self.desk.cluster.services.all();
         // Whoever claims the same thing is a rival, whichever of them is looked at first.
         for service in &services {
@@ -40,7 +43,8 @@ impl ServiceController {
         let mut looks = Looks::new();
         let mut all = Vec::new();
         for service in &services {
-            let one = AssertUnwindSafe(self.rehearse_one(service, nodes, &mut looks)).catch_unwind().await;
+            let one =
+                AssertUnwindSafe(self.rehearse_one(service, nodes, begun, &mut looks)).catch_unwind().await;
             let one = one.unwrap_or_else(|_| {
                 let bug = Error::permanent("internal error: the decision panicked; see the log");
                 Rehearsal { unknown: Some(bug), ..Rehearsal::default() }
@@ -54,6 +58,7 @@ impl ServiceController {
         &self,
         service: &Arc<ServiceView>,
         nodes: &[Arc<NodeView>],
+        begun: Tick,
         looks: &mut Looks,
     ) -> Rehearsal {
         let roster = &self.desk.clouds.roster;
@@ -77,7 +82,13 @@ impl ServiceController {
         };
         let want = self.want(balancers, provider, goal, Arc::clone(service), &claims, nodes);
         let call = self.desk.cluster.call(PATIENCE);
-        let plan = balancers.rehearse(&call, survey, &want).await;
+        let mut plan = balancers.rehearse(&call, survey, &want).await;
+        if goal == Goal::Gone
+            && would_be_denied(&plan, intent, service, &claims)
+            && let Err(why) = self.witness(cloud.cloud(), nodes, begun).await
+        {
+            plan.rest = Rest::Unknown(why);
+        }
         let mut told = Rehearsal::of(provider);
         if let Opening::Prepare { provider, .. } = opening
             && !matches!(plan.rest, Rest::Unknown(_))
@@ -85,6 +96,7 @@ impl ServiceController {
         {
             told.step(Impact::None, words::service(&body, Values::Known));
         }
+        plan.publish = plan.publish.map(|publish| publish.fit_for(self.desk.cluster.version()).into_owned());
         let page = Page { service, standing: &standing, table: balancers.annotations() };
         tell(&page, goal, intent, plan, &mut told);
         if let Some(server) = standing.server.filter(|server| *server != provider) {

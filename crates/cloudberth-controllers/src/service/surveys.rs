@@ -65,6 +65,11 @@ impl Surveys {
         self.cloud.name()
     }
 
+    /// The cloud.
+    pub(super) const fn cloud(&self) -> &Cloud {
+        &self.cloud
+    }
+
     /// The load balancers that are looked at.
     pub(super) fn balancers(&self) -> Option<&dyn LoadBalancers> {
         self.cloud.load_balancers()

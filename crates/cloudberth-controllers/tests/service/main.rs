@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of the common scene")]
 
+mod account;
 mod crash;
 mod life;
 mod nodes;

@@ -18,6 +18,7 @@ mod erased;
 mod intent;
 mod model;
 mod rehearsal;
+mod server;
 
 pub use balancers::{Balancers, Outcome};
 pub use book::{ClaimBook, Freshness, Stamp, rivals};
@@ -29,3 +30,4 @@ pub use model::{
     Publish, Refusal, Rest, Rival, Severity, Step, Turn, Want,
 };
 pub use rehearsal::rehearse;
+pub use server::ServerVersion;

@@ -191,7 +191,13 @@ pub async fn run_plan(desk: &Desk, settings: &TeamSettings, patience: Duration) 
             format!("the API server did not list them within {patience:?}; the log says what it answered");
         late.could_not_be_told(format!("all {what}"), None, &why);
     }
-    if late.unknown.is_empty() { plan(desk, settings).await } else { late }
+    if !late.unknown.is_empty() {
+        return late;
+    }
+    if let Err(why) = cluster.ask_version().await {
+        tracing::warn!(%why, "the Kubernetes API did not say its version; the plan is one for a new one");
+    }
+    plan(desk, settings).await
 }
 
 /// Hears when the first listings are complete.

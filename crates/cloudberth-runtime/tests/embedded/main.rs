@@ -6,3 +6,4 @@ mod informer;
 mod memory;
 mod rest;
 mod stage;
+mod version;

@@ -79,6 +79,12 @@ impl Cloud {
         self.with(|world, at| world.add_server(&NewServer::new(name, zone), at))
     }
 
+    /// Makes a server in the other project, where those go who have a token of it.
+    pub fn add_server_elsewhere(&self, name: &str, zone: &str) -> Server {
+        let at = self.shared.moment();
+        self.shared.lock().elsewhere.add_server(&NewServer::new(name, zone), at)
+    }
+
     /// Makes a server with an address in each of these private subnets, and no other.
     pub fn add_private_server(&self, name: &str, zone: &str, subnets: &[&str]) -> Server {
         self.with(|world, at| {

@@ -11,7 +11,7 @@ use super::router::{Incoming, Reply};
 use super::state::State;
 use super::value::set;
 
-/// The Kubernetes version that is spoken.
+/// The Kubernetes version that is spoken, whatever the server is told to say.
 pub(crate) const VERSION: &str = "v1.37.1";
 
 /// Groups in the order of their weight; all others come after them, by name.
@@ -34,7 +34,7 @@ pub(crate) fn answer(state: &State, incoming: &Incoming) -> Option<Reply> {
         ["healthz" | "livez" | "readyz"] | ["healthz" | "livez" | "readyz", "ping" | "log" | "etcd"] => {
             Some(Reply::text(StatusCode::OK, "ok"))
         }
-        ["version"] => Some(json_reply(&version())),
+        ["version"] => Some(json_reply(&version(&state.version))),
         ["api"] => {
             Some(aggregated(state, incoming, true).unwrap_or_else(|| json_reply(&core_versions(incoming))))
         }
@@ -53,13 +53,26 @@ fn json_reply(value: &Value) -> Reply {
     Reply::json(StatusCode::OK, bytes(value))
 }
 
-fn version() -> Value {
-    let (major, minor) = VERSION.trim_start_matches('v').split_once('.').unwrap_or(("1", "0"));
-    let minor = minor.split('.').next().unwrap_or("0");
+/// The first two numbers of a version, with what a vendor puts behind them.
+fn numbers(full: &str) -> (&str, &str) {
+    let (major, minor) = full.trim_start_matches('v').split_once('.').unwrap_or(("1", "0"));
+    (major, minor.split('.').next().unwrap_or("0"))
+}
+
+/// Whether a server of this version keeps `ipMode` in the status of a Service: from 1.30 on.
+pub(crate) fn keeps_ip_mode(full: &str) -> bool {
+    let number =
+        |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<u32>();
+    let (major, minor) = numbers(full);
+    !matches!((number(major), number(minor)), (Ok(major), Ok(minor)) if (major, minor) < (1, 30))
+}
+
+fn version(full: &str) -> Value {
+    let (major, minor) = numbers(full);
     json!({
         "major": major, "minor": minor, "emulationMajor": major, "emulationMinor": minor,
-        "minCompatibilityMajor": major, "minCompatibilityMinor": (minor.parse::<u32>().unwrap_or(1) - 1).to_string(),
-        "gitVersion": VERSION, "gitCommit": "", "gitTreeState": "", "buildDate": "1970-01-01T00:00:00Z",
+        "minCompatibilityMajor": major, "minCompatibilityMinor": minor.parse::<u32>().unwrap_or(1).saturating_sub(1).to_string(),
+        "gitVersion": full, "gitCommit": "", "gitTreeState": "", "buildDate": "1970-01-01T00:00:00Z",
         "goVersion": "", "compiler": "rustc", "platform": "linux/amd64",
     })
 }

@@ -121,6 +121,12 @@ impl KubeApi {
         self.lock().faults.clear();
     }
 
+    /// Makes the server say that it is of another version, such as `v1.29.4`. It still does what it always did, except
+    /// that it keeps no `ipMode` before 1.30.
+    pub fn set_version(&self, version: &str) {
+        version.clone_into(&mut self.lock().version);
+    }
+
     /// Ends all watches, as a restart does. Resource versions stay valid.
     pub fn restart(&self) {
         self.lock().watchers.cut_all();

@@ -6,6 +6,7 @@ use ipnet::IpNet;
 use serde_json::{Value, json};
 
 use super::calls::Log;
+use super::discovery;
 use super::faults::Faults;
 use super::kinds::Ranges;
 use super::resource::{self, Resource};
@@ -13,6 +14,7 @@ use super::shape::Shapes;
 use super::store::Store;
 use super::time;
 use super::users::Users;
+use super::value::{at_mut, unset};
 use super::watch::Watchers;
 use crate::Surroundings;
 
@@ -51,6 +53,8 @@ pub(crate) struct State {
     pub(crate) resources: Vec<Arc<Resource>>,
     pub(crate) shapes: Arc<Shapes>,
     pub(crate) world: Surroundings,
+    /// What the server says its version is.
+    pub(crate) version: String,
     pub(crate) ranges: Ranges,
     pub(crate) users: Users,
     pub(crate) faults: Faults,
@@ -69,6 +73,7 @@ impl State {
             resources: resource::builtin(),
             shapes: Arc::new(Shapes::kubernetes()),
             world,
+            version: discovery::VERSION.to_owned(),
             ranges,
             users: Users::default(),
             faults: Faults::default(),
@@ -133,7 +138,11 @@ impl State {
         self.resources.iter().find(is).cloned()
     }
 
-    pub(crate) fn put(&mut self, table: &str, key: &str, object: Value) -> Arc<Value> {
+    pub(crate) fn put(&mut self, table: &str, key: &str, mut object: Value) -> Arc<Value> {
+        if table == "services" && !discovery::keeps_ip_mode(&self.version) {
+            let ingress = at_mut(&mut object, "status.loadBalancer.ingress").and_then(Value::as_array_mut);
+            ingress.into_iter().flatten().for_each(|entry| unset(entry, "ipMode"));
+        }
         let stored = self.store.put(table, key, object);
         self.watchers.wake(table);
         stored

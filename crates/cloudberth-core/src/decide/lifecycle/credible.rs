@@ -15,6 +15,7 @@ use crate::{
     error::{Category, Error},
     instance::{Instance, InstanceState},
     lookup::{Listing, Lookup},
+    provider_id::ProviderId,
 };
 
 /// Why a complete listing is not believed.
@@ -58,6 +59,25 @@ pub enum Standing {
     Doubtful(Doubt),
 }
 
+/// The nodes that say something about a listing: those of ours that stay.
+fn witnesses(nodes: &[Suspect]) -> impl Iterator<Item = (&Suspect, &ProviderId)> {
+    nodes.iter().filter(|node| !node.deleting).filter_map(|node| node.id().map(|id| (node, id)))
+}
+
+/// Whether there is any node whose machine a listing of the right account should show.
+#[must_use]
+pub fn has_witnesses(nodes: &[Suspect]) -> bool {
+    witnesses(nodes).any(|(node, _)| !node.is_expected_to_be_gone())
+}
+
+/// The doubt about a listing that shows none of the machines that it should show.
+#[must_use]
+pub fn shows_none(listing: &Listing<Instance>, nodes: &[Suspect]) -> Option<Doubt> {
+    let listed: BTreeSet<_> = listing.items.iter().map(|machine| &machine.id).collect();
+    let strange = has_witnesses(nodes) && !witnesses(nodes).any(|(_, id)| listed.contains(id));
+    strange.then(|| Doubt::ShowsNone { nodes: witnesses(nodes).count() })
+}
+
 /// Judges a listing against all nodes of the cluster.
 ///
 /// Nodes that the autoscaler is removing or that a person declared gone speak neither for nor against it.
@@ -73,18 +93,16 @@ pub fn standing(
     recorded_is_visible: bool,
 ) -> Standing {
     let listed: BTreeSet<_> = listing.items.iter().map(|machine| &machine.id).collect();
-    let ours: Vec<_> = nodes
-        .iter()
-        .filter(|node| !node.deleting)
-        .filter_map(|node| node.id().map(|id| (node, listed.contains(id))))
-        .collect();
-    let unexpected = || ours.iter().filter(|(node, present)| !present && !node.is_expected_to_be_gone());
-    let lacking = unexpected().filter(|(node, _)| node.ready).count();
-    let allowed = cap.allowed(ours.len()).min(Cap::LAW.allowed(ours.len()));
+    let lacks = |(node, id): &(&Suspect, &ProviderId)| {
+        node.ready && !node.is_expected_to_be_gone() && !listed.contains(id)
+    };
+    let lacking = witnesses(nodes).filter(lacks).count();
+    let ours = witnesses(nodes).count();
+    let allowed = cap.allowed(ours).min(Cap::LAW.allowed(ours));
     if recorded_is_visible {
         Standing::Believed
-    } else if !ours.iter().any(|(_, present)| *present) && unexpected().next().is_some() {
-        Standing::Doubtful(Doubt::ShowsNone { nodes: ours.len() })
+    } else if let Some(doubt) = shows_none(listing, nodes) {
+        Standing::Doubtful(doubt)
     } else if lacking > allowed {
         Standing::Doubtful(Doubt::LacksReady { lacking, allowed })
     } else {

@@ -20,7 +20,7 @@ mod verdict;
 
 pub use cap::{Answer, Cap, Deletions, Sentence, Share};
 pub use count::{Operation, Outcome, questions};
-pub use credible::{Doubt, Standing, standing};
+pub use credible::{Doubt, Standing, has_witnesses, shows_none, standing};
 pub use event::{
     NodeEvent, NodeRef, deleting_node, deleting_node_failed, deletion_held, listing_doubtful,
     machine_not_found,

@@ -7,10 +7,12 @@
 //! | [`change`] | which difference between two versions is work |
 //! | [`wake`] | which events of the watch put it into the queue; what a vanished one leaves behind |
 //! | [`lifecycle`] | what to do at the start of a pass, and what after the load-balancer loop had its turn |
+//! | [`account`] | is it the cluster's own account that denies a load balancer |
 //! | [`patch`] | the bodies of all writes |
 //! | [`events`], [`telling`] | what people are told, and that they are not told twice |
 //! | [`source_ranges`], [`health`], [`name`] | what providers have in common |
 
+pub mod account;
 pub mod change;
 pub mod events;
 pub mod health;
