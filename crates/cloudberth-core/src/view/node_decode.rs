@@ -34,8 +34,8 @@ impl NodeView {
             annotations: annotations(&metadata["annotations"]),
             provider_id: filled(&spec["providerID"]),
             pod_cidrs: pod_cidrs(spec),
-            taints: items(&spec["taints"]).filter_map(taint).collect(),
-            addresses: items(&status["addresses"]).filter_map(address).collect(),
+            taints: tight(items(&spec["taints"]).filter_map(taint)),
+            addresses: tight(items(&status["addresses"]).filter_map(address)),
             ready: ready(status),
             network_unavailable: condition(status, "NetworkUnavailable"),
         })
@@ -62,10 +62,17 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
+/// A list without room to grow: room for four is what the first one takes, and most nodes have one taint or none.
+fn tight<T>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut list: Vec<T> = items.into_iter().collect();
+    list.shrink_to_fit();
+    list
+}
+
 /// The list, or for objects from before there was one, the single network.
 fn pod_cidrs(spec: &Value) -> Vec<String> {
-    let list: Vec<String> = items(&spec["podCIDRs"]).filter_map(filled).collect();
-    if list.is_empty() { filled(&spec["podCIDR"]).into_iter().collect() } else { list }
+    let list = tight(items(&spec["podCIDRs"]).filter_map(filled));
+    if list.is_empty() { tight(filled(&spec["podCIDR"])) } else { list }
 }
 
 fn taint(value: &Value) -> Option<Taint> {
