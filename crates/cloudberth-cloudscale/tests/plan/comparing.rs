@@ -189,22 +189,7 @@ fn a_pool_is_replaced_without_a_gap_before_its_port_moves() {
     assert_eq!(labels(&https, &built(&named)).len(), 7, "CS-86 CS-143 a port gets another name");
     let proxy = plain(&[("pool-protocol", "proxyv2")]);
     assert_eq!(labels(&proxy, &standing).len(), 7);
-    let impacts = |want: &Want| {
-        let mut seen = look(want, Some(standing.clone()));
-        let mut worst = Impact::None;
-        while let Next::Act(steps) = decide(want, &seen).next {
-            for step in steps {
-                worst = worst.max(step.impact);
-                seen = cloudberth_cloudscale::fold(
-                    Some(seen),
-                    &step.act,
-                    &cloudberth_cloudscale::assume(&step.act),
-                )
-                .unwrap();
-            }
-        }
-        worst
-    };
+    let impacts = |want: &Want| settle(want, look(want, Some(standing.clone()))).worst;
     assert_eq!(impacts(&proxy), Impact::Considerable);
     assert_eq!(impacts(&plain(&[("timeout-member-data-ms", "1")])), Impact::None, "CS-145");
     assert_eq!(impacts(&plain(&[("health-monitor-delay-s", "9")])), Impact::Minimal);

@@ -133,6 +133,8 @@ fn try_out(
     }
     // Unoptimised code without debug information is what compiles fastest.
     command.env("CARGO_PROFILE_DEV_DEBUG", "false").env("CARGO_PROFILE_TEST_DEBUG", "false");
+    // Reading the symbols of every panic takes longer than the tests.
+    command.env("RUST_BACKTRACE", "0");
     command.envs(HASTE.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()));
     let status = command.status().map_err(|why| format!("cargo mutants: {why}"))?;
     judged(status.code())
