@@ -140,7 +140,8 @@ fn what_cannot_be_changed_is_refused_and_everything_else_goes_on() {
 
 #[test]
 fn private_addresses_are_compared_as_far_as_they_are_given() {
-    let want = plain(&[("vip-addresses", r#"[{"subnet": "s1", "address": "10.0.0.5"}, {"subnet": "s2"}]"#)]);
+    let asked = r#"[{"subnet": "s1", "address": "10.0.0.5"}, {"subnet": "s2", "address": "2001:db8::5"}]"#;
+    let want = plain(&[("vip-addresses", asked)]);
     let standing = built(&want);
     let refused = |text: &str| {
         let want = plain(&[("vip-addresses", text)]);
@@ -151,8 +152,10 @@ fn private_addresses_are_compared_as_far_as_they_are_given() {
         (r#"[{"SUBNET": "s1"}, {"subnet": "s2", "more": 1}]"#, false),
         (r#"[{"address": "10.0.0.5"}, {"subnet": "s2"}]"#, false),
         (r#"[{"subnet": "s1", "address": ""}, {"subnet": "s2", "address": null}]"#, false),
+        (r#"[{"subnet": "s1"}, {"subnet": "S2", "address": "2001:DB8:0::5"}]"#, false),
         ("[]", false),
         ("null", false),
+        (r#"[{"subnet": "s1"}, {"subnet": "s2", "address": "2001:db8::6"}]"#, true),
         (r#"[{"subnet": "s1", "address": "10.0.0.6"}, {"subnet": "s2"}]"#, true),
         (r#"[{"subnet": "s2"}, {"subnet": "s1"}]"#, true),
         (r#"[{"subnet": "s1"}]"#, true),
