@@ -98,6 +98,10 @@ async fn a_load_balancer_is_found_by_its_id_and_its_name() {
         if case.starts_with("CS-47") {
             assert_eq!(paths(&script.cloud), [""; 0], "{case}");
         }
+        if case.starts_with("CS-45") {
+            let asked = paths(&script.cloud).iter().filter(|path| path.ends_with(&uuid(1))).count();
+            assert_eq!(asked, 1, "{case}: what the source said is not asked again");
+        }
         if let Err(why) = seen.filter_several() {
             assert!(why.contains(&uuid(1)) && why.contains(&uuid(2)), "{case}: {why}");
         }
