@@ -10,4 +10,5 @@ mod surroundings;
 pub mod cloudscale;
 pub mod kube;
 
+pub use edge::{Answering, Behind, Broken, Edge};
 pub use surroundings::Surroundings;

@@ -6,11 +6,14 @@
     reason = "a test that cannot set its stage has failed"
 )]
 
-use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+pub mod cloudscale;
+mod people;
+
+use std::{collections::BTreeSet, fmt, ops::Deref, sync::Arc, time::Duration};
 
 use cloudberth_controllers::{clouds::Clouds, desk::Desk};
 use cloudberth_core::{
-    Clock, Dice, NodeView, Provider, ServiceView, Tick,
+    Clock, Dice, Provider, Tick,
     call::{Gate, Unguarded},
 };
 use cloudberth_fake::{Cloud, FakeProvider, Manners};
@@ -24,15 +27,14 @@ use cloudberth_sim::{
     kube::{Call, KubeApi},
 };
 use jiff::Timestamp;
-use kube::{
-    Api, Client,
-    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
-};
+use kube::Client;
 use serde_json::{Value, json};
 use tokio::{
     task::{AbortHandle, JoinHandle},
     time::Instant,
 };
+
+pub use people::People;
 
 /// The name that the program goes by in the clouds' logs.
 pub const PROGRAM: &str = "program";
@@ -60,13 +62,22 @@ pub struct Stage {
     /// What the program on the stage works with.
     pub desk: Desk,
     names: Vec<String>,
-    people: Client,
+    people: People,
     running: Vec<JoinHandle<()>>,
 }
 
 impl Drop for Stage {
     fn drop(&mut self) {
         self.running.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// What people and kubelets do is done on the stage.
+impl Deref for Stage {
+    type Target = People;
+
+    fn deref(&self) -> &People {
+        &self.people
     }
 }
 
@@ -102,10 +113,10 @@ fn desk(members: Vec<Member>, client: &Client, clock: &Arc<dyn Clock>, gate: Arc
     Desk { cluster, clouds, herald, metrics, dice, cluster_name: "test".into() }
 }
 
-fn cluster(clock: &Arc<dyn Clock>) -> (KubeApi, Client) {
+fn cluster(clock: &Arc<dyn Clock>) -> (KubeApi, People) {
     let wall = Arc::clone(clock);
     let api = KubeApi::new(Surroundings::new(7, move || wall.wall()));
-    let people = Client::new(api.service(), "default");
+    let people = People::of(&api);
     (api, people)
 }
 
@@ -129,7 +140,7 @@ impl Stage {
         let cloud = |seed| Cloud::new(Arc::clone(&clock), Dice::seeded(seed), manners);
         let clouds: Vec<_> = (0..).take(names.len()).map(cloud).collect();
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-        let desk = desk(fakes(&names, &clouds, &clock), &people, &clock, Arc::new(Unguarded));
+        let desk = desk(fakes(&names, &clouds, &clock), people.client(), &clock, Arc::new(Unguarded));
         Self { api, clouds, clock, desk, names, people, running: Vec::new() }
     }
 
@@ -139,7 +150,7 @@ impl Stage {
         let (api, people) = cluster(&clock);
         let provider = provider(&clock);
         let names = vec![provider.name().to_owned()];
-        let desk = desk(vec![(provider, BTreeSet::new())], &people, &clock, Arc::new(Unguarded));
+        let desk = desk(vec![(provider, BTreeSet::new())], people.client(), &clock, Arc::new(Unguarded));
         Self { api, clouds: Vec::new(), clock, desk, names, people, running: Vec::new() }
     }
 
@@ -152,12 +163,12 @@ impl Stage {
     pub fn reboot_behind(&mut self, provider: Arc<dyn Provider>, gate: Arc<dyn Gate>) {
         self.running.drain(..).for_each(|task| task.abort());
         let members = vec![(provider, BTreeSet::new())];
-        self.desk = desk(members, &self.people, &self.clock, gate);
+        self.desk = desk(members, self.people.client(), &self.clock, gate);
     }
 
     /// A desk for another program in the same cluster, which knows nothing yet and writes as far as `gate` allows.
     pub fn another_desk(&self, gate: Arc<dyn Gate>) -> Desk {
-        desk(fakes(&self.names, &self.clouds, &self.clock), &self.people, &self.clock, gate)
+        desk(fakes(&self.names, &self.clouds, &self.clock), self.people.client(), &self.clock, gate)
     }
 
     /// Runs until the stage is gone, or until it is aborted as if the program were killed.
@@ -171,7 +182,8 @@ impl Stage {
     /// Kills everything that runs, and gives the next program a desk that knows nothing.
     pub fn reboot(&mut self) {
         self.running.drain(..).for_each(|task| task.abort());
-        let cluster = Cluster::new(self.people.clone(), Arc::clone(&self.clock), Arc::new(Unguarded));
+        let cluster =
+            Cluster::new(self.people.client().clone(), Arc::clone(&self.clock), Arc::new(Unguarded));
         self.desk.herald = Herald::new(cluster.clone(), Arc::clone(&self.desk.dice));
         self.desk.cluster = cluster;
     }
@@ -183,62 +195,6 @@ impl Stage {
         self.run(async move { cluster.nodes.run(cluster.client().clone(), dice).await });
         self.run(async move { other.services.run(other.client().clone(), dice_too).await });
         self.run(async move { herald.run().await });
-    }
-
-    /// Objects of a kind in `namespace`; empty for those that have none.
-    pub fn objects(&self, kind: &str, plural: &str, namespace: &str) -> Api<DynamicObject> {
-        let resource = ApiResource {
-            group: String::new(),
-            version: "v1".into(),
-            api_version: "v1".into(),
-            kind: kind.into(),
-            plural: plural.into(),
-        };
-        match namespace {
-            "" => Api::all_with(self.people.clone(), &resource),
-            namespace => Api::namespaced_with(self.people.clone(), namespace, &resource),
-        }
-    }
-
-    /// All nodes.
-    pub fn nodes(&self) -> Api<DynamicObject> {
-        self.objects("Node", "nodes", "")
-    }
-
-    /// The Services in `default`.
-    pub fn services(&self) -> Api<DynamicObject> {
-        self.objects("Service", "services", "default")
-    }
-
-    /// A person or a kubelet creates something; `body` is the rest of it.
-    pub async fn create(&self, api: &Api<DynamicObject>, kind: &str, name: &str, mut body: Value) -> Value {
-        body["apiVersion"] = json!("v1");
-        body["kind"] = json!(kind);
-        body["metadata"]["name"] = json!(name);
-        let object = serde_json::from_value(body).unwrap();
-        serde_json::to_value(api.create(&PostParams::default(), &object).await.unwrap()).unwrap()
-    }
-
-    /// Somebody edits something.
-    pub async fn merge(&self, api: &Api<DynamicObject>, name: &str, body: Value) {
-        api.patch(name, &PatchParams::default(), &Patch::Merge(body)).await.unwrap();
-    }
-
-    /// Somebody edits the status of something.
-    pub async fn merge_status(&self, api: &Api<DynamicObject>, name: &str, body: Value) {
-        api.patch_status(name, &PatchParams::default(), &Patch::Merge(body)).await.unwrap();
-    }
-
-    /// Somebody deletes something.
-    pub async fn delete(&self, api: &Api<DynamicObject>, name: &str) {
-        api.delete(name, &DeleteParams::default()).await.unwrap();
-    }
-
-    /// The kubelet of a fresh machine says what its node's Ready condition is.
-    pub async fn set_ready(&self, node: &str, ready: bool) {
-        let status = if ready { "True" } else { "Unknown" };
-        let condition = json!({"type": "Ready", "status": status, "reason": "Test"});
-        self.merge_status(&self.nodes(), node, json!({"status": {"conditions": [condition]}})).await;
     }
 
     /// A machine in the first cloud, and its kubelet that registers a node which waits for its cloud.
@@ -253,24 +209,6 @@ impl Stage {
         let id = self.clouds[cloud].add_machine(name, "north-1").id;
         self.register(name, Some(&format!("{}://{id}", ["alpha", "beta"][cloud]))).await;
         id
-    }
-
-    /// A Ready and initialised node.
-    pub async fn register(&self, name: &str, provider_id: Option<&str>) {
-        self.create(&self.nodes(), "Node", name, json!({"spec": {"providerID": provider_id}})).await;
-        self.set_ready(name, true).await;
-    }
-
-    /// A node as it is now; `None` for one that is not there.
-    pub async fn node(&self, name: &str) -> Option<NodeView> {
-        let object = self.nodes().get_opt(name).await.unwrap()?;
-        Some(NodeView::from_json(&serde_json::to_value(&object).unwrap()).unwrap())
-    }
-
-    /// A Service as it is now; `None` for one that is not there.
-    pub async fn service(&self, name: &str) -> Option<ServiceView> {
-        let object = self.services().get_opt(name).await.unwrap()?;
-        Some(ServiceView::from_json(&serde_json::to_value(&object).unwrap()).unwrap())
     }
 
     /// The events about an object of this name, as `Type Reason: message`, in the order in which they were first told,

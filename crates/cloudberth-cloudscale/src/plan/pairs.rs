@@ -34,6 +34,9 @@ pub(super) fn find_pool<'a>(standing: &'a Standing, wanted: &WantedPool) -> Opti
 
 /// Pools of ours that came twice, because somebody died before the first was answered and it was still on its way. No
 /// port leads to them.
+///
+/// On a load balancer that we took over there are none: a pool carries no mark of its maker, the replaced program leaves
+/// twins of its own in just this state, and whoever switches over is promised that nothing is changed.
 pub(super) fn doubled_pools<'a>(wish: &Wish<'_>, standing: &'a Standing) -> Vec<&'a SeenPool> {
     let twin = |seen: &&SeenPool| {
         let wanted = wish.pools.iter().find(|wanted| is_pool(wanted, seen));

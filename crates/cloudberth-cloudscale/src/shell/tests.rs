@@ -1,6 +1,9 @@
 //! Which questions a look asks, and what it makes of the answers.
 
-use cloudberth_core::{Category, lb::Goal};
+use cloudberth_core::{
+    Category,
+    lb::{Goal, Next},
+};
 use cloudberth_http::testing::{Cloud, Reply};
 use serde_json::{Value, json};
 
@@ -94,6 +97,10 @@ async fn a_load_balancer_is_found_by_its_id_and_its_name() {
         assert_eq!(got, expected.map(|number| number.map(uuid)), "{case}: {seen:?}");
         if case.starts_with("CS-47") {
             assert_eq!(paths(&script.cloud), [""; 0], "{case}");
+        }
+        if case.starts_with("CS-45") {
+            let asked = paths(&script.cloud).iter().filter(|path| path.ends_with(&uuid(1))).count();
+            assert_eq!(asked, 1, "{case}: what the source said is not asked again");
         }
         if let Err(why) = seen.filter_several() {
             assert!(why.contains(&uuid(1)) && why.contains(&uuid(2)), "{case}: {why}");
@@ -352,4 +359,21 @@ async fn a_recorded_id_is_shown_by_the_source() {
     assert!(balancers.shows(&call, &uuid(7)).await.is_absent());
     assert!(balancers.shows(&call, "../servers").await.known().is_err());
     assert_eq!(balancers.marks(), ["k8s.cloudscale.ch/loadbalancer-uuid"]);
+}
+
+/// The framework asks the shell; what it is told is what was decided.
+#[tokio::test(start_paused = true)]
+async fn the_shell_hands_on_what_the_decisions_say() {
+    let script = Script::new();
+    let shell = Cloudscales::new(script.api.clone(), Arc::clone(&script.clock));
+    let service = service(&[("node-selector", "pick=me"), ("name", "front")]);
+    assert_eq!(shell.selector(&service).unwrap(), plan::selector(&service).unwrap());
+    assert!(shell.selector(&service).unwrap().is_some_and(|selector| selector != Selector::default()));
+    let claims = shell.claims(&service, "kubernetes");
+    assert!(claims.iter().any(|claim| claim.value == "front"), "{claims:?}");
+    let want = want(service, Goal::Present, vec![]);
+    let Next::Act(steps) = shell.decide(&want, None).next else { panic!("something is to be created") };
+    let act = &steps[0].act;
+    let seen = shell.fold(Some(Seen::default()), act, &shell.assume(act));
+    assert!(seen.is_some_and(|seen| found(&seen).is_some()), "what was answered is not looked for again");
 }

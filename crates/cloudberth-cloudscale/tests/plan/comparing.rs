@@ -140,7 +140,8 @@ fn what_cannot_be_changed_is_refused_and_everything_else_goes_on() {
 
 #[test]
 fn private_addresses_are_compared_as_far_as_they_are_given() {
-    let want = plain(&[("vip-addresses", r#"[{"subnet": "s1", "address": "10.0.0.5"}, {"subnet": "s2"}]"#)]);
+    let asked = r#"[{"subnet": "s1", "address": "10.0.0.5"}, {"subnet": "s2", "address": "2001:db8::5"}]"#;
+    let want = plain(&[("vip-addresses", asked)]);
     let standing = built(&want);
     let refused = |text: &str| {
         let want = plain(&[("vip-addresses", text)]);
@@ -151,8 +152,10 @@ fn private_addresses_are_compared_as_far_as_they_are_given() {
         (r#"[{"SUBNET": "s1"}, {"subnet": "s2", "more": 1}]"#, false),
         (r#"[{"address": "10.0.0.5"}, {"subnet": "s2"}]"#, false),
         (r#"[{"subnet": "s1", "address": ""}, {"subnet": "s2", "address": null}]"#, false),
+        (r#"[{"subnet": "s1"}, {"subnet": "S2", "address": "2001:DB8:0::5"}]"#, false),
         ("[]", false),
         ("null", false),
+        (r#"[{"subnet": "s1"}, {"subnet": "s2", "address": "2001:db8::6"}]"#, true),
         (r#"[{"subnet": "s1", "address": "10.0.0.6"}, {"subnet": "s2"}]"#, true),
         (r#"[{"subnet": "s2"}, {"subnet": "s1"}]"#, true),
         (r#"[{"subnet": "s1"}]"#, true),
@@ -189,22 +192,7 @@ fn a_pool_is_replaced_without_a_gap_before_its_port_moves() {
     assert_eq!(labels(&https, &built(&named)).len(), 7, "CS-86 CS-143 a port gets another name");
     let proxy = plain(&[("pool-protocol", "proxyv2")]);
     assert_eq!(labels(&proxy, &standing).len(), 7);
-    let impacts = |want: &Want| {
-        let mut seen = look(want, Some(standing.clone()));
-        let mut worst = Impact::None;
-        while let Next::Act(steps) = decide(want, &seen).next {
-            for step in steps {
-                worst = worst.max(step.impact);
-                seen = cloudberth_cloudscale::fold(
-                    Some(seen),
-                    &step.act,
-                    &cloudberth_cloudscale::assume(&step.act),
-                )
-                .unwrap();
-            }
-        }
-        worst
-    };
+    let impacts = |want: &Want| settle(want, look(want, Some(standing.clone()))).worst;
     assert_eq!(impacts(&proxy), Impact::Considerable);
     assert_eq!(impacts(&plain(&[("timeout-member-data-ms", "1")])), Impact::None, "CS-145");
     assert_eq!(impacts(&plain(&[("health-monitor-delay-s", "9")])), Impact::Minimal);

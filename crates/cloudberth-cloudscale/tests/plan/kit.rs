@@ -12,7 +12,7 @@ use cloudberth_cloudscale::{
 use cloudberth_core::{
     NodeView, ServiceView,
     decide::nodeset,
-    lb::{Backend, Decision, Goal, Next, Want},
+    lb::{Backend, Decision, Goal, Impact, Next, Want},
     view::{ServicePort, ServiceProtocol, ServiceType},
 };
 use serde_json::{Value, json};
@@ -140,6 +140,7 @@ pub(crate) fn decide(want: &Want, seen: &Seen) -> Decision<Act> {
 pub(crate) struct Way {
     pub(crate) acts: Vec<Act>,
     pub(crate) labels: Vec<String>,
+    pub(crate) worst: Impact,
     pub(crate) seen: Seen,
     pub(crate) last: Decision<Act>,
 }
@@ -160,24 +161,25 @@ impl Way {
 
 /// Decide, carry out, fold, again, until at most `limit` mutations were made or nothing is left to do.
 pub(crate) fn walk(want: &Want, mut seen: Seen, limit: usize) -> Way {
-    let (mut acts, mut labels) = (Vec::new(), Vec::new());
+    let (mut acts, mut labels, mut worst) = (Vec::new(), Vec::new(), Impact::None);
     for _ in 0..64 {
         let last = decide(want, &seen);
         let steps = match &last.next {
             Next::Act(steps) => steps.clone(),
-            Next::Converged | Next::Wait { .. } => return Way { acts, labels, seen, last },
+            Next::Converged | Next::Wait { .. } => return Way { acts, labels, worst, seen, last },
         };
         if steps.iter().any(|step| step.creates) && !last.refused.is_empty() {
-            return Way { acts, labels, seen, last };
+            return Way { acts, labels, worst, seen, last };
         }
         for step in steps {
             if acts.len() == limit {
-                return Way { acts, labels, seen, last };
+                return Way { acts, labels, worst, seen, last };
             }
             insist(&seen, &step.act);
             let before = seen.clone();
             seen = fold(Some(seen), &step.act, &assume(&step.act)).unwrap();
             never_emptied(want, &before, &seen, &step.act);
+            worst = worst.max(step.impact);
             acts.push(step.act);
             labels.push(step.label);
         }

@@ -230,8 +230,12 @@ fn checks_follow_the_annotations_and_the_traffic_policy() {
         })
     };
     let typed = |text: &'static str| plain(&[("health-monitor-type", "http"), ("health-monitor-http", text)]);
+    let leftover = edited(&plain(&[]), |service| service.health_check_node_port = 32_000);
+    let unassigned = edited(&local(&[]), |service| service.health_check_node_port = 0);
     let table = [
         ("the default", plain(&[]), "tcp", None, 30_080, vec![]),
+        ("a port of checks without Local", leftover, "tcp", None, 30_080, vec![]),
+        ("Local without one", unassigned, "http", Some(http("/livez", "1.0", None)), 30_080, vec![]),
         ("CS-70", local(&[]), "http", Some(http("/livez", "1.0", None)), 32_000, vec![]),
         (
             "CS-71",

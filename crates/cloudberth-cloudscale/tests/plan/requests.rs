@@ -142,6 +142,8 @@ fn answers_are_read_with_unknown_keys_and_nulls() {
     )
     .unwrap();
     assert!(member.enabled);
+    let unsaid = json!({"uuid": "m", "name": "n", "address": "a", "protocol_port": 1});
+    assert!(serde_json::from_value::<Member>(unsaid).unwrap().enabled);
     let off = json!({"uuid": "m", "name": "n", "enabled": false, "address": "a", "protocol_port": 1});
     assert!(!serde_json::from_value::<Member>(off).unwrap().enabled);
     assert_eq!((member.monitor_port, member.subnet), (None, None));

@@ -14,10 +14,9 @@ use cloudberth_http::{TokenSource, Transport, Unobserved};
 use cloudberth_sim::cloudscale::{Balancer, Cloud, Entry, Manners, Tally};
 use serde_json::{Value, json};
 use testing_stage::Stage;
+pub(crate) use testing_stage::cloudscale::{FINALIZER, PREFIX, annotated, merge};
 use tokio::task::AbortHandle;
 
-pub(crate) const PREFIX: &str = "k8s.cloudscale.ch/loadbalancer-";
-pub(crate) const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
 pub(crate) const INTENT: &str = "cloudberth.dev/intent";
 
 pub(crate) struct Scene {
@@ -243,22 +242,5 @@ impl Scene {
             assert!(took < limit, "{name} has no address: {:?}", self.stage.events(name));
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-    }
-}
-
-pub(crate) fn annotated(annotations: &[(&str, Value)]) -> Value {
-    let all: serde_json::Map<_, _> =
-        annotations.iter().map(|(key, value)| (format!("{PREFIX}{key}"), value.clone())).collect();
-    json!({"metadata": {"annotations": all}})
-}
-
-pub(crate) fn merge(into: &mut Value, more: Value) {
-    match (into, more) {
-        (Value::Object(into), Value::Object(more)) => {
-            for (key, value) in more {
-                merge(into.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (into, more) => *into = more,
     }
 }

@@ -109,6 +109,16 @@ async fn what_is_no_id_of_ours_is_not_asked_about() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_cloud_goes_by_the_name_that_is_in_its_ids() {
+    let Script { provider, .. } = Script::new();
+    assert_eq!((provider.name(), provider.scheme()), ("cloudscale", "cloudscale"), "CS-10");
+    let loud = format!("cloudscale://{}", ONE.to_uppercase());
+    assert_eq!(provider.read_id(&loud), Reading::Mine(id(ONE)), "CS-12");
+    assert!(provider.owns(&id(ONE)) && provider.owns(&loud.parse().unwrap()), "CS-12");
+    assert!(provider.load_balancers().is_some());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_name_is_compared_exactly() {
     let script = Script::new();
     let all = json!([

@@ -33,7 +33,7 @@ pub use history::PoolChange;
 pub use journal::{Entry, Outcome, Tally};
 pub use manners::{Limits, Manners};
 pub use serve::{Served, serve, serve_on_loopback};
-pub use service::{Answering, CloudService};
+pub use service::{Asker, CloudService};
 pub use stock::{
     Address, Balancer, FloatingIp, HttpCheck, Interface, Listener, Member, Monitor, Network, Pool, Server,
     Stock, Subnet, Tags, Target, Vip,

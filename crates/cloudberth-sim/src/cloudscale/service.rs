@@ -1,84 +1,54 @@
-//! The cloud as a `tower` service.
+//! The cloud at its edge: what it makes of whole requests.
 
-use std::{
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, header, request::Parts};
-use http_body::Body as HttpBody;
+use http::{HeaderValue, Response, StatusCode, header, request::Parts};
 use tokio::sync::oneshot;
 
 use super::{body::Body, control, exchange::Exchange, shared::Shared};
-use crate::edge::{BoxError, Broken, collect};
+use crate::edge::{Behind, Broken, Edge};
 
 /// The cloud's API as something that a client can be built on. Clones are the same cloud.
+pub type CloudService = Edge<Asker>;
+
+/// Somebody who asks the cloud.
 #[derive(Clone, Debug)]
-pub struct CloudService {
+pub struct Asker {
     shared: Arc<Shared>,
-    /// Who asks, whatever the requests say.
+    /// Who it is, whatever the requests say.
     who: Option<String>,
 }
 
 impl CloudService {
     pub(crate) const fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, who: None }
+        Self(Asker { shared, who: None })
     }
 
     /// The same, for a client that is called `who` in the journal and in plans of faults.
     #[must_use]
     pub fn named(&self, who: &str) -> Self {
-        Self { shared: Arc::clone(&self.shared), who: Some(who.to_owned()) }
+        Self(Asker { shared: Arc::clone(&self.0.shared), who: Some(who.to_owned()) })
     }
 }
 
-/// An answer to come. An error stands for a broken connection.
-pub type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Broken>> + Send>>;
+impl Behind for Asker {
+    type Body = Body;
 
-impl<B> tower::Service<Request<B>> for CloudService
-where
-    B: HttpBody + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<BoxError>,
-{
-    type Response = Response<Body>;
-    type Error = Broken;
-    type Future = Answering;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Broken>> {
-        Poll::Ready(Ok(()))
+    async fn answer(self, parts: Parts, body: Bytes) -> Result<Response<Body>, Broken> {
+        let Self { shared, who } = self;
+        if control::is_control(parts.uri.path()) {
+            let (status, body) = control::answer(&shared, &parts, &body);
+            return Ok(json(status, body.to_string()));
+        }
+        let (sender, answer) = oneshot::channel();
+        tokio::spawn(Exchange::new(&parts, body, who).run(shared, sender));
+        answer.await.unwrap_or_else(|_| Err(Broken::new("the connection broke before the answer arrived")))
     }
 
-    fn call(&mut self, request: Request<B>) -> Answering {
-        let Self { shared, who } = self.clone();
-        Box::pin(async move {
-            let (parts, body) = request.into_parts();
-            match collect(body).await.map_err(|error| Broken::new(&error.into().to_string()))? {
-                Some(body) => answer(shared, who, parts, body).await,
-                None => Ok(json(
-                    StatusCode::PAYLOAD_TOO_LARGE,
-                    r#"{"detail":"The body is too large."}"#.to_owned(),
-                )),
-            }
-        })
+    fn too_large(&self) -> Response<Body> {
+        json(StatusCode::PAYLOAD_TOO_LARGE, r#"{"detail":"The body is too large."}"#.to_owned())
     }
-}
-
-async fn answer(
-    shared: Arc<Shared>,
-    who: Option<String>,
-    parts: Parts,
-    body: Bytes,
-) -> Result<Response<Body>, Broken> {
-    if control::is_control(parts.uri.path()) {
-        let (status, body) = control::answer(&shared, &parts, &body);
-        return Ok(json(status, body.to_string()));
-    }
-    let (sender, answer) = oneshot::channel();
-    tokio::spawn(Exchange::new(&parts, body, who).run(shared, sender));
-    answer.await.unwrap_or_else(|_| Err(Broken::new("the connection broke before the answer arrived")))
 }
 
 fn json(status: StatusCode, text: String) -> Response<Body> {

@@ -62,7 +62,7 @@ pub use calls::{Call, Outcome};
 pub use faults::{Fault, Harm};
 pub use resource::{Resource, Selectable, Subresource};
 pub use serve::{ServeError, Served, Tls, serve};
-pub use service::{Answering, Body, KubeService};
+pub use service::{Body, KubeService};
 pub use state::Config;
 pub use users::{Action, Policy, User};
 
@@ -93,7 +93,7 @@ impl KubeApi {
 
     /// The way in for clients in the same process.
     pub fn service(&self) -> KubeService {
-        KubeService::new(self.clone())
+        crate::edge::Edge(self.clone())
     }
 
     /// Serves one more resource, such as a custom one.

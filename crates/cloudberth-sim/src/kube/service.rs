@@ -1,10 +1,10 @@
-//! The server as a `tower` service: asynchronous only here, at the edge.
+//! The server at its edge: what it makes of whole requests, and how it answers.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, header, request::Parts};
+use http::{HeaderValue, Response, StatusCode, header, request::Parts};
 use http_body::{Body as HttpBody, Frame};
 
 use super::KubeApi;
@@ -14,7 +14,7 @@ use super::router::{Incoming, Reply};
 use super::status::Failure;
 use super::watch::WatchBody;
 use super::yaml;
-use crate::edge::{BODY_LIMIT, BoxError, Broken, collect};
+use crate::edge::{BODY_LIMIT, Behind, Broken, Edge};
 
 const JSON: &str = "application/json";
 
@@ -61,43 +61,17 @@ impl HttpBody for Body {
 }
 
 /// The embedded API as something that a client can be built on.
-#[derive(Clone, Debug)]
-pub struct KubeService {
-    api: KubeApi,
-}
+pub type KubeService = Edge<KubeApi>;
 
-impl KubeService {
-    pub(crate) fn new(api: KubeApi) -> Self {
-        Self { api }
-    }
-}
+impl Behind for KubeApi {
+    type Body = Body;
 
-/// An answer to come. An error stands for a broken connection.
-pub type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Broken>> + Send>>;
-
-impl<B> tower::Service<Request<B>> for KubeService
-where
-    B: HttpBody + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<BoxError>,
-{
-    type Response = Response<Body>;
-    type Error = Broken;
-    type Future = Answering;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Broken>> {
-        Poll::Ready(Ok(()))
+    async fn answer(self, parts: Parts, body: Bytes) -> Result<Response<Body>, Broken> {
+        answer(self, parts, body).await
     }
 
-    fn call(&mut self, request: Request<B>) -> Answering {
-        let api = self.api.clone();
-        Box::pin(async move {
-            let (parts, body) = request.into_parts();
-            match collect(body).await.map_err(|error| Broken::new(&error.into().to_string()))? {
-                Some(body) => answer(api, parts, body).await,
-                None => Ok(respond(&api, Reply::failure(&Failure::too_large(BODY_LIMIT)))),
-            }
-        })
+    fn too_large(&self) -> Response<Body> {
+        respond(self, Reply::failure(&Failure::too_large(BODY_LIMIT)))
     }
 }
 

@@ -35,6 +35,27 @@ impl Score {
         self.caught.len() + self.missed.len() + self.timeout.len() + self.unviable.len()
     }
 
+    /// The score of two passes, the second of which tried what survived the first: caught is what either caught,
+    /// and survivors are those of both.
+    pub(crate) fn followed_by(self, second: Self) -> Self {
+        let joined = |mut first: Vec<String>, second: Vec<String>| {
+            first.extend(second);
+            first.sort();
+            first
+        };
+        Self {
+            caught: joined(self.caught, second.caught),
+            missed: second.missed,
+            timeout: joined(self.timeout, second.timeout),
+            unviable: joined(self.unviable, second.unviable),
+        }
+    }
+
+    /// Whether enough were caught. Nothing judged is nothing missed.
+    pub(crate) fn reaches(&self, bar: f64) -> bool {
+        self.percent().is_none_or(|percent| percent >= bar)
+    }
+
     /// Caught per cent of those that were judged; `None` when none was.
     pub(crate) fn percent(&self) -> Option<f64> {
         let count = |names: &[String]| u32::try_from(names.len()).map_or(f64::MAX, f64::from);
@@ -95,6 +116,47 @@ mod tests {
         }
         let all = Score { timeout: vec!["slow".into()], unviable: vec!["odd".into(); 5], ..score(3, 1) };
         assert_eq!(all.tried(), 10);
+    }
+
+    #[test]
+    fn a_second_pass_judges_the_survivors_of_the_first() {
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let first = Score {
+            caught: names(&["a", "d"]),
+            missed: names(&["b", "c", "e", "h"]),
+            timeout: names(&["f"]),
+            unviable: names(&["g"]),
+        };
+        let second = Score {
+            caught: names(&["b"]),
+            missed: names(&["c"]),
+            timeout: names(&["e"]),
+            unviable: names(&["h"]),
+        };
+        let tried = first.tried();
+        let both = first.followed_by(second);
+        assert_eq!(
+            both,
+            Score {
+                caught: names(&["a", "b", "d"]),
+                missed: names(&["c"]),
+                timeout: names(&["e", "f"]),
+                unviable: names(&["g", "h"]),
+            }
+        );
+        assert_eq!(both.tried(), tried);
+    }
+
+    #[test]
+    fn the_bar_is_reached_from_its_own_height_on() {
+        for (score, bar, want) in [
+            (score(17, 3), 85.0, true),
+            (score(17, 3), 85.1, false),
+            (score(0, 3), 0.0, true),
+            (score(0, 0), 100.0, true),
+        ] {
+            assert_eq!(score.reaches(bar), want, "{score} against {bar}");
+        }
     }
 
     #[test]
