@@ -19,12 +19,14 @@ impl ClaimBook {
     /// Takes all of `claims` for `who`, or none. None, when somebody holds one of them, or waits for one and came
     /// first; then `who` is remembered and named by the [`release`](Self::release) that makes way.
     ///
-    /// Taking all at once cannot deadlock; the order of arrival keeps one busy Service from starving another.
+    /// Taking all at once cannot deadlock; the order of arrival keeps one busy Service from starving another. Who holds
+    /// something goes on to hold it, whoever has come to wait: two that gave way to each other would never get done.
     pub fn acquire(&mut self, who: &ObjectKey, claims: &[Claim]) -> bool {
         let wanted: BTreeSet<Claim> = claims.iter().cloned().collect();
         let place = self.waiting.iter().position(|(key, _)| key == who).unwrap_or(self.waiting.len());
         let held = wanted.iter().any(|claim| self.holders.get(claim).is_some_and(|holder| holder != who));
-        let behind = self.waiting.iter().take(place).any(|(_, ahead)| !ahead.is_disjoint(&wanted));
+        let new = |claim: &Claim| wanted.contains(claim) && !self.holders.contains_key(claim);
+        let behind = self.waiting.iter().take(place).any(|(_, ahead)| ahead.iter().any(new));
         if held || behind {
             match self.waiting.get_mut(place) {
                 Some(entry) => entry.1 = wanted,
@@ -116,6 +118,7 @@ mod tests {
         assert!(book.acquire(&key("a"), &ids(&["1", "2"])), "a holder may ask again");
         assert!(book.acquire(&key("d"), &ids(&["9"])), "others are not held up");
         assert!(!book.acquire(&key("b"), &ids(&["2", "3"])));
+        assert!(book.acquire(&key("a"), &ids(&["1", "2"])), "a holder goes on to hold, whoever waits");
         assert!(!book.acquire(&key("c"), &ids(&["3"])), "free, but b came first");
         assert!(!book.acquire(&key("b"), &ids(&["2", "3"])), "asking again keeps the place");
         assert_eq!(book.release(&key("a")), [key("b"), key("c")]);
@@ -125,6 +128,16 @@ mod tests {
         assert_eq!(book.release(&key("b")), [key("c")]);
         assert!(book.acquire(&key("c"), &ids(&["3"])));
         assert_eq!(book.release(&key("c")), []);
+    }
+
+    #[test]
+    fn a_holder_takes_nothing_more_that_somebody_waits_for() {
+        let mut book = ClaimBook::default();
+        assert!(book.acquire(&key("a"), &ids(&["1"])));
+        assert!(!book.acquire(&key("b"), &ids(&["1", "2"])));
+        assert!(!book.acquire(&key("a"), &ids(&["1", "2"])), "b came first for 2");
+        assert_eq!(book.release(&key("a")), [key("b")]);
+        assert!(book.acquire(&key("b"), &ids(&["1", "2"])));
     }
 
     #[test]
