@@ -33,4 +33,4 @@ pub use verdict::{
 };
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -19,12 +19,12 @@ fn at(secs: u64) -> Tick {
     Tick::from_secs(secs)
 }
 
-fn id(number: usize) -> ProviderId {
+pub(crate) fn id(number: usize) -> ProviderId {
     ProviderId::new("fake", &number.to_string()).unwrap()
 }
 
 /// A node of ours that is not Ready and long known.
-fn node(number: usize) -> Suspect {
+pub(crate) fn node(number: usize) -> Suspect {
     Suspect {
         name: format!("node{number}"),
         uid: format!("u{number}"),

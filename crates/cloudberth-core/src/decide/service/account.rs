@@ -82,12 +82,13 @@ mod tests {
     use super::*;
     use crate::{
         decide::{
-            lifecycle::{Tie, has_witnesses},
+            lifecycle::{
+                Tie, has_witnesses,
+                tests::{self, id},
+            },
             service::testing::{MARK, annotated, service},
         },
         lb::Creation,
-        provider_id::ProviderId,
-        time::Tick,
         view::Ingress,
     };
     use std::time::Duration;
@@ -141,23 +142,8 @@ mod tests {
         }
     }
 
-    fn id(number: usize) -> ProviderId {
-        ProviderId::new("fake", &number.to_string()).unwrap()
-    }
-
     fn node(number: usize) -> Suspect {
-        Suspect {
-            name: format!("node{number}"),
-            uid: format!("u{number}"),
-            ready: true,
-            uninitialised: false,
-            deleting: false,
-            marked_shut_down: false,
-            autoscaler_removes: false,
-            declared_gone: false,
-            tie: Tie::Ours(id(number)),
-            first_seen: Tick::from_secs(0),
-        }
+        Suspect { ready: true, ..tests::node(number) }
     }
 
     #[test]
