@@ -6,6 +6,7 @@
     reason = "a test that cannot set its stage has failed"
 )]
 
+pub mod checks;
 pub mod cloudscale;
 mod people;
 
