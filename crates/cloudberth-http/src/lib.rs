@@ -27,6 +27,10 @@
 //! | the claim ended under way | not asked | `Unknown` |
 //!
 //! Once one attempt of a repeated write is in doubt, a later failure does not remove the doubt.
+//!
+//! A 404 counts only for the credential that it was said to. If an attempt of the same call was made with another one, or
+//! another one is in force by the time of the answer, the cloud may have denied it to the wrong account: a read gives
+//! `Temporary`, a write gives `Unknown`, and a listing is short.
 
 mod answer;
 mod attempt;
