@@ -4,7 +4,7 @@ use crate::{
     error::Error,
     lb::{
         Balancers, Decision, MAX_ROUNDS, Next, Permit, Plan, PlannedStep, Rest, Turn, Want,
-        driver::{circles, forbids},
+        driver::{circles, forbids, withdraws_nothing},
     },
 };
 
@@ -18,7 +18,8 @@ pub fn rehearse<B: Balancers>(balancers: &B, want: &Want, mut seen: Option<B::Se
         notices: Vec::new(),
     };
     for _ in 0..MAX_ROUNDS {
-        let Decision { next, publish, refused, notices } = balancers.decide(want, seen.as_ref());
+        let Decision { next, publish, refused, notices } =
+            withdraws_nothing(want, balancers.decide(want, seen.as_ref()));
         plan.publish = publish.or(plan.publish);
         plan.refused = refused;
         plan.notices = notices;

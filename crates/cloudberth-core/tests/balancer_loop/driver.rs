@@ -14,7 +14,7 @@ use cloudberth_core::{
         Outcome, Permit, Publish, Refusal, Rest, Rival, Step, Survey, Turn, Want, rehearse,
     },
     provider::LoadBalancers,
-    view::{ServicePort, ServiceProtocol},
+    view::{Ingress, ServicePort, ServiceProtocol},
 };
 
 use crate::{
@@ -323,6 +323,35 @@ fn what_is_published_is_written_once_and_the_intent_goes_with_the_last_creation(
         None,
     );
     assert_eq!(plan.publish.unwrap().annotations["toy/id"], "x", "a dry run shows what would be written");
+}
+
+#[test]
+fn published_addresses_are_never_replaced_by_none() {
+    let shown = |ip: &str| Ingress { ip: Some(ip.to_owned()), ..Ingress::default() };
+    let table = [
+        ("L1-427 none over some", vec![shown("192.0.2.1")], vec![], None, 1),
+        ("none over none", vec![], vec![], None, 0),
+        ("another", vec![shown("192.0.2.1")], vec![shown("192.0.2.2")], Some(vec![shown("192.0.2.2")]), 0),
+        ("the first", vec![], vec![shown("192.0.2.1")], Some(vec![shown("192.0.2.1")]), 0),
+    ];
+    for (case, now_shown, ingress, written, warnings) in table {
+        let mut want = want(&[80], &[]);
+        Arc::make_mut(&mut want.service).ingress = now_shown;
+        let decision = || {
+            let publish = Publish { ingress: Some(ingress.clone()), ..Publish::default() };
+            Decision { publish: Some(publish), ..rests() }
+        };
+        let toy = script(vec![decision()], vec![]);
+        let survey = now(toy.survey(&call())).unwrap();
+        let page = Page::default();
+        let turn = now(toy.turn(&call(), &survey, &want, Permit::NoCreate, &page));
+        let published = page.published.lock().unwrap().clone();
+        assert_eq!(published.and_then(|publish| publish.ingress), written, "{case}");
+        let reasons: Vec<_> = turn.notices.iter().map(|notice| notice.reason).collect();
+        assert_eq!(reasons, vec!["NoAddressShown"; warnings], "{case}");
+        let plan = rehearse(&script(vec![decision()], vec![]).0, &want, None);
+        assert_eq!(plan.publish.and_then(|publish| publish.ingress), written, "{case}, dry");
+    }
 }
 
 #[test]

@@ -111,6 +111,9 @@ fn fresh(service: &ServiceView, time: Timestamp) -> String {
 }
 
 /// Writes what the planner published, where it differs. `clear_intent` ends a recorded intent in the same write.
+///
+/// Addresses that are published are replaced, never withdrawn: a load balancer that is there has one, so an empty list
+/// means that the cloud did not tell (law 1). They go with the Service's claim to it, by [`release`].
 #[must_use]
 pub fn record(service: &ServiceView, publish: &Publish, clear_intent: bool) -> Option<Value> {
     let mut draft = Draft::default();
@@ -120,7 +123,8 @@ pub fn record(service: &ServiceView, publish: &Publish, clear_intent: bool) -> O
     if clear_intent {
         draft.strike(service, INTENT_ANNOTATION);
     }
-    draft.status = publish.ingress.as_deref().and_then(|want| status(&service.ingress, want));
+    let ingress = publish.ingress.as_deref().filter(|want| !want.is_empty());
+    draft.status = ingress.and_then(|want| status(&service.ingress, want));
     draft.finish(service, false)
 }
 
@@ -305,7 +309,7 @@ mod tests {
             ("FW-199 8.8.8.8 to 8.8.8.8", vec![ip("8.8.8.8")], vec![ip("8.8.8.8")], None),
             ("FW-199 empty to empty", vec![], vec![], None),
             ("FW-200 empty to 8.8.8.8", vec![], vec![ip("8.8.8.8")], Some(json!([{"ip": "8.8.8.8"}]))),
-            ("FW-200 8.8.8.8 to empty", vec![ip("8.8.8.8")], vec![], Some(json!(null))),
+            ("FW-200 L1-426 8.8.8.8 to empty", vec![ip("8.8.8.8")], vec![], None),
         ];
         for (case, old, new, want) in table {
             let body =
