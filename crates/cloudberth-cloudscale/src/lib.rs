@@ -38,5 +38,5 @@ pub use api::Surroundings;
 pub use find::{Trail, balancer_name, default_name};
 pub use plan::{assume, claims, decide, fold, selector};
 pub use provider::CloudscaleProvider;
-pub use seen::{Machine, Machines, Parts, PrivateAddress, Seen, SeenPool, Standing};
+pub use seen::{FlawedPart, Machine, Machines, Parts, PrivateAddress, Seen, SeenPool, Standing};
 pub use settings::{Settings, TOKEN};

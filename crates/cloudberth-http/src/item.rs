@@ -29,6 +29,20 @@ pub struct Flawed<I> {
     pub why: String,
 }
 
+impl<T, I> Item<T, I> {
+    /// What was read whole, and what was not, each in its order.
+    pub fn sort(items: impl IntoIterator<Item = Self>) -> (Vec<T>, Vec<Flawed<I>>) {
+        let (mut whole, mut flawed) = (Vec::new(), Vec::new());
+        for item in items {
+            match item {
+                Self::Whole(thing) => whole.push(thing),
+                Self::Flawed(thing) => flawed.push(thing),
+            }
+        }
+        (whole, flawed)
+    }
+}
+
 impl<'de, T: DeserializeOwned, I: DeserializeOwned> Deserialize<'de> for Item<T, I> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         // Only the text of one item is held at a time; a listing may have thousands.

@@ -96,7 +96,7 @@ impl Balancers for Cloudscales {
 
     async fn shows(&self, call: &Call, id: &str) -> Lookup<()> {
         match parse_uuid(id) {
-            Some(id) => self.api.balancer(call, &id).await.map(|_| ()),
+            Some(id) => self.api.shows(call, &id).await.map(|_| ()),
             None => Lookup::Unknown(Error::user_input(format!("{}: {id:?} is not a UUID", UUID.name()))),
         }
     }

@@ -92,7 +92,7 @@ fn names() {
 fn parts_are_those_of_the_load_balancer_however_it_was_found() {
     let stub = |uuid: &str| json!({"uuid": uuid});
     let pool = |uuid: &str, lb: &str| json!({"uuid": uuid, "name": "tcp", "load_balancer": stub(lb), "algorithm": "round_robin", "protocol": "tcp"});
-    let listener = |uuid: &str, pool: serde_json::Value| json!({"uuid": uuid, "name": "tcp/80", "pool": pool, "protocol": "tcp", "protocol_port": 80});
+    let listener = |uuid: &str, pool: serde_json::Value| json!({"uuid": uuid, "name": "tcp/80", "pool": pool, "protocol": "tcp", "protocol_port": 80, "allowed_cidrs": []});
     let monitor =
         |uuid: &str, pool: &str| json!({"uuid": uuid, "pool": stub(pool), "type": "tcp", "http": null});
     let parts = Parts {
@@ -103,11 +103,12 @@ fn parts_are_those_of_the_load_balancer_however_it_was_found() {
             read(listener("l3", json!(null))),
         ],
         monitors: vec![read(monitor("m1", "p1")), read(monitor("m2", "p2"))],
-        floating_ips: Vec::new(),
+        ..Parts::default()
     };
     assert_eq!(parts.pools_of(LB).collect::<Vec<_>>(), ["p1"]);
     let member =
-        read(json!({"uuid": "x", "name": "10.0.0.1:30080", "address": "10.0.0.1", "protocol_port": 30080}));
+        read(json!({"uuid": "x", "name": "10.0.0.1:30080", "address": "10.0.0.1", "protocol_port": 30080,
+        "monitor_port": null, "subnet": stub(SUBNET)}));
     let standing =
         Standing::assemble(balancer(LB, "x"), &parts, [("p1".to_owned(), vec![member])].into()).unwrap();
     let counts = |s: &Standing| {
