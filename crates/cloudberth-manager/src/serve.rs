@@ -54,8 +54,8 @@ impl Port {
     }
 
     /// What a person should know about the settings.
-    pub fn notices(&self) -> &[String] {
-        &self.tls.notices
+    pub fn notices(&self) -> impl Iterator<Item = &String> {
+        self.tls.notices.iter().chain(self.certificates.notices())
     }
 }
 

@@ -145,7 +145,7 @@ pub(super) async fn begin(
     let replica = Arc::new(Replica::new(parts)?);
     let server = match (port, &options.serving) {
         (Some(port), Some(serving)) => {
-            port.notices().iter().for_each(|notice| tracing::warn!("{notice}"));
+            port.notices().for_each(|notice| tracing::warn!("{notice}"));
             let reviewers = reviewers(serving, &main, clock).await?;
             let guard = serve::guard(serving, reviewers, &mut registry, clock, dice).await?;
             let config = configz(&line.flags, options);
