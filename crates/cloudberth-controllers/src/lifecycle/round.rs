@@ -83,6 +83,10 @@ impl LifecycleController {
         let count = suspects.iter().filter(|suspect| suspect.id().is_some()).count();
         for (suspect, answer) in open.into_iter().zip(answers) {
             self.count(suspect, &answer);
+            // The answers took a while. Nothing is remembered about a node that went meanwhile: nobody would forget it.
+            if self.desk.cluster.nodes.get(&suspect.name).is_none_or(|node| node.uid != suspect.uid) {
+                continue;
+            }
             let round = Round { evidence: Evidence::from(&answer), begun: snapshot.begun, ended: self.now() };
             self.order(ward, suspect, &round, count);
             let mut state = ward.state();

@@ -111,7 +111,7 @@ fn keep_up(node: &NodeView, claim: &Claim<'_>, told: &mut Rehearsal) -> Next {
     let upkeep = reconcile(node, claim);
     if let Some(patch) = upkeep.writes.into_iter().next() {
         // Connections may use an address that is replaced.
-        let impact = if patch.subresource == Subresource::Status { Impact::Minimal } else { Impact::None };
+        let impact = if patch.subresource() == Subresource::Status { Impact::Minimal } else { Impact::None };
         return Next::Write(patch, impact);
     }
     told.remarks.extend(upkeep.addresses_held.map(|why| why.message().to_owned()));

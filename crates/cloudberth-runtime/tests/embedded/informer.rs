@@ -5,14 +5,11 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{
-    Dice, NodeView,
-    decide::node::patch::{NodePatch, Subresource},
-};
+use cloudberth_core::{Dice, NodeView, decide::node::patch::NodePatch};
 use cloudberth_runtime::informer::{Change, Informer, Listener};
 use cloudberth_sim::kube::{Fault, Harm};
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Map, json};
 use tokio::task::JoinHandle;
 
 use crate::stage::{Stage, pass};
@@ -221,8 +218,9 @@ async fn the_answer_to_a_write_is_known_before_the_watch_tells() {
     harm(&stage, "watch", UNAVAILABLE, 3);
     stage.api.restart();
     watch.diary.read();
-    let patch =
-        NodePatch { subresource: Subresource::Main, body: json!({"metadata": {"labels": {"a": "b"}}}) };
+    let labels = json!({"labels": {"a": "b"}}).as_object().cloned().unwrap();
+    let node = watch.nodes.get(&"n1".to_owned()).unwrap();
+    let patch = NodePatch::main(&node, labels, Map::new());
     let call = stage.cluster.call(Duration::from_secs(5));
     stage.cluster.patch_node(&call, "n1", &patch).await.unwrap();
     assert!(agrees(&stage, &watch.nodes), "nobody has watched since");
