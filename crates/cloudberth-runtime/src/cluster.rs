@@ -24,6 +24,7 @@ use serde_json::Value;
 
 use crate::{
     informer::Informer,
+    metrics::QueueMetrics,
     object::{Object, Watched},
     trouble::translate,
 };
@@ -53,6 +54,14 @@ impl Cluster {
     pub fn new(client: Client, clock: Arc<dyn Clock>, gate: Arc<dyn Gate>) -> Self {
         let (nodes, services) = (Informer::new(Arc::clone(&clock)), Informer::new(Arc::clone(&clock)));
         Self { client, clock, gate, version: Arc::default(), nodes, services }
+    }
+
+    /// Lets everybody see how often a listener met a bug.
+    #[must_use]
+    pub fn metered(self, metrics: &QueueMetrics) -> Self {
+        self.nodes.count_panics(metrics);
+        self.services.count_panics(metrics);
+        self
     }
 
     /// The same cluster with the same stores, written to as far as another gate allows.
