@@ -45,11 +45,7 @@ impl ServiceController {
         for service in &services {
             let one =
                 AssertUnwindSafe(self.rehearse_one(service, nodes, begun, &mut looks)).catch_unwind().await;
-            let one = one.unwrap_or_else(|_| {
-                let bug = Error::permanent("internal error: the decision panicked; see the log");
-                Rehearsal { unknown: Some(bug), ..Rehearsal::default() }
-            });
-            all.push((service.key(), one));
+            all.push((service.key(), one.unwrap_or_else(|_| Rehearsal::bug())));
         }
         all
     }

@@ -73,7 +73,7 @@ impl Cap {
 /// Whether a node that may be deleted is deleted now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sentence {
-    /// Now, with its UID as precondition; say so first. Report the answer to [`Deletions::answered`].
+    /// Now, with its UID and the version just read as preconditions; say so first. Report the answer to [`Deletions::answered`].
     Delete {
         /// What the deletion must insist on.
         uid: String,
@@ -94,8 +94,9 @@ pub enum Sentence {
 pub enum Answer {
     /// The node is gone, by our hand or somebody else's.
     Gone,
-    /// Another node of the same name has taken its place. Nothing was deleted.
-    Replaced,
+    /// It is not as it was when it was read: it changed, or another node of the same name has taken its place. Nothing
+    /// was deleted; the next round judges anew.
+    Changed,
     /// It is tried again after the next round; the event says why, unless we stopped ourselves.
     Failed(Option<NodeEvent>),
 }
@@ -180,7 +181,7 @@ impl Deletions {
         }
         match why.category() {
             Category::NotFound => Answer::Gone,
-            Category::Conflict => Answer::Replaced,
+            Category::Conflict => Answer::Changed,
             _ => Answer::Failed(event::deleting_node_failed(suspect, why)),
         }
     }

@@ -13,10 +13,7 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::{
-    node_ip,
-    patch::{NodePatch, Subresource},
-};
+use super::{node_ip, patch::NodePatch};
 use crate::{
     address::{AddressKind, NodeAddress},
     error::Result,
@@ -33,7 +30,7 @@ pub fn update(node: &NodeView, cloud: &[NodeAddress]) -> Result<Option<NodePatch
     let provided = node_ip::provided(node)?;
     let wanted = node_ip::choose(&with_host_name(cloud, &node.addresses), &provided)
         .map_err(|why| node_ip::invalid(node, &why))?;
-    Ok(differ(&node.addresses, &wanted, &provided).then(|| patch(&wanted)))
+    Ok(differ(&node.addresses, &wanted, &provided).then(|| patch(node, &wanted)))
 }
 
 /// Whether any entry is an IP. A list of names alone is no list: every machine has an address, so the cloud did not say.
@@ -67,15 +64,15 @@ pub fn differ(shown: &[NodeAddress], wanted: &[NodeAddress], provided: &[IpAddr]
     sorted(shown) != sorted(wanted) || asked_for(shown) != asked_for(wanted)
 }
 
-/// The patch that gives a node exactly these addresses.
+/// The patch that gives `node` exactly these addresses.
 ///
 /// It always replaces the whole list. The list's declared merge goes by kind, and two addresses of one kind (every
 /// dual-stack node has them) would swallow each other.
 #[must_use]
-pub fn patch(list: &[NodeAddress]) -> NodePatch {
+pub fn patch(node: &NodeView, list: &[NodeAddress]) -> NodePatch {
     let entry = |a: &NodeAddress| json!({ "type": a.kind().as_str(), "address": a.address() });
     let entries: Vec<Value> = list.iter().map(entry).chain([json!({ "$patch": "replace" })]).collect();
-    NodePatch { subresource: Subresource::Status, body: json!({ "status": { "addresses": entries } }) }
+    NodePatch::status(node, json!({ "addresses": entries }))
 }
 
 /// Appends to `list` those of `more` that it does not have; kind and text must both agree to be the same.
@@ -93,7 +90,10 @@ pub fn merge(list: &mut Vec<NodeAddress>, more: &[NodeAddress]) {
 mod tests {
     use super::*;
     use crate::{
-        decide::node::testkit::{addresses, apply, node},
+        decide::node::{
+            patch::Subresource,
+            testkit::{addresses, apply, node},
+        },
         error::Category,
     };
 
@@ -209,14 +209,14 @@ mod tests {
 
     #[test]
     fn the_patch_replaces_the_whole_list() {
-        let want = json!({ "status": { "addresses": [
+        let want = json!({ "metadata": { "uid": "uid-n" }, "status": { "addresses": [
             { "type": "InternalIP", "address": "10.0.0.1" },
             { "type": "InternalIP", "address": "fd00::1" },
             { "$patch": "replace" },
         ] } });
         for (case, shown) in [("FW-70", "I 10.9.9.9"), ("FW-71", "")] {
             let made = update(&node("n").at(shown), &addresses("I 10.0.0.1, I fd00::1")).unwrap().unwrap();
-            assert_eq!((made.subresource, &made.body), (Subresource::Status, &want), "{case}");
+            assert_eq!((made.subresource(), made.body()), (Subresource::Status, &want), "{case}");
         }
     }
 

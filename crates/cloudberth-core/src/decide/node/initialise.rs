@@ -115,11 +115,11 @@ mod tests {
         for writes in 0..4 {
             let patch = match initialise(&node, &ours(machine)) {
                 Verdict::Addresses(patch) => {
-                    assert_eq!(patch.subresource, Subresource::Status);
+                    assert_eq!(patch.subresource(), Subresource::Status);
                     patch
                 }
                 Verdict::Join { patch, .. } => {
-                    assert_eq!(patch.subresource, Subresource::Main);
+                    assert_eq!(patch.subresource(), Subresource::Main);
                     patch
                 }
                 Verdict::Skip => return (node, writes),

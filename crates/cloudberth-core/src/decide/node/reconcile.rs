@@ -110,7 +110,7 @@ mod tests {
         let before = node("n").id("fake://1").at("I 10.0.0.1, H n");
         let upkeep = reconcile(&before, &claim);
         assert_eq!(
-            upkeep.writes.iter().map(|w| w.subresource).collect::<Vec<_>>(),
+            upkeep.writes.iter().map(NodePatch::subresource).collect::<Vec<_>>(),
             [Subresource::Main, Subresource::Status]
         );
         assert_eq!(upkeep.notices, [LabelNotice::Refused { key: "k8s.io/x".into() }]);
@@ -150,7 +150,7 @@ mod tests {
         );
         assert_eq!(upkeep.addresses_held.map(|why| why.category()), Some(Category::NotFound), "FW-69");
         assert_eq!(
-            upkeep.writes.iter().map(|w| w.subresource).collect::<Vec<_>>(),
+            upkeep.writes.iter().map(NodePatch::subresource).collect::<Vec<_>>(),
             [Subresource::Main],
             "FW-69"
         );

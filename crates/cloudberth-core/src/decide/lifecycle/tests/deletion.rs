@@ -175,7 +175,7 @@ fn the_answer_to_a_deletion_says_what_comes_next() {
     let table = [
         ("gone", None, Answer::Gone, 1),
         ("404: somebody was faster", Some(Category::NotFound), Answer::Gone, 0),
-        ("L2-115 the UID is another", Some(Category::Conflict), Answer::Replaced, 0),
+        ("L2-115 it is not the node that was read", Some(Category::Conflict), Answer::Changed, 0),
         ("FW-126 refused", Some(Category::Unauthorised), failed(Category::Unauthorised, "no"), 0),
         ("FW-126 it may have worked", Some(Category::Temporary), failed(Category::Temporary, "no"), 1),
         ("we stopped ourselves", Some(Category::Cancelled), Answer::Failed(None), 1),
