@@ -39,14 +39,20 @@ impl Broken {
         ("9", Self::SlowClock),
     ];
 
-    /// The program that breaks this law.
-    pub fn law(number: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(law, _)| *law == number).map(|(_, broken)| broken)
+    /// The program of this name: the number of the law that it breaks, and how, where there are several ways.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, broken)| broken)
+    }
+
+    /// All names, in words.
+    pub fn names() -> String {
+        Self::ALL.map(|(name, _)| name).join(", ")
     }
 
     /// Whether this is about the law that it breaks. What else a careless program does wrong shows nothing.
     pub(crate) fn explains(self, wrong: &str) -> bool {
-        let law = Self::ALL.into_iter().find(|(_, broken)| *broken == self).map(|(law, _)| law);
+        let name = Self::ALL.into_iter().find(|(_, broken)| *broken == self).map(|(name, _)| name);
+        let law = name.and_then(|name| name.split('-').next());
         law.is_some_and(|law| wrong.starts_with(&format!("law {law}:")))
     }
 }

@@ -100,6 +100,7 @@ impl Service<Request<kube::client::Body>> for Wire {
 
     fn call(&mut self, mut request: Request<kube::client::Body>) -> Self::Future {
         request.headers_mut().insert(USER_AGENT, self.who.clone());
+        let sent = self.witness.as_ref().map(|witness| witness.now()).unwrap_or_default();
         if let Some(witness) = &self.witness {
             witness.sends(self.who.to_str().unwrap_or_default(), &request);
         }
@@ -111,7 +112,7 @@ impl Service<Request<kube::client::Body>> for Wire {
                 wire.partition.cross().await?;
                 time::sleep(there).await;
                 let about_lease = is_lease(&request);
-                let doomed = wire.witness.as_ref().and_then(|witness| witness.doomed(&request));
+                let doomed = wire.witness.as_ref().and_then(|witness| witness.doomed(sent, &request));
                 let request = if wire.loses_intent { without_intent(request).await? } else { request };
                 let result = wire.api.call(request).await;
                 if let Some(witness) = &wire.witness {

@@ -113,10 +113,18 @@ impl LifecycleController {
                 return;
             }
         }
+        if !ward.state().deletions.send(suspect, self.settings.cap, self.now()) {
+            tracing::info!(
+                node = suspect.name,
+                "the deletion had to wait for too long; the node is judged anew"
+            );
+            ward.ask_by(self.now() + self.settings.period);
+            return;
+        }
         tracing::info!(cloud = ward.cloud.name(), node = suspect.name, "{}", event.message);
         self.tell(event.clone());
         let answer = cluster.delete_node(&call, &suspect.name, &suspect.uid).await;
-        let meaning = ward.state().deletions.answered(suspect, answer.as_ref().copied());
+        let meaning = ward.state().deletions.answered(suspect, answer.as_ref().copied(), self.now());
         match meaning {
             Answer::Gone | Answer::Replaced => {}
             Answer::Failed(event) => {
