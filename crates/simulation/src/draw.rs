@@ -25,19 +25,37 @@ pub(crate) fn ports(rng: &mut Rng) -> Vec<i64> {
     if ports.is_empty() { vec![80] } else { ports }
 }
 
+/// Draws one deed for a world with so many Services and nodes.
+type Draw = fn(&mut Rng, u8, u8) -> Deed;
+
+/// What can happen, and how often: a deed is drawn in proportion to its weight.
+const WEIGHTS: [(u16, Draw); 10] = [
+    (26, |rng, services, _| about_services(rng, services)),
+    (26, |rng, _, nodes| about_nodes(rng, nodes)),
+    (4, |rng, _, _| Deed::Crash { leader: rng.u8(0..4) > 0 }),
+    (2, |rng, _, _| Deed::Ambush { cloud: rng.u8(0..2) }),
+    (4, |_, _, _| Deed::Retire),
+    (4, |rng, _, _| Deed::Partition {
+        leader: rng.u8(0..4) > 0,
+        silent: rng.bool(),
+        seconds: rng.u64(1..=50),
+    }),
+    (6, |rng, _, _| about_clouds(rng)),
+    (6, |rng, _, _| Deed::Kube { harm: harm(rng), verb: choose(rng, &VERBS), times: rng.u64(1..=6) }),
+    (1, |_, _, _| Deed::RestartKube),
+    (1, |_, _, _| Deed::Compact),
+];
+
 pub(crate) fn deed(rng: &mut Rng, services: u8, nodes: u8) -> Deed {
-    match rng.u8(0..40) {
-        0..=12 => about_services(rng, services),
-        13..=25 => about_nodes(rng, nodes),
-        26..=27 => Deed::Crash { leader: rng.u8(0..4) > 0 },
-        28 => Deed::Ambush { cloud: rng.u8(0..2) },
-        29..=30 => Deed::Retire,
-        31..=32 => Deed::Partition { leader: rng.u8(0..4) > 0, silent: rng.bool(), seconds: rng.u64(1..=50) },
-        33..=35 => about_clouds(rng),
-        36..=38 => Deed::Kube { harm: harm(rng), verb: choose(rng, &VERBS), times: rng.u64(1..=6) },
-        _ if rng.bool() => Deed::RestartKube,
-        _ => Deed::Compact,
+    let mut left = rng.u16(0..WEIGHTS.iter().map(|(weight, _)| weight).sum());
+    for (weight, draw) in WEIGHTS {
+        if left < weight {
+            return draw(rng, services, nodes);
+        }
+        left -= weight;
     }
+    // The weights add up, so this is not reached.
+    Deed::Compact
 }
 
 fn about_services(rng: &mut Rng, services: u8) -> Deed {

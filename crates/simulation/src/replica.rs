@@ -41,6 +41,8 @@ pub(crate) struct Site<'a> {
     pub(crate) dice: &'a Arc<Dice>,
     pub(crate) witness: &'a Arc<Witness>,
     pub(crate) broken: Option<Broken>,
+    /// Nothing is going to happen for long.
+    pub(crate) calm: bool,
 }
 
 /// A place for one copy of the program. A copy that ended is followed by another one, under another name.
@@ -103,12 +105,24 @@ impl Replica {
             default_cloud: NAMES.first().map(|name| (*name).to_owned()),
             cluster_name: CLUSTER.to_owned(),
             team: team(),
-            election: Some(Config::with_defaults(&self.identity)),
+            election: Some(self.election(site.calm)),
             migration: None,
             metrics: Metrics::new(&mut Registry::default()),
             clock: Arc::clone(clock),
             dice: Arc::new(Dice::seeded(site.dice.bits())),
         })
+    }
+
+    /// In calm times the Lease is renewed less often: that is most of what there is to simulate then, and of no interest.
+    fn election(&self, calm: bool) -> Config {
+        let config = Config::with_defaults(&self.identity);
+        let times = if calm { 10 } else { 1 };
+        Config {
+            lease_duration: config.lease_duration * times,
+            renew_deadline: config.renew_deadline * times,
+            retry_period: config.retry_period * times,
+            ..config
+        }
     }
 
     fn member(&self, patch: &Patch, broken: Option<Broken>, clock: &Arc<dyn Clock>) -> Member {

@@ -108,7 +108,7 @@ async fn stay_at_rest(world: &mut World) -> Vec<String> {
     // What is under way when the world comes to rest may still be answered.
     time::sleep(Duration::from_secs(60)).await;
     let before = laws::writes(world);
-    world.restart_program().await;
+    world.restart_calmly().await;
     // Until one of them leads and has seen everything once.
     time::sleep(Duration::from_secs(60)).await;
     let quiet_since = world.clock.now();

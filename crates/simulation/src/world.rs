@@ -44,6 +44,7 @@ pub(crate) struct World {
     pub(crate) people: People,
     dice: Arc<Dice>,
     broken: Option<Broken>,
+    calm: bool,
     replicas: Vec<Replica>,
     /// Somebody walked into an ambush.
     sprung: Arc<Notify>,
@@ -69,6 +70,7 @@ impl World {
             people,
             dice,
             broken,
+            calm: false,
             replicas: vec![Replica::new(0), Replica::new(1)],
             sprung: Arc::default(),
         }
@@ -81,9 +83,15 @@ impl World {
         }
     }
 
+    /// Starts both again for a time in which nothing happens.
+    pub(crate) async fn restart_calmly(&mut self) {
+        self.calm = true;
+        self.restart_program().await;
+    }
+
     async fn restart(&mut self, slot: usize) {
-        let Self { api, sky, clock, dice, witness, broken, replicas, .. } = self;
-        let site = Site { api, sky, clock, dice, witness, broken: *broken };
+        let Self { api, sky, clock, dice, witness, broken, calm, replicas, .. } = self;
+        let site = Site { api, sky, clock, dice, witness, broken: *broken, calm: *calm };
         if let Some(replica) = replicas.get_mut(slot) {
             replica.kill(witness).await;
             replica.start(&site);
