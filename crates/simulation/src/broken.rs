@@ -17,6 +17,8 @@ use cloudberth_fake::FakeProvider;
 pub enum Broken {
     /// Laws 1 and 2: what is not known is taken for absent.
     UnknownIsAbsent,
+    /// Law 2: patches of nodes do not say which node they are meant for.
+    NoNodeUid,
     /// Law 4: it writes although nothing differs.
     SecondPassWrites,
     /// Law 5: what cannot be observed is torn down.
@@ -30,8 +32,9 @@ pub enum Broken {
 }
 
 impl Broken {
-    const ALL: [(&str, Self); 6] = [
+    const ALL: [(&str, Self); 7] = [
         ("2", Self::UnknownIsAbsent),
+        ("2-uid", Self::NoNodeUid),
         ("4", Self::SecondPassWrites),
         ("5", Self::DeletesOnError),
         ("6", Self::NoIntent),

@@ -52,7 +52,8 @@ impl People {
             latency: Duration::ZERO,
             partition: Arc::default(),
             witness: None,
-            loses_intent: false,
+            snare: None,
+            loses: None,
         };
         Self(Client::new(wire, "default"))
     }
@@ -131,8 +132,8 @@ impl People {
         let _ = self.services().delete(&service_name(service), &DeleteParams::default()).await;
     }
 
-    /// A kubelet registers its node, which waits for its cloud. Returns whether there is a new node.
-    pub(crate) async fn register(&self, node: u8, provider_id: Option<&str>) -> bool {
+    /// A kubelet registers its node, which waits for its cloud. Returns the UID if there is a new node.
+    pub(crate) async fn register(&self, node: u8, provider_id: Option<&str>) -> Option<String> {
         let cidr = pod_cidr(node);
         let taint = json!({"key": UNINITIALISED, "value": "true", "effect": "NoSchedule"});
         let spec = json!({"taints": [taint], "providerID": provider_id, "podCIDR": cidr, "podCIDRs": [cidr]});
@@ -197,11 +198,11 @@ fn service_class(service: u8) -> Option<String> {
     (!service.is_multiple_of(2)).then(|| class(beta))
 }
 
-/// Creates what may be there already. Returns whether it was not.
-async fn create(api: &Api<DynamicObject>, kind: &str, name: &str, rest: &Value) -> bool {
+/// Creates what may be there already. Returns the UID if it was not.
+async fn create(api: &Api<DynamicObject>, kind: &str, name: &str, rest: &Value) -> Option<String> {
     let mut object = DynamicObject::new(name, &resource(kind, ""));
     object.data = rest.clone();
-    api.create(&PostParams::default(), &object).await.is_ok()
+    api.create(&PostParams::default(), &object).await.ok()?.metadata.uid
 }
 
 async fn views<T>(

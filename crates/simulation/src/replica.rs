@@ -23,7 +23,7 @@ use crate::{
     clock::SkewedClock,
     people::{CLUSTER, CLUSTER_CIDR, class},
     sky::{NAMES, Patch, Sky},
-    wire::{Partition, Wire},
+    wire::{Loss, Partition, Snare, Wire},
     witness::Witness,
 };
 
@@ -40,6 +40,7 @@ pub(crate) struct Site<'a> {
     pub(crate) clock: &'a Arc<dyn Clock>,
     pub(crate) dice: &'a Arc<Dice>,
     pub(crate) witness: &'a Arc<Witness>,
+    pub(crate) snare: &'a Arc<Snare>,
     pub(crate) broken: Option<Broken>,
     /// Nothing is going to happen for long.
     pub(crate) calm: bool,
@@ -95,7 +96,12 @@ impl Replica {
             latency: LATENCY,
             partition: Arc::clone(&self.partition),
             witness: Some(Arc::clone(site.witness)),
-            loses_intent: site.broken == Some(Broken::NoIntent),
+            snare: Some(Arc::clone(site.snare)),
+            loses: match site.broken {
+                Some(Broken::NoIntent) => Some(Loss::Intent),
+                Some(Broken::NoNodeUid) => Some(Loss::NodeUid),
+                _ => None,
+            },
         };
         let member = |patch| self.member(patch, site.broken, clock);
         Manager::new(Parts {

@@ -2,13 +2,13 @@
 
 use std::{cell::RefCell, sync::Once, time::Duration};
 
-use tokio::{runtime, time};
+use tokio::{runtime, sync::mpsc, time};
 
 use crate::{
     broken::Broken,
     laws, rest,
     schedule::{Schedule, TURMOIL},
-    world::World,
+    world::{Alarm, World},
 };
 
 /// How long the world may take to come to rest once everything goes well: a pending intent, a few back-offs, one
@@ -53,14 +53,17 @@ pub fn run(schedule: &Schedule, broken: Option<Broken>) -> Account {
 
 async fn live(schedule: &Schedule, broken: Option<Broken>) -> Account {
     PANICS.with_borrow_mut(Vec::clear);
-    let mut world = World::new(schedule.seed, broken);
+    let (alarm, mut alarms) = mpsc::unbounded_channel();
+    let mut world = World::new(schedule.seed, broken, alarm);
     world.restart_program().await;
     let start = time::Instant::now();
     for (at, deed) in &schedule.deeds {
-        pass_time(&mut world, start + *at).await;
+        pass_time(&mut world, &mut alarms, start + *at).await;
         world.perform(deed).await;
     }
-    pass_time(&mut world, start + TURMOIL).await;
+    pass_time(&mut world, &mut alarms, start + TURMOIL).await;
+    // Whatever still waits for the world to act is let go.
+    drop(alarms);
     world.end_faults().await;
     let (mut wrong, rested_after) = come_to_rest(&world).await;
     if wrong.is_empty() {
@@ -75,12 +78,12 @@ async fn live(schedule: &Schedule, broken: Option<Broken>) -> Account {
     Account { wrong, terms: world.witness.terms(), rested_after, log: laws::log(&world) }
 }
 
-/// Lets time pass, and whoever leads die who walks into an ambush meanwhile.
-async fn pass_time(world: &mut World, until: time::Instant) {
+/// Lets time pass. Meanwhile somebody may walk into one of the traps that were set.
+async fn pass_time(world: &mut World, alarms: &mut mpsc::UnboundedReceiver<Alarm>, until: time::Instant) {
     loop {
         tokio::select! {
             biased;
-            () = world.ambushed() => world.crash(true).await,
+            Some(alarm) = alarms.recv() => world.heed(alarm).await,
             () = time::sleep_until(until) => return,
         }
     }

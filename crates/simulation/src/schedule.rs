@@ -32,6 +32,9 @@ pub(crate) enum Deed {
     /// A node is deleted and its machine is destroyed. The first two are left standing, so that each cloud keeps a
     /// machine that speaks for its listing.
     Remove { node: u8 },
+    /// A node and its machine are replaced by others of the same name, and once more while the program's first write to
+    /// the new node is on its way. The first two are left standing.
+    Recreate { node: u8, knows_id: bool },
     /// A machine is switched off or on; its node follows after a while.
     Power { node: u8, on: bool, lag: u64 },
     /// A machine is destroyed; its node is `NotReady` after a while. The first two are left standing here too.

@@ -59,6 +59,8 @@ struct Notes {
     sent: Vec<SentWrite>,
     claimants: BTreeMap<String, Claimant>,
     deletions: Vec<Deletion>,
+    /// The machine on which the node of a UID runs: its provider id and its address.
+    machines: BTreeMap<String, (String, String)>,
     wrong: Vec<String>,
 }
 
@@ -146,6 +148,30 @@ impl Witness {
             notes.wrong.push(format!("law 2: {name} was deleted at {:?} although it was Ready", at.0));
         }
         notes.deletions.push(Deletion { at, sent, who: who.to_owned(), node: name, uid, cloud });
+    }
+
+    /// A kubelet registered a node with this UID; this is its machine.
+    pub(crate) fn registered(&self, uid: String, provider_id: String, address: String) {
+        lock(&self.notes).machines.insert(uid, (provider_id, address));
+    }
+
+    /// A write to a node was carried out, or not. A node that runs on one machine never gets the id or the address of
+    /// another: sooner or later it would be deleted because of that (law 2).
+    pub(crate) fn patched(&self, who: &str, name: &str) {
+        let Some(node) = self.node(name) else { return };
+        let mut notes = lock(&self.notes);
+        let Some((id, address)) = notes.machines.get(text(&node, "/metadata/uid")) else { return };
+        let carried = text(&node, "/spec/providerID");
+        let addresses = node.pointer("/status/addresses").and_then(Value::as_array);
+        let internal = addresses.into_iter().flatten().filter(|a| text(a, "/type") == "InternalIP");
+        let other = internal.map(|a| text(a, "/address")).find(|one| one != address);
+        let id = Some(carried).filter(|carried| !carried.is_empty() && carried != id);
+        let wrong: Vec<_> = [id, other]
+            .into_iter()
+            .flatten()
+            .map(|what| format!("law 2: {who} gave {name} {what}, which is another machine's"))
+            .collect();
+        notes.wrong.extend(wrong);
     }
 
     /// The nodes that replicas deleted.

@@ -12,7 +12,10 @@ use cloudberth_sim::{
     Surroundings,
     kube::{Fault, KubeApi},
 };
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
 
 use crate::{
     broken::Broken,
@@ -21,12 +24,21 @@ use crate::{
     replica::{PROGRAM, Replica, Site},
     schedule::Deed,
     sky::{Patch, Sky},
-    wire::Cut,
+    wire::{Cut, Snare},
     witness::Witness,
 };
 
 /// So long after its end a machine may still be listed, and its name is not given to another one.
 const REMEMBERED: Duration = Duration::from_secs(60);
+
+/// Somebody walked into a trap that a deed had set.
+#[derive(Debug)]
+pub(crate) enum Alarm {
+    /// The replica that leads asked a cloud for a load balancer.
+    Ambush,
+    /// A write to a node has reached the API server, which waits.
+    Snared { node: u8, knows_id: bool, go_on: oneshot::Sender<()> },
+}
 
 /// Everything that one run is made of.
 pub(crate) struct World {
@@ -46,12 +58,12 @@ pub(crate) struct World {
     broken: Option<Broken>,
     calm: bool,
     replicas: Vec<Replica>,
-    /// Somebody walked into an ambush.
-    sprung: Arc<Notify>,
+    alarm: mpsc::UnboundedSender<Alarm>,
+    snare: Arc<Snare>,
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, broken: Option<Broken>) -> Self {
+    pub(crate) fn new(seed: u64, broken: Option<Broken>, alarm: mpsc::UnboundedSender<Alarm>) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(RunClock(Instant::now()));
         let dice = Arc::new(Dice::seeded(seed ^ 0x5eed));
         let wall = Arc::clone(&clock);
@@ -72,7 +84,8 @@ impl World {
             broken,
             calm: false,
             replicas: vec![Replica::new(0), Replica::new(1)],
-            sprung: Arc::default(),
+            snare: Arc::new(Snare::new(alarm.clone())),
+            alarm,
         }
     }
 
@@ -90,8 +103,8 @@ impl World {
     }
 
     async fn restart(&mut self, slot: usize) {
-        let Self { api, sky, clock, dice, witness, broken, calm, replicas, .. } = self;
-        let site = Site { api, sky, clock, dice, witness, broken: *broken, calm: *calm };
+        let Self { api, sky, clock, dice, witness, snare, broken, calm, replicas, .. } = self;
+        let site = Site { api, sky, clock, dice, witness, snare, broken: *broken, calm: *calm };
         if let Some(replica) = replicas.get_mut(slot) {
             replica.kill(witness).await;
             replica.start(&site);
@@ -118,26 +131,31 @@ impl World {
         if leader { leads } else { (leads + 1) % self.replicas.len() }
     }
 
-    /// Waits until somebody walks into an ambush.
-    pub(crate) fn ambushed(&self) -> impl Future<Output = ()> + use<> {
-        let sprung = Arc::clone(&self.sprung);
-        async move { sprung.notified().await }
+    pub(crate) async fn heed(&mut self, alarm: Alarm) {
+        match alarm {
+            Alarm::Ambush => self.crash(true).await,
+            Alarm::Snared { node, knows_id, go_on } => {
+                self.recreate(node, knows_id).await;
+                // Whoever sent the request may be gone; the request goes on.
+                let _ = go_on.send(());
+            }
+        }
     }
 
     fn lie_in_wait(&self, cloud: u8) {
-        let sprung = Arc::clone(&self.sprung);
-        let mut once = Some(move || sprung.notify_one());
+        let mut alarm = Some(self.alarm.clone());
         self.sky.of(cloud).cloud.plan_faults(move |request| {
             if request.operation == "create balancer"
-                && let Some(spring) = once.take()
+                && let Some(alarm) = alarm.take()
             {
-                spring();
+                // Once everything goes well nobody listens any more.
+                let _ = alarm.send(Alarm::Ambush);
             }
             None
         });
     }
 
-    pub(crate) async fn crash(&mut self, leader: bool) {
+    async fn crash(&mut self, leader: bool) {
         self.restart(self.slot(leader)).await;
     }
 
@@ -168,6 +186,7 @@ impl World {
     pub(crate) async fn end_faults(&mut self) {
         self.sky.iter().for_each(|patch| patch.cloud.stop_faults());
         self.api.clear_faults();
+        self.snare.clear();
         for replica in &self.replicas {
             replica.partition.mend();
         }
@@ -202,7 +221,13 @@ impl World {
             Deed::AddForeignService { number } => people.create_foreign_service(*number).await,
             Deed::Join { node, knows_id } => self.join(*node, *knows_id).await,
             // Each cloud keeps the first of its machines.
-            Deed::Remove { node } | Deed::Destroy { node, .. } if *node < 2 => {}
+            Deed::Remove { node } | Deed::Destroy { node, .. } | Deed::Recreate { node, .. } if *node < 2 => {
+            }
+            Deed::Recreate { node, knows_id } => {
+                // A new node is written to soon, and that write finds yet another one.
+                self.recreate(*node, *knows_id).await;
+                self.snare.set(*node, *knows_id);
+            }
             Deed::Remove { node } => self.remove(*node).await,
             Deed::Power { node, on, lag } => {
                 let state = if *on { MachineState::Running } else { MachineState::Stopped };
@@ -286,11 +311,31 @@ impl World {
         if there || listed || self.sky.named(&name).is_some() {
             return;
         }
-        let Patch { name: scheme, cloud } = self.sky.of(node);
-        let id = format!("{scheme}://{}", cloud.add_machine(&name, "north-1").id);
-        self.people.register(node, knows_id.then_some(&id)).await;
+        self.sky.of(node).cloud.add_machine(&name, "north-1");
+        self.register(node, knows_id).await;
+    }
+
+    /// The kubelet of a node's machine registers the node.
+    async fn register(&mut self, node: u8, knows_id: bool) {
+        let name = node_name(node);
+        let Some((id, machine)) = self.sky.named(&name) else { return };
+        if let Some(uid) = self.people.register(node, knows_id.then_some(&id)).await {
+            self.witness.registered(uid, id, machine.private_ip);
+        }
         self.lives.entry(name.clone()).or_default().push((self.clock.now(), None));
         self.people.heartbeat(&self.sky, &name).await;
+    }
+
+    /// A node and its machine make way for others of the same name.
+    async fn recreate(&mut self, node: u8, knows_id: bool) {
+        let name = node_name(node);
+        if self.sky.named(&name).is_none() {
+            return;
+        }
+        self.to_machine(node, |cloud, id| drop(cloud.replace_machine(id)));
+        self.people.delete_node(&name).await;
+        self.bury(&name);
+        self.register(node, knows_id).await;
     }
 
     async fn remove(&mut self, node: u8) {

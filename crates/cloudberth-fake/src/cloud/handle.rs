@@ -97,6 +97,13 @@ impl Cloud {
         lock(&self.shared.world).delete_machine(id, now);
     }
 
+    /// Destroys a machine and builds another one of the same name, at once and for every listing; `None` where there is
+    /// none to destroy.
+    pub fn replace_machine(&self, id: &str) -> Option<Machine> {
+        let now = self.shared.clock.now();
+        lock(&self.shared.world).replace_machine(id, now)
+    }
+
     /// Makes a floating address available.
     pub fn add_floating(&self, address: &str) {
         lock(&self.shared.world).add_floating(address);
