@@ -27,12 +27,14 @@ pub enum Broken {
     NoIntent,
     /// Law 7: each listing also asks about every machine.
     AsksAboutEach,
+    /// Law 9: a replica that is told to end lets go of the Lease when its grace is over, whatever is still under way.
+    LetsGo,
     /// Law 9: the clock of one replica runs at half the speed, so that its claim lasts twice as long.
     SlowClock,
 }
 
 impl Broken {
-    const ALL: [(&str, Self); 7] = [
+    const ALL: [(&str, Self); 8] = [
         ("2", Self::UnknownIsAbsent),
         ("2-uid", Self::NoNodeUid),
         ("4", Self::SecondPassWrites),
@@ -40,6 +42,7 @@ impl Broken {
         ("6", Self::NoIntent),
         ("7", Self::AsksAboutEach),
         ("9", Self::SlowClock),
+        ("9-release", Self::LetsGo),
     ];
 
     /// The program of this name: the number of the law that it breaks, and how, where there are several ways.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use cloudberth_core::Tick;
-use cloudberth_fake::MachineState;
+use cloudberth_fake::{CallRecord, MachineState};
 use cloudberth_sim::kube::Call;
 use serde_json::Value;
 
@@ -34,6 +34,7 @@ pub(crate) fn broken(world: &World) -> Vec<String> {
     wrong.extend(deletions(world));
     wrong.extend(lost_routes(world));
     wrong.extend(leadership(world));
+    wrong.extend(let_go(world));
     wrong
 }
 
@@ -135,6 +136,20 @@ fn leadership(world: &World) -> Vec<String> {
         (holder != who).then_some(wrong)
     });
     stray.collect()
+}
+
+/// Law 9: whoever lets go of the Lease waits for no answer of a cloud any more, to a write that may still take effect.
+/// A Lease that runs out is no such promise.
+fn let_go(world: &World) -> Vec<String> {
+    let calls: Vec<_> = world.sky.iter().flat_map(|patch| patch.cloud.calls()).filter(|c| c.write).collect();
+    let mut wrong = Vec::new();
+    for (at, who) in world.witness.released() {
+        let under_way = |c: &&CallRecord| c.who == who && c.sent < at && at < c.at.min(c.until);
+        wrong.extend(calls.iter().filter(under_way).map(|c| {
+            format!("law 9: {who} let go of the lease at {:?} while its {} was under way", at.0, c.operation)
+        }));
+    }
+    wrong
 }
 
 /// What the program has written and told so far; the Lease aside.

@@ -160,6 +160,23 @@ impl People {
         let _ = self.nodes().delete(name, &DeleteParams::default()).await;
     }
 
+    /// Lets go of the Lease in the name of a replica that holds it.
+    pub(crate) async fn let_go(&self, who: &str) {
+        let mut resource = resource("Lease", "leases");
+        "coordination.k8s.io".clone_into(&mut resource.group);
+        "coordination.k8s.io/v1".clone_into(&mut resource.api_version);
+        let leases: Api<DynamicObject> = Api::all_with(self.0.clone(), &resource);
+        for lease in leases.list(&ListParams::default()).await.into_iter().flatten() {
+            let held = lease.data.pointer("/spec/holderIdentity").and_then(Value::as_str) == Some(who);
+            if let (true, Some(namespace), Some(name)) = (held, lease.metadata.namespace, lease.metadata.name)
+            {
+                let api: Api<DynamicObject> = Api::namespaced_with(self.0.clone(), &namespace, &resource);
+                let patch = Patch::Merge(json!({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}}));
+                let _ = api.patch(&name, &PatchParams::default(), &patch).await;
+            }
+        }
+    }
+
     /// The kubelet of a machine that runs says that it is Ready; of any other, Kubernetes finds that it does not answer.
     pub(crate) async fn heartbeat(&self, sky: &Sky, name: &str) {
         let runs = sky.named(name).is_some_and(|(_, machine)| machine.state == MachineState::Running);

@@ -55,6 +55,8 @@ pub(crate) enum Deed {
     Ambush { cloud: u8 },
     /// The replica that leads is told to end, in order, and is followed by another one.
     Retire,
+    /// The replica that leads is told to end just when it has sent a write to a cloud, which takes this long.
+    Interrupt { cloud: u8, seconds: u64 },
     /// The replica that leads, or the other one, cannot reach the Kubernetes API: it hears so, or it hears nothing.
     /// The clouds it can reach.
     Partition { leader: bool, silent: bool, seconds: u64 },

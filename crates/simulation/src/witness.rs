@@ -217,6 +217,14 @@ impl Witness {
             .unwrap_or_default()
     }
 
+    /// When somebody let go of the Lease, and who.
+    pub(crate) fn released(&self) -> Vec<(Tick, String)> {
+        let notes = lock(&self.notes);
+        let pairs = notes.holders.iter().zip(notes.holders.iter().skip(1));
+        let released = pairs.filter(|((_, who), (_, next))| !who.is_empty() && next.is_empty());
+        released.map(|((_, who), (at, _))| (*at, who.clone())).collect()
+    }
+
     /// The replica that leads by true time, if any does.
     pub(crate) fn leader(&self) -> String {
         self.holder_at(self.clock.now())

@@ -8,6 +8,7 @@ use std::{
 
 use cloudberth_core::{Clock, Dice, Tick, decide::nodeset::eligible::EXCLUDE_LABEL};
 use cloudberth_fake::{ALGORITHM, Cloud, MachineState, NODE_SELECTOR};
+use cloudberth_manager::replica::GRACE;
 use cloudberth_sim::{
     Surroundings,
     kube::{Fault, KubeApi},
@@ -36,6 +37,8 @@ const REMEMBERED: Duration = Duration::from_secs(60);
 pub(crate) enum Alarm {
     /// The replica that leads asked a cloud for a load balancer.
     Ambush,
+    /// The replica that leads sent a write to a cloud that will take its time.
+    Busy,
     /// A write to a node has reached the API server, which waits.
     Snared { node: u8, knows_id: bool, go_on: oneshot::Sender<()> },
 }
@@ -134,12 +137,23 @@ impl World {
     pub(crate) async fn heed(&mut self, alarm: Alarm) {
         match alarm {
             Alarm::Ambush => self.crash(true).await,
+            Alarm::Busy => self.retire_leader(),
             Alarm::Snared { node, knows_id, go_on } => {
                 self.recreate(node, knows_id).await;
                 // Whoever sent the request may be gone; the request goes on.
                 let _ = go_on.send(());
             }
         }
+    }
+
+    /// The next write to a cloud is slow, and whoever sent it is told to end meanwhile.
+    fn interrupt(&self, cloud: u8, seconds: u64) {
+        let mut alarm = Some(self.alarm.clone());
+        self.sky.of(cloud).cloud.plan_faults(move |request| {
+            let alarm = request.write.then(|| alarm.take()).flatten()?;
+            let _ = alarm.send(Alarm::Busy);
+            Some(cloudberth_fake::Fault::Stall(Duration::from_secs(seconds)))
+        });
     }
 
     fn lie_in_wait(&self, cloud: u8) {
@@ -160,8 +174,16 @@ impl World {
     }
 
     fn retire_leader(&self) {
-        if let Some(replica) = self.replicas.get(self.slot(true)) {
-            replica.retire();
+        let Some(replica) = self.replicas.get(self.slot(true)) else { return };
+        replica.retire();
+        if self.broken == Some(Broken::LetsGo) {
+            let (people, witness, who) =
+                (self.people.clone(), Arc::clone(&self.witness), replica.identity.clone());
+            tokio::spawn(async move {
+                tokio::time::sleep(GRACE).await;
+                people.let_go(&who).await;
+                witness.looks();
+            });
         }
     }
 
@@ -250,6 +272,7 @@ impl World {
             Deed::Crash { leader } => self.crash(*leader).await,
             Deed::Ambush { cloud } => self.lie_in_wait(*cloud),
             Deed::Retire => self.retire_leader(),
+            Deed::Interrupt { cloud, seconds } => self.interrupt(*cloud, *seconds),
             Deed::Partition { leader, silent, seconds } => self.cut_off(*leader, *silent, *seconds),
             Deed::Cloud { cloud, fault, one_in, seconds } => {
                 self.plan(*cloud, "", *fault, *one_in, *seconds);

@@ -55,6 +55,8 @@ pub struct CallRecord {
     pub sent: Tick,
     /// When it took effect.
     pub at: Tick,
+    /// Until when the program waits for the answer, at the most.
+    pub until: Tick,
     /// Who sent it.
     pub who: String,
     /// Which operation.
@@ -153,7 +155,8 @@ impl Network {
         let (there, back) = (self.shared.leg(), self.shared.leg());
         let (answer, waiting) = oneshot::channel();
         let (shared, subject) = (Arc::clone(&self.shared), subject.to_owned());
-        let sender = Sender { who: self.who.clone(), sent: shared.clock.now() };
+        let sent = shared.clock.now();
+        let sender = Sender { who: self.who.clone(), sent, until: sent + patience };
         tokio::spawn(async move {
             time::sleep(there).await;
             if let Some(Fault::Stall(wait)) = fault {
@@ -182,10 +185,11 @@ impl Network {
     }
 }
 
-/// Who sent a request, and when by the cloud's clock.
+/// Who sent a request, when, and until when it waits, by the cloud's clock.
 struct Sender {
     who: String,
     sent: Tick,
+    until: Tick,
 }
 
 fn lost(operation: &str, why: &str) -> Trouble {
@@ -224,8 +228,8 @@ impl Shared {
         };
         let outcome = result.as_ref().map_or_else(|e| e.category().label(), |_| "ok");
         let write = kind == Kind::Write;
-        let Sender { who, sent } = sender;
-        lock(&self.log).push(CallRecord { sent, at, who, operation, write, subject, outcome });
+        let Sender { who, sent, until } = sender;
+        lock(&self.log).push(CallRecord { sent, at, until, who, operation, write, subject, outcome });
         result
     }
 }
