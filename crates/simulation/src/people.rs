@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     sky::{NAMES, Sky},
+    touchy::odd_id,
     wire::Wire,
 };
 
@@ -145,6 +146,12 @@ impl People {
         let taints = if initialised { json!([]) } else { json!([taint]) };
         let spec = json!({"taints": taints, "providerID": format!("other://{number}")});
         create(&self.nodes(), "Node", &format!("{FOREIGN}-{number}"), &json!({"spec": spec})).await;
+    }
+
+    /// Somebody's node carries an id that the cloud's provider does not survive.
+    pub(crate) async fn register_odd(&self, cloud: &str) {
+        let spec = json!({"providerID": odd_id(cloud)});
+        create(&self.nodes(), "Node", &format!("{FOREIGN}-odd-{cloud}"), &json!({"spec": spec})).await;
     }
 
     pub(crate) async fn label(&self, node: u8, key: &str, value: Option<&str>) {

@@ -23,6 +23,7 @@ use crate::{
     clock::SkewedClock,
     people::{CLUSTER, CLUSTER_CIDR, class},
     sky::{NAMES, Patch, Sky},
+    touchy::Touchy,
     wire::{Loss, Partition, Snare, Wire},
     witness::Witness,
 };
@@ -137,7 +138,7 @@ impl Replica {
             Some(broken) => Arc::new(Careless { inner, broken, clock: Arc::clone(clock) }),
             None => Arc::new(inner),
         };
-        (provider, BTreeSet::from([class(patch.name)]))
+        (Arc::new(Touchy(provider)), BTreeSet::from([class(patch.name)]))
     }
 
     /// Ends it at whatever it is doing, without a word.

@@ -17,6 +17,7 @@ use cloudberth_fake::{ALGORITHM, BALANCER_ID, Balancer, Machine, MachineState, N
 use crate::{
     people::{CLUSTER, FOREIGN, class},
     sky::{NAMES, Patch},
+    touchy::odd_id,
     world::World,
 };
 
@@ -84,6 +85,10 @@ fn about_node(node: &NodeView, id: &str, machine: &Machine, wrong: &mut Vec<Stri
 }
 
 fn owned(node: &NodeView, cloud: &str) -> bool {
+    if node.provider_id == Some(odd_id(cloud)) {
+        // Nobody can read it, so it is nobody's.
+        return false;
+    }
     node.provider_id.as_deref().and_then(|id| id.split_once("://")).is_some_and(|(scheme, _)| scheme == cloud)
 }
 

@@ -47,6 +47,8 @@ pub(crate) enum Deed {
     Exclude { node: u8, excluded: bool },
     /// A node of somebody else's cloud comes, or one that somebody else has yet to initialise.
     AddForeignNode { number: u8, initialised: bool },
+    /// A node comes whose id makes the provider of this cloud panic.
+    AddOddNode { cloud: u8 },
     /// Somebody deletes the load balancer of a Service by hand.
     Demolish { service: u8 },
     /// The replica that leads, or the other one, dies and starts again.

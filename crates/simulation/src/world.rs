@@ -268,6 +268,7 @@ impl World {
             Deed::AddForeignNode { number, initialised } => {
                 people.register_foreign(*number, *initialised).await;
             }
+            Deed::AddOddNode { cloud } => people.register_odd(self.sky.of(*cloud).name).await,
             Deed::Demolish { service } => self.demolish(*service).await,
             Deed::Crash { leader } => self.crash(*leader).await,
             Deed::Ambush { cloud } => self.lie_in_wait(*cloud),
