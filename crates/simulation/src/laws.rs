@@ -79,9 +79,12 @@ fn deletions(world: &World) -> Vec<String> {
         for deletion in calls.iter().filter(|c| c.operation == "delete balancer" && c.outcome == "ok") {
             let known = patch.cloud.name_of_balancer(&deletion.subject);
             let uid = known.as_deref().and_then(|name| name.strip_prefix(CLUSTER)?.strip_prefix('-'));
-            let condemned = uid.and_then(|uid| world.condemned.get(uid).copied());
+            let spans = uid.and_then(|uid| world.condemned.get(uid)).map(Vec::as_slice).unwrap_or_default();
+            let within = |(from, until): &(Tick, Option<Tick>)| {
+                *from <= deletion.at && until.is_none_or(|until| deletion.at < until)
+            };
             let demolished = world.demolished.contains(&(patch.name, deletion.subject.clone()));
-            if condemned.is_none_or(|at| at > deletion.at) && !demolished {
+            if !spans.iter().any(within) && !demolished {
                 wrong.push(format!("law 5: {} was deleted although its Service wants it", deletion.subject));
             }
         }

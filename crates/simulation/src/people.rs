@@ -52,6 +52,7 @@ impl People {
             dice: Arc::clone(dice),
             latency: Duration::ZERO,
             partition: Arc::default(),
+            power: Arc::default(),
             witness: None,
             snare: None,
             loses: None,

@@ -42,6 +42,7 @@ pub(crate) struct Site<'a> {
     pub(crate) dice: &'a Arc<Dice>,
     pub(crate) witness: &'a Arc<Witness>,
     pub(crate) snare: &'a Arc<Snare>,
+    pub(crate) power: &'a Arc<Partition>,
     pub(crate) broken: Option<Broken>,
     /// Nothing is going to happen for long.
     pub(crate) calm: bool,
@@ -96,6 +97,7 @@ impl Replica {
             dice: Arc::clone(site.dice),
             latency: LATENCY,
             partition: Arc::clone(&self.partition),
+            power: Arc::clone(site.power),
             witness: Some(Arc::clone(site.witness)),
             snare: Some(Arc::clone(site.snare)),
             loses: match site.broken {

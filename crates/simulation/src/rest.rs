@@ -37,7 +37,7 @@ pub(crate) async fn unfinished(world: &World) -> Result<Vec<String>, String> {
     }
     for patch in world.sky.iter() {
         about_routes(patch, &nodes, &mut wrong);
-        about_balancers(patch, &services, &nodes, &mut wrong);
+        about_balancers(world, patch, &services, &nodes, &mut wrong);
     }
     for service in &services {
         let key = service.key();
@@ -105,7 +105,13 @@ fn about_routes(patch: &Patch, nodes: &[NodeView], wrong: &mut Vec<String>) {
     }
 }
 
-fn about_balancers(patch: &Patch, services: &[ServiceView], nodes: &[NodeView], wrong: &mut Vec<String>) {
+fn about_balancers(
+    world: &World,
+    patch: &Patch,
+    services: &[ServiceView],
+    nodes: &[NodeView],
+    wrong: &mut Vec<String>,
+) {
     let mut balancers = patch.cloud.balancers();
     for service in services.iter().filter(|service| !service.name.starts_with(FOREIGN)) {
         let key = service.key();
@@ -126,6 +132,8 @@ fn about_balancers(patch: &Patch, services: &[ServiceView], nodes: &[NodeView], 
             }
         }
     }
+    // Of a Service that no backup knows, nobody can know either.
+    balancers.retain(|b| !world.forgotten.iter().any(|uid| b.name == format!("{CLUSTER}-{uid}")));
     let leaked = |b: &Balancer| format!("law 6: load balancer {} ({}) belongs to nobody", b.id, b.name);
     wrong.extend(balancers.iter().map(leaked));
 }

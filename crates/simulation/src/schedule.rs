@@ -68,6 +68,10 @@ pub(crate) enum Deed {
     Lie { cloud: u8, operation: &'static str, seconds: u64 },
     /// Requests to the Kubernetes API go wrong: the next so many of this verb.
     Kube { harm: Harm, verb: &'static str, times: u64 },
+    /// etcd is backed up.
+    Backup,
+    /// The API server is away for a while, and comes back with the backup that was made so many seconds before.
+    Restore { ago: u64, outage: u64 },
     /// The API server restarts: every watch breaks.
     RestartKube,
     /// The API server forgets old versions: watches must list again.
@@ -91,8 +95,14 @@ impl Schedule {
         let mut deeds: Vec<_> =
             (0..nodes).map(|node| (Duration::ZERO, Deed::Join { node, knows_id: rng.bool() })).collect();
         for _ in 0..rng.usize(10..=36) {
-            let at = Duration::from_millis(rng.u64(0..300_000));
-            deeds.push((at, draw::deed(&mut rng, services, nodes)));
+            let mut at = Duration::from_millis(rng.u64(0..300_000));
+            let deed = draw::deed(&mut rng, services, nodes);
+            if let Deed::Restore { ago, outage } = deed {
+                // It has to be over before the turmoil is.
+                at = at.min(TURMOIL.saturating_sub(Duration::from_secs(outage + 1)));
+                deeds.push((at.saturating_sub(Duration::from_secs(ago)), Deed::Backup));
+            }
+            deeds.push((at, deed));
         }
         for service in 0..services {
             let at = Duration::from_millis(rng.u64(0..60_000));

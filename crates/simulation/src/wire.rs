@@ -126,6 +126,8 @@ pub(crate) struct Wire {
     pub(crate) dice: Arc<Dice>,
     pub(crate) latency: Duration,
     pub(crate) partition: Arc<Partition>,
+    /// Whether the API server is there at all.
+    pub(crate) power: Arc<Partition>,
     pub(crate) witness: Option<Arc<Witness>>,
     pub(crate) snare: Option<Arc<Snare>>,
     /// What it carries arrives without this.
@@ -159,6 +161,7 @@ impl Service<Request<kube::client::Body>> for Wire {
         tokio::spawn(async move {
             let result = async {
                 wire.partition.cross().await?;
+                wire.power.cross().await?;
                 time::sleep(there).await;
                 let about_lease = is_lease(&request);
                 let patched = patched_node(&request).map(str::to_owned);
@@ -184,6 +187,7 @@ impl Service<Request<kube::client::Body>> for Wire {
                 }
                 time::sleep(back).await;
                 wire.partition.cross().await?;
+                wire.power.cross().await?;
                 Ok(result?)
             };
             // Nobody waiting any more is no concern of the server.

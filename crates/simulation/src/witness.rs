@@ -1,7 +1,7 @@
 //! Sees by true time who leads, who writes, and which nodes are deleted. No replica can look here.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
 };
 
@@ -47,7 +47,6 @@ pub(crate) struct Deletion {
     pub(crate) sent: Tick,
     pub(crate) who: String,
     pub(crate) node: String,
-    uid: String,
     /// The cloud whose id it carried.
     pub(crate) cloud: String,
 }
@@ -59,6 +58,8 @@ struct Notes {
     sent: Vec<SentWrite>,
     claimants: BTreeMap<String, Claimant>,
     deletions: Vec<Deletion>,
+    /// The UIDs of nodes that are deleted. A backup may bring them back.
+    buried: BTreeSet<String>,
     /// The machine on which the node of a UID runs: its provider id and its address.
     machines: BTreeMap<String, (String, String)>,
     wrong: Vec<String>,
@@ -137,7 +138,7 @@ impl Witness {
         let at = self.clock.now();
         let cloud = provider_id.split("://").next().unwrap_or_default().to_owned();
         let mut notes = lock(&self.notes);
-        if notes.deletions.iter().any(|other| other.uid == uid) {
+        if !notes.buried.insert(uid) {
             // Two requests for one node, the first slow: the API server deleted it once.
             return;
         }
@@ -147,12 +148,23 @@ impl Witness {
         if ready {
             notes.wrong.push(format!("law 2: {name} was deleted at {:?} although it was Ready", at.0));
         }
-        notes.deletions.push(Deletion { at, sent, who: who.to_owned(), node: name, uid, cloud });
+        notes.deletions.push(Deletion { at, sent, who: who.to_owned(), node: name, cloud });
     }
 
     /// A kubelet registered a node with this UID; this is its machine.
     pub(crate) fn registered(&self, uid: String, provider_id: String, address: String) {
         lock(&self.notes).machines.insert(uid, (provider_id, address));
+    }
+
+    /// The provider id of the machine on which the node of a UID runs.
+    pub(crate) fn runs_on(&self, uid: &str) -> Option<String> {
+        lock(&self.notes).machines.get(uid).map(|(id, _)| id.clone())
+    }
+
+    /// The API server came back with a backup.
+    pub(crate) fn restored(&self) {
+        lock(&self.notes).buried.clear();
+        self.looks();
     }
 
     /// A write to a node was carried out, or not. A node that runs on one machine never gets the id or the address of

@@ -6,12 +6,12 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{Clock, Dice, Tick, decide::nodeset::eligible::EXCLUDE_LABEL};
+use cloudberth_core::{Clock, Dice, Tick, decide::nodeset::eligible::EXCLUDE_LABEL, view::ServiceType};
 use cloudberth_fake::{ALGORITHM, Cloud, MachineState, NODE_SELECTOR};
 use cloudberth_manager::replica::GRACE;
 use cloudberth_sim::{
     Surroundings,
-    kube::{Fault, KubeApi},
+    kube::{Fault, KubeApi, Snapshot},
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -25,10 +25,12 @@ use crate::{
     replica::{PROGRAM, Replica, Site},
     schedule::Deed,
     sky::{Patch, Sky},
-    wire::{Cut, Snare},
+    wire::{Cut, Partition, Snare},
     witness::Witness,
 };
 
+/// More nodes than these no schedule has.
+const NODES: u8 = 16;
 /// So long after its end a machine may still be listed, and its name is not given to another one.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
@@ -37,6 +39,8 @@ const REMEMBERED: Duration = Duration::from_secs(60);
 pub(crate) enum Alarm {
     /// The replica that leads asked a cloud for a load balancer.
     Ambush,
+    /// The API server comes back, with its backup.
+    Restore,
     /// The replica that leads sent a write to a cloud that will take its time.
     Busy,
     /// A write to a node has reached the API server, which waits.
@@ -48,8 +52,10 @@ pub(crate) struct World {
     pub(crate) api: KubeApi,
     pub(crate) sky: Sky,
     pub(crate) clock: Arc<dyn Clock>,
-    /// When the owner of a load balancer first said that it may go: by the Service's UID.
-    pub(crate) condemned: BTreeMap<String, Tick>,
+    /// From when until when the owner of a load balancer said that it may go: by the Service's UID.
+    pub(crate) condemned: BTreeMap<String, Vec<(Tick, Option<Tick>)>>,
+    /// The UIDs of Services that a restored backup does not know: what they had in a cloud is nobody's any more.
+    pub(crate) forgotten: BTreeSet<String>,
     /// Load balancers that somebody deleted by hand: the cloud's name, and the id.
     pub(crate) demolished: BTreeSet<(&'static str, String)>,
     /// From when until when people let each node live; what the program deleted, the witness knows.
@@ -63,6 +69,9 @@ pub(crate) struct World {
     replicas: Vec<Replica>,
     alarm: mpsc::UnboundedSender<Alarm>,
     snare: Arc<Snare>,
+    backup: Option<Snapshot>,
+    /// Cuts all replicas off while the API server is down.
+    power: Arc<Partition>,
 }
 
 impl World {
@@ -79,6 +88,9 @@ impl World {
             sky,
             clock,
             condemned: BTreeMap::new(),
+            forgotten: BTreeSet::new(),
+            backup: None,
+            power: Arc::default(),
             demolished: BTreeSet::new(),
             lives: BTreeMap::new(),
             witness,
@@ -106,8 +118,9 @@ impl World {
     }
 
     async fn restart(&mut self, slot: usize) {
-        let Self { api, sky, clock, dice, witness, snare, broken, calm, replicas, .. } = self;
-        let site = Site { api, sky, clock, dice, witness, snare, broken: *broken, calm: *calm };
+        let Self { api, sky, clock, dice, witness, snare, power, broken, calm, replicas, .. } = self;
+        let (broken, calm) = (*broken, *calm);
+        let site = Site { api, sky, clock, dice, witness, snare, power, broken, calm };
         if let Some(replica) = replicas.get_mut(slot) {
             replica.kill(witness).await;
             replica.start(&site);
@@ -138,6 +151,7 @@ impl World {
         match alarm {
             Alarm::Ambush => self.crash(true).await,
             Alarm::Busy => self.retire_leader(),
+            Alarm::Restore => self.restore().await,
             Alarm::Snared { node, knows_id, go_on } => {
                 self.recreate(node, knows_id).await;
                 // Whoever sent the request may be gone; the request goes on.
@@ -209,6 +223,7 @@ impl World {
         self.sky.iter().for_each(|patch| patch.cloud.stop_faults());
         self.api.clear_faults();
         self.snare.clear();
+        self.power.mend();
         for replica in &self.replicas {
             replica.partition.mend();
         }
@@ -288,6 +303,8 @@ impl World {
                 fault.times = Some(*times);
                 self.api.add_fault(fault);
             }
+            Deed::Backup => self.backup = Some(self.api.snapshot()),
+            Deed::Restore { outage, .. } => self.shut_down(*outage),
             Deed::RestartKube => self.api.restart(),
             Deed::Compact => self.api.compact(),
         }
@@ -313,7 +330,83 @@ impl World {
 
     async fn condemn(&mut self, service: u8) {
         if let Some(uid) = self.people.uid(service).await {
-            self.condemned.entry(uid).or_insert_with(|| self.clock.now());
+            let spans = self.condemned.entry(uid).or_default();
+            if spans.last().is_none_or(|(_, until)| until.is_some()) {
+                spans.push((self.clock.now(), None));
+            }
+        }
+    }
+
+    /// The API server is away, and comes back with the backup. Nobody can reach it for so long that every claim has
+    /// ended by then and every write to a cloud that was under way shows in the cloud's listings.
+    fn shut_down(&self, seconds: u64) {
+        self.power.cut(Cut::Refused);
+        self.api.restart();
+        let alarm = self.alarm.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            let _ = alarm.send(Alarm::Restore);
+        });
+    }
+
+    async fn restore(&mut self) {
+        let before = self.people.all_services().await.unwrap_or_default();
+        let names = self.node_names().await;
+        if let Some(backup) = &self.backup {
+            self.api.restore(backup);
+            self.witness.restored();
+        }
+        let now = self.clock.now();
+        let after = self.people.all_services().await.unwrap_or_default();
+        for service in &after {
+            let wanted = !service.deleting && service.service_type == ServiceType::LoadBalancer;
+            // It wants again what somebody had said since that it does not.
+            if let (true, Some((_, until))) =
+                (wanted, self.condemned.get_mut(&service.uid).and_then(|spans| spans.last_mut()))
+            {
+                until.get_or_insert(now);
+            }
+        }
+        let known: BTreeSet<_> = after.into_iter().map(|service| service.uid).collect();
+        self.forgotten
+            .extend(before.into_iter().map(|service| service.uid).filter(|uid| !known.contains(uid)));
+        self.settle_nodes(&names).await;
+        self.power.mend();
+    }
+
+    async fn node_names(&self) -> BTreeSet<String> {
+        self.people.all_nodes().await.unwrap_or_default().into_iter().map(|node| node.name).collect()
+    }
+
+    /// Kubelets find out what the API server has forgotten. `before` are the nodes that it knew until now.
+    async fn settle_nodes(&mut self, before: &BTreeSet<String>) {
+        let nodes = self.people.all_nodes().await.unwrap_or_default();
+        let now = self.clock.now();
+        for number in 0..NODES {
+            let name = node_name(number);
+            let machine = self.sky.named(&name);
+            let node = nodes.iter().find(|node| node.name == name);
+            match (node, machine) {
+                (Some(node), Some((id, _)))
+                    if self.witness.runs_on(&node.uid).is_none_or(|its| its != id) =>
+                {
+                    // The node of a machine that is gone, and another machine has its name.
+                    self.people.delete_node(&name).await;
+                    self.bury(&name);
+                    self.register(number, true).await;
+                }
+                (None, Some(_)) => {
+                    self.bury(&name);
+                    self.register(number, true).await;
+                }
+                (Some(_), _) => {
+                    if !before.contains(&name) {
+                        self.lives.entry(name.clone()).or_default().push((now, None));
+                    }
+                    self.people.heartbeat(&self.sky, &name).await;
+                }
+                (None, None) => self.bury(&name),
+            }
         }
     }
 
