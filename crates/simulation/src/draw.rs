@@ -29,7 +29,7 @@ pub(crate) fn ports(rng: &mut Rng) -> Vec<i64> {
 type Draw = fn(&mut Rng, u8, u8) -> Deed;
 
 /// What can happen, and how often: a deed is drawn in proportion to its weight.
-const WEIGHTS: [(u16, Draw); 14] = [
+const WEIGHTS: [(u16, Draw); 15] = [
     (26, |rng, services, _| about_services(rng, services)),
     (26, |rng, _, nodes| about_nodes(rng, nodes)),
     (4, |rng, _, _| Deed::Crash { leader: rng.u8(0..4) > 0 }),
@@ -47,6 +47,10 @@ const WEIGHTS: [(u16, Draw); 14] = [
     (2, |rng, _, _| Deed::Interrupt { cloud: rng.u8(0..2), seconds: rng.u64(6..=12) }),
     (1, |rng, _, _| Deed::AddOddNode { cloud: rng.u8(0..2) }),
     (1, |rng, _, _| Deed::Restore { ago: rng.u64(1..=120), outage: rng.u64(70..=100) }),
+    (2, |rng, _, _| {
+        let (cloud, one_in) = (rng.u8(0..2), rng.u64(1..=2));
+        Deed::Cloud { cloud, fault: Fault::PartsMissing, one_in, seconds: rng.u64(30..=180) }
+    }),
     (2, |rng, _, nodes| Deed::Recreate { node: rng.u8(0..nodes), knows_id: rng.bool() }),
 ];
 

@@ -176,7 +176,13 @@ impl Witness {
         let carried = text(&node, "/spec/providerID");
         let addresses = node.pointer("/status/addresses").and_then(Value::as_array);
         let internal = addresses.into_iter().flatten().filter(|a| text(a, "/type") == "InternalIP");
-        let other = internal.map(|a| text(a, "/address")).find(|one| one != address);
+        let mut internal = internal.map(|a| text(a, "/address"));
+        if addresses.is_some_and(|all| !all.is_empty()) && internal.clone().next().is_none() {
+            let wrong = format!("law 1: {who} left {name} without an address, which the cloud did not say");
+            notes.wrong.push(wrong);
+            return;
+        }
+        let other = internal.find(|one| one != address);
         let id = Some(carried).filter(|carried| !carried.is_empty() && carried != id);
         let wrong: Vec<_> = [id, other]
             .into_iter()

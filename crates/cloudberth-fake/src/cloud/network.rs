@@ -46,6 +46,8 @@ pub enum Fault {
     Deny,
     /// A listing lacks its second half, and says so.
     ShortPage,
+    /// Machines and load balancers are told without their addresses.
+    PartsMissing,
 }
 
 /// One request that reached the cloud.
