@@ -7,7 +7,7 @@ use std::{
 };
 
 use cloudberth_core::Tick;
-use cloudberth_fake::{CallRecord, MachineState};
+use cloudberth_fake::{Balancer, CallRecord, MachineState};
 use cloudberth_sim::kube::Call;
 use serde_json::Value;
 
@@ -31,6 +31,7 @@ pub(crate) fn broken(world: &World) -> Vec<String> {
     let mut wrong = world.witness.wrong();
     wrong.extend(haste(world));
     wrong.extend(trespasses(world));
+    wrong.extend(taken(world));
     wrong.extend(deletions(world));
     wrong.extend(lost_routes(world));
     wrong.extend(leadership(world));
@@ -69,6 +70,24 @@ fn trespasses(world: &World) -> Vec<String> {
         matches!(call.resource.as_str(), "nodes" | "services") && call.name.starts_with(FOREIGN)
     });
     foreign.map(|call| format!("law 3: {} of {} {}", call.verb, call.resource, call.name)).collect()
+}
+
+/// Law 3: load balancers of others are as they were built.
+fn taken(world: &World) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (cloud, built) in &world.foreign {
+        let patch = world.sky.iter().find(|patch| patch.name == *cloud);
+        let there = patch.into_iter().flat_map(|patch| patch.cloud.balancers()).find(|b| b.id == built.id);
+        let Some(there) = there else {
+            wrong.push(format!("law 3: {} ({}), which is somebody else's, is gone", built.id, built.name));
+            continue;
+        };
+        if there != (Balancer { ready: there.ready, ..built.clone() }) {
+            wrong
+                .push(format!("law 3: {} ({}), which is somebody else's, was changed", built.id, built.name));
+        }
+    }
+    wrong
 }
 
 /// Law 5: no load balancer was deleted whose owner had not said so.

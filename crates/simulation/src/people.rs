@@ -82,14 +82,15 @@ impl People {
     }
 
     /// A Service with this number; even ones name no class.
-    pub(crate) async fn create_service(&self, service: u8, ports: &[i64]) {
+    pub(crate) async fn create_service(&self, service: u8, ports: &[i64], annotations: &Value) {
         let spec = json!({
             "type": "LoadBalancer",
             "loadBalancerClass": service_class(service),
             "selector": {"app": "x"},
             "ports": ports_json(ports),
         });
-        create(&self.services(), "Service", &service_name(service), &json!({"spec": spec})).await;
+        let rest = json!({"metadata": {"annotations": annotations}, "spec": spec});
+        create(&self.services(), "Service", &service_name(service), &rest).await;
     }
 
     pub(crate) async fn create_foreign_service(&self, number: u8) {
@@ -194,6 +195,15 @@ impl People {
         let _ = self.nodes().patch_status(name, &PatchParams::default(), &patch).await;
     }
 
+    /// People take an annotation off that they set by mistake.
+    pub(crate) async fn take_off(&self, service: u8, key: &str, value: &str) {
+        let there = self.services().get(&service_name(service)).await.ok();
+        let annotations = there.and_then(|service| service.metadata.annotations).unwrap_or_default();
+        if annotations.get(key).is_some_and(|carried| carried == value) {
+            self.annotate(service, key, None).await;
+        }
+    }
+
     /// People take away nodes whose machines went before any cloud knew them: nobody else may. Returns their names.
     pub(crate) async fn tidy_up(&self, sky: &Sky) -> Vec<String> {
         let mut gone = Vec::new();
@@ -226,7 +236,9 @@ fn service_class(service: u8) -> Option<String> {
 /// Creates what may be there already. Returns the UID if it was not.
 async fn create(api: &Api<DynamicObject>, kind: &str, name: &str, rest: &Value) -> Option<String> {
     let mut object = DynamicObject::new(name, &resource(kind, ""));
-    object.data = rest.clone();
+    object.metadata.annotations =
+        rest.pointer("/metadata/annotations").and_then(|all| serde_json::from_value(all.clone()).ok());
+    object.data = json!({"spec": rest.get("spec")});
     api.create(&PostParams::default(), &object).await.ok()?.metadata.uid
 }
 

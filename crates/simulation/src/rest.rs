@@ -132,6 +132,7 @@ fn about_balancers(
             }
         }
     }
+    balancers.retain(|b| !world.foreign.iter().any(|(cloud, f)| *cloud == patch.name && f.id == b.id));
     // Of a Service that no backup knows, nobody can know either.
     balancers.retain(|b| !world.forgotten.iter().any(|uid| b.name == format!("{CLUSTER}-{uid}")));
     let leaked = |b: &Balancer| format!("law 6: load balancer {} ({}) belongs to nobody", b.id, b.name);

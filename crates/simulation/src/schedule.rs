@@ -15,6 +15,9 @@ pub(crate) const TURMOIL: Duration = Duration::from_secs(300);
 pub(crate) enum Deed {
     /// A Service of type `LoadBalancer` is created, unless it is there.
     Create { service: u8, ports: Vec<i64> },
+    /// A Service is created, unless it is there, from a manifest that carries the id of another load balancer: that of
+    /// another Service, or of another cluster.
+    CreateCopy { service: u8, of: Option<u8> },
     /// Its ports change.
     SetPorts { service: u8, ports: Vec<i64> },
     /// It asks for another algorithm, or for one that does not exist.

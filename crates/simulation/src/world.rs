@@ -7,12 +7,13 @@ use std::{
 };
 
 use cloudberth_core::{Clock, Dice, Tick, decide::nodeset::eligible::EXCLUDE_LABEL, view::ServiceType};
-use cloudberth_fake::{ALGORITHM, Cloud, MachineState, NODE_SELECTOR};
+use cloudberth_fake::{ALGORITHM, BALANCER_ID, Balancer, Cloud, MachineState, NODE_SELECTOR};
 use cloudberth_manager::replica::GRACE;
 use cloudberth_sim::{
     Surroundings,
     kube::{Fault, KubeApi, Snapshot},
 };
+use serde_json::json;
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
@@ -56,6 +57,10 @@ pub(crate) struct World {
     pub(crate) condemned: BTreeMap<String, Vec<(Tick, Option<Tick>)>>,
     /// The UIDs of Services that a restored backup does not know: what they had in a cloud is nobody's any more.
     pub(crate) forgotten: BTreeSet<String>,
+    /// Load balancers that are none of ours, as they were built: the cloud's name, and what there was.
+    pub(crate) foreign: Vec<(&'static str, Balancer)>,
+    /// Annotations that people set by mistake: the Service's number, the key, and the value.
+    mistakes: BTreeSet<(u8, &'static str, String)>,
     /// Load balancers that somebody deleted by hand: the cloud's name, and the id.
     pub(crate) demolished: BTreeSet<(&'static str, String)>,
     /// From when until when people let each node live; what the program deleted, the witness knows.
@@ -89,6 +94,8 @@ impl World {
             clock,
             condemned: BTreeMap::new(),
             forgotten: BTreeSet::new(),
+            foreign: Vec::new(),
+            mistakes: BTreeSet::new(),
             backup: None,
             power: Arc::default(),
             demolished: BTreeSet::new(),
@@ -231,13 +238,17 @@ impl World {
         for name in self.people.tidy_up(&self.sky).await {
             self.bury(&name);
         }
+        for (service, key, value) in std::mem::take(&mut self.mistakes) {
+            self.people.take_off(service, key, &value).await;
+        }
     }
 
     pub(crate) async fn perform(&mut self, deed: &Deed) {
         self.replace_retired(false).await;
         let people = self.people.clone();
         match deed {
-            Deed::Create { service, ports } => people.create_service(*service, ports).await,
+            Deed::Create { service, ports } => people.create_service(*service, ports, &json!({})).await,
+            Deed::CreateCopy { service, of } => self.create_copy(*service, *of).await,
             Deed::SetPorts { service, ports } => people.set_ports(*service, ports).await,
             Deed::SetAlgorithm { service, algorithm } => {
                 people.annotate(*service, ALGORITHM.name(), Some((*algorithm).to_owned())).await;
@@ -408,6 +419,37 @@ impl World {
                 (None, None) => self.bury(&name),
             }
         }
+    }
+
+    async fn create_copy(&mut self, service: u8, of: Option<u8>) {
+        if self.people.uid(service).await.is_some() {
+            return;
+        }
+        let id = match of {
+            Some(other) => {
+                let Some(uid) = self.people.uid(other).await else { return };
+                let name = format!("{CLUSTER}-{uid}");
+                let there = self.sky.of(service).cloud.balancers();
+                there.into_iter().find(|balancer| balancer.name == name).map(|balancer| balancer.id)
+            }
+            None => {
+                let name = format!("other-{:08x}-0000-4000-8000-{:012x}", self.dice.bits() >> 32, service);
+                self.build_by_hand(service, &name)
+            }
+        };
+        let Some(id) = id else { return };
+        let key = BALANCER_ID.name();
+        self.people.create_service(service, &[80], &json!({key: id})).await;
+        self.mistakes.insert((service, key, id));
+    }
+
+    /// Somebody has a load balancer that is no Service's of this cluster. Returns its id.
+    fn build_by_hand(&mut self, service: u8, name: &str) -> Option<String> {
+        let Patch { name: cloud_name, cloud } = self.sky.of(service);
+        let id = cloud.add_balancer(name)?;
+        let built = cloud.balancers().into_iter().find(|balancer| balancer.id == id)?;
+        self.foreign.push((*cloud_name, built));
+        Some(id)
     }
 
     async fn demolish(&mut self, service: u8) {
