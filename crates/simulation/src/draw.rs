@@ -29,7 +29,7 @@ pub(crate) fn ports(rng: &mut Rng) -> Vec<i64> {
 type Draw = fn(&mut Rng, u8, u8) -> Deed;
 
 /// What can happen, and how often: a deed is drawn in proportion to its weight.
-const WEIGHTS: [(u16, Draw); 16] = [
+const WEIGHTS: [(u16, Draw); 17] = [
     (26, |rng, services, _| about_services(rng, services)),
     (26, |rng, _, nodes| about_nodes(rng, nodes)),
     (4, |rng, _, _| Deed::Crash { leader: rng.u8(0..4) > 0 }),
@@ -56,6 +56,7 @@ const WEIGHTS: [(u16, Draw); 16] = [
         // Of the same cloud.
         Deed::CreateCopy { service, of: rng.bool().then_some(service ^ 2) }
     }),
+    (2, |rng, services, _| Deed::CreateNamed { service: rng.u8(0..services) }),
     (2, |rng, _, nodes| Deed::Recreate { node: rng.u8(0..nodes), knows_id: rng.bool() }),
 ];
 

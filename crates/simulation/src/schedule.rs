@@ -18,6 +18,8 @@ pub(crate) enum Deed {
     /// A Service is created, unless it is there, from a manifest that carries the id of another load balancer: that of
     /// another Service, or of another cluster.
     CreateCopy { service: u8, of: Option<u8> },
+    /// A Service is created, unless it is there, that asks by name for a load balancer which somebody built by hand.
+    CreateNamed { service: u8 },
     /// Its ports change.
     SetPorts { service: u8, ports: Vec<i64> },
     /// It asks for another algorithm, or for one that does not exist.

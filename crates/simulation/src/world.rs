@@ -7,7 +7,7 @@ use std::{
 };
 
 use cloudberth_core::{Clock, Dice, Tick, decide::nodeset::eligible::EXCLUDE_LABEL, view::ServiceType};
-use cloudberth_fake::{ALGORITHM, BALANCER_ID, Balancer, Cloud, MachineState, NODE_SELECTOR};
+use cloudberth_fake::{ALGORITHM, BALANCER_ID, BALANCER_NAME, Balancer, Cloud, MachineState, NODE_SELECTOR};
 use cloudberth_manager::replica::GRACE;
 use cloudberth_sim::{
     Surroundings,
@@ -249,6 +249,7 @@ impl World {
         match deed {
             Deed::Create { service, ports } => people.create_service(*service, ports, &json!({})).await,
             Deed::CreateCopy { service, of } => self.create_copy(*service, *of).await,
+            Deed::CreateNamed { service } => self.create_named(*service).await,
             Deed::SetPorts { service, ports } => people.set_ports(*service, ports).await,
             Deed::SetAlgorithm { service, algorithm } => {
                 people.annotate(*service, ALGORITHM.name(), Some((*algorithm).to_owned())).await;
@@ -441,6 +442,18 @@ impl World {
         let key = BALANCER_ID.name();
         self.people.create_service(service, &[80], &json!({key: id})).await;
         self.mistakes.insert((service, key, id));
+    }
+
+    async fn create_named(&mut self, service: u8) {
+        if self.people.uid(service).await.is_some() {
+            return;
+        }
+        let name = format!("prod-{service}");
+        if self.build_by_hand(service, &name).is_some() {
+            let key = BALANCER_NAME.name();
+            self.people.create_service(service, &[80], &json!({key: name})).await;
+            self.mistakes.insert((service, key, name));
+        }
     }
 
     /// Somebody has a load balancer that is no Service's of this cluster. Returns its id.

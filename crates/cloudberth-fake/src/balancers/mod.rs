@@ -5,7 +5,7 @@
 mod plan;
 mod wish;
 
-pub use wish::{ALGORITHM, BALANCER_ID, FLOATING_ADDRESS, NODE_SELECTOR, TABLE};
+pub use wish::{ALGORITHM, BALANCER_ID, BALANCER_NAME, FLOATING_ADDRESS, NODE_SELECTOR, TABLE};
 
 use std::{collections::BTreeSet, time::Duration};
 
