@@ -16,6 +16,10 @@ const FLAVORS: [&str; 3] = ["small", "medium", "large"];
 /// Most patches, because most writes are.
 const VERBS: [&str; 8] = ["patch", "patch", "list", "watch", "update", "get", "create", "delete"];
 
+/// During which requests a credential is swapped.
+const SWAPPED: [&str; 5] =
+    ["delete balancer", "get balancer", "list balancers", "list machines", "change routes"];
+
 fn choose(rng: &mut Rng, from: &[&'static str]) -> &'static str {
     from.get(rng.usize(0..from.len())).copied().unwrap_or_default()
 }
@@ -29,7 +33,7 @@ pub(crate) fn ports(rng: &mut Rng) -> Vec<i64> {
 type Draw = fn(&mut Rng, u8, u8) -> Deed;
 
 /// What can happen, and how often: a deed is drawn in proportion to its weight.
-const WEIGHTS: [(u16, Draw); 17] = [
+const WEIGHTS: [(u16, Draw); 18] = [
     (26, |rng, services, _| about_services(rng, services)),
     (26, |rng, _, nodes| about_nodes(rng, nodes)),
     (4, |rng, _, _| Deed::Crash { leader: rng.u8(0..4) > 0 }),
@@ -57,6 +61,10 @@ const WEIGHTS: [(u16, Draw); 17] = [
         Deed::CreateCopy { service, of: rng.bool().then_some(service ^ 2) }
     }),
     (2, |rng, services, _| Deed::CreateNamed { service: rng.u8(0..services) }),
+    (2, |rng, _, _| {
+        let (cloud, operation) = (rng.u8(0..2), choose(rng, &SWAPPED));
+        Deed::Swap { cloud, operation, seconds: rng.u64(5..=90) }
+    }),
     (2, |rng, _, nodes| Deed::Recreate { node: rng.u8(0..nodes), knows_id: rng.bool() }),
 ];
 

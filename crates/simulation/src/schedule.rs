@@ -69,6 +69,9 @@ pub(crate) enum Deed {
     Partition { leader: bool, silent: bool, seconds: u64 },
     /// Requests to a cloud go wrong: this fault hits one in so many, for so long.
     Cloud { cloud: u8, fault: Fault, one_in: u64, seconds: u64 },
+    /// The credential of a cloud becomes another account's while a request of this operation is under way, and its own
+    /// again after a while.
+    Swap { cloud: u8, operation: &'static str, seconds: u64 },
     /// A cloud lies about machines: this operation denies what exists. Nobody could tell if both did at once.
     Lie { cloud: u8, operation: &'static str, seconds: u64 },
     /// Requests to the Kubernetes API go wrong: the next so many of this verb.

@@ -308,6 +308,7 @@ impl World {
             Deed::Lie { cloud, operation, seconds } => {
                 self.plan(*cloud, operation, cloudberth_fake::Fault::Deny, 1, *seconds);
             }
+            Deed::Swap { cloud, operation, seconds } => self.swap(*cloud, operation, *seconds),
             Deed::Kube { harm, verb, times } => {
                 let mut fault = Fault::new(harm.clone());
                 PROGRAM.clone_into(&mut fault.user_agent);
@@ -337,6 +338,20 @@ impl World {
         self.sky.of(cloud).cloud.plan_faults(move |request| {
             let meant = operation.is_empty() || request.operation == operation;
             (meant && clock.now() < until && dice.bits().is_multiple_of(one_in)).then_some(fault)
+        });
+    }
+
+    /// Swaps the credential of a cloud during the next request of this operation.
+    fn swap(&self, cloud: u8, operation: &'static str, seconds: u64) {
+        let (clock, length) = (Arc::clone(&self.clock), Duration::from_secs(seconds));
+        let mut until = None;
+        self.sky.of(cloud).cloud.plan_faults(move |request| match until {
+            None if request.operation == operation => {
+                until = Some(clock.now() + length);
+                Some(cloudberth_fake::Fault::Swapped)
+            }
+            Some(until) if clock.now() < until => Some(cloudberth_fake::Fault::OtherAccount),
+            _ => None,
         });
     }
 

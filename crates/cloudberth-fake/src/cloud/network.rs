@@ -48,6 +48,11 @@ pub enum Fault {
     ShortPage,
     /// Machines and load balancers are told without their addresses.
     PartsMissing,
+    /// The credential is another account's, where nothing of ours is: the request is carried out there.
+    OtherAccount,
+    /// The credential became another account's while the request was under way: it is carried out there, and the client
+    /// notices.
+    Swapped,
 }
 
 /// One request that reached the cloud.
@@ -101,6 +106,8 @@ type Plan = Box<dyn FnMut(&Request) -> Option<Fault> + Send>;
 
 pub(crate) struct Shared {
     pub(crate) world: Mutex<World>,
+    /// What another account has.
+    pub(crate) elsewhere: Mutex<World>,
     pub(crate) log: Mutex<Vec<CallRecord>>,
     pub(crate) plan: Mutex<Option<Plan>>,
     pub(crate) latency: Mutex<Duration>,
@@ -180,6 +187,10 @@ impl Network {
             }
         });
         match time::timeout(patience, waiting).await {
+            // To whom was it said? It proves nothing (law 1).
+            Ok(Ok(_)) if fault == Some(Fault::Swapped) => {
+                Err(lost(operation, "the credential was replaced while the call was under way"))
+            }
             Ok(Ok(result)) => result.map_err(|e| Trouble::Refused(e.context(operation))),
             Ok(Err(_)) => Err(lost(operation, "the connection was closed before the answer")),
             Err(_) => Err(lost(operation, "no answer in time")),
@@ -226,6 +237,7 @@ impl Shared {
             Some(Fault::Refuse(category)) => {
                 Err(Error::new(category, format!("the cloud says {}", category.label())))
             }
+            Some(Fault::OtherAccount | Fault::Swapped) => apply(&mut lock(&self.elsewhere), at, fault),
             _ => apply(&mut lock(&self.world), at, fault),
         };
         let outcome = result.as_ref().map_or_else(|e| e.category().label(), |_| "ok");
