@@ -114,6 +114,14 @@ impl LifecycleController {
                     return;
                 }
             };
+            if !ward.state().deletions.send(suspect, self.settings.cap, self.now()) {
+                tracing::info!(
+                    node = suspect.name,
+                    "the deletion had to wait for too long; the node is judged anew"
+                );
+                ward.ask_by(self.now() + self.settings.period);
+                return;
+            }
             if tries == 0 {
                 tracing::info!(cloud = ward.cloud.name(), node = suspect.name, "{}", event.message);
                 self.tell(event.clone());
@@ -126,7 +134,7 @@ impl LifecycleController {
             let Some(wait) = again else { break answer };
             tokio::time::sleep(self.desk.dice.jitter(wait, 1.0)).await;
         };
-        let meaning = ward.state().deletions.answered(suspect, answer.as_ref().copied());
+        let meaning = ward.state().deletions.answered(suspect, answer.as_ref().copied(), self.now());
         match meaning {
             Answer::Gone => {}
             Answer::Changed => ward.ask_by(self.now() + self.settings.period),

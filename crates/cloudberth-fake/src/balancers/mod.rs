@@ -5,7 +5,7 @@
 mod plan;
 mod wish;
 
-pub use wish::{ALGORITHM, BALANCER_ID, FLOATING_ADDRESS, NODE_SELECTOR, TABLE};
+pub use wish::{ALGORITHM, BALANCER_ID, BALANCER_NAME, FLOATING_ADDRESS, NODE_SELECTOR, TABLE};
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -121,10 +121,20 @@ impl Fakes {
         let found = self
             .network
             .request(call, Kind::Read, "get balancer", id, move |world, now, fault| {
-                Ok(if fault == Some(Fault::Deny) { None } else { world.balancer(&key, now) })
+                let mut found = world.balancer(&key, now).filter(|_| fault != Some(Fault::Deny));
+                if let (Some(balancer), Some(Fault::PartsMissing)) = (&mut found, fault) {
+                    balancer.address.clear();
+                }
+                Ok(found)
             })
             .await;
-        Lookup::from(found.map_err(Trouble::error)).map(Seen::from)
+        match Lookup::from(found.map_err(Trouble::error)).map(Seen::from) {
+            // Each has one from the start, so this is not the whole answer.
+            Lookup::Present(seen) if seen.there.address.is_empty() => {
+                Lookup::Unknown(Error::temporary(format!("the address of load balancer {id} was not told")))
+            }
+            known => known,
+        }
     }
 }
 
@@ -171,6 +181,9 @@ impl Balancers for Fakes {
     async fn survey(&self, call: &Call) -> Result<Listing<Balancer>> {
         let all = self.network.request(call, Kind::Read, "list balancers", "", |world, now, fault| {
             let mut all = world.list_balancers(now);
+            if fault == Some(Fault::PartsMissing) {
+                all.iter_mut().for_each(|balancer| balancer.address.clear());
+            }
             let short = (fault == Some(Fault::ShortPage)).then(|| {
                 all.truncate(all.len() / 2);
                 "the second page is missing".to_owned()
