@@ -269,7 +269,7 @@ fn a_place_is_kept_until_the_deletion_has_surely_happened() {
     ];
     for (case, deed, want) in table {
         let mut deletions = Deletions::default();
-        let mut go = |deletions: &mut Deletions, number, now| {
+        let go = |deletions: &mut Deletions, number, now| {
             deletions.sentence(&node(number), &mut Memory::default(), Cap::LAW, 9, at(now))
         };
         assert_eq!(go(&mut deletions, 1, 1_000), delete(1));
