@@ -14,3 +14,4 @@ mod removal;
 mod scene;
 mod seeds;
 mod takeover;
+mod under_test;
