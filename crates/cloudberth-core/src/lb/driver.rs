@@ -10,7 +10,10 @@ use futures_util::future::join_all;
 
 use crate::{
     error::{Error, Result},
-    lb::{Balancers, Creation, Decision, Goal, Next, Outcome, Permit, Publish, Rest, Step, Turn, Want},
+    lb::{
+        Balancers, Creation, Decision, Goal, Next, Outcome, Permit, Publish, Rest, Step, Turn, Want,
+        intended_name,
+    },
 };
 
 /// More decisions than any honest load balancer needs in one turn; a planner that takes more goes in circles.
@@ -60,6 +63,7 @@ pub async fn drive<B: Balancers, E: Executor<B>>(
             Next::Wait { on, poll } => return turn.end(Rest::Wait { on, poll }),
             Next::Act(steps) => steps,
         };
+        let permit = if names_another(balancers, want) { Permit::NoCreate } else { permit };
         if let Some(rest) = forbids(&steps, want.goal, &turn, permit) {
             return turn.end(rest);
         }
@@ -74,6 +78,13 @@ pub async fn drive<B: Balancers, E: Executor<B>>(
 /// The error of a planner that does not come to rest.
 pub(super) fn circles() -> Error {
     Error::permanent(format!("internal error: the plan did not come to rest after {MAX_ROUNDS} rounds"))
+}
+
+/// Whether the recorded intent is for another name than a creation would have now: the Service was edited after the intent
+/// was decided on. What is created under a name that stands nowhere would not be found again if its answer were lost.
+fn names_another<B: Balancers>(balancers: &B, want: &Want) -> bool {
+    intended_name(&want.service)
+        .is_some_and(|name| name != balancers.name_for(&want.service, &want.cluster).text)
 }
 
 fn creates<A>(next: &Next<A>) -> bool {
