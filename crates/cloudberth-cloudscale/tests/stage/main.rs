@@ -6,6 +6,7 @@
 mod balancers;
 mod budget;
 mod changes;
+mod checks;
 mod crash;
 mod examples;
 mod floating;

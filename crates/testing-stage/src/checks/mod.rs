@@ -4,6 +4,7 @@
 //! law's number where the law does not hold. A provider calls each of them from a test of its own, so that a failure
 //! names the provider and the check.
 
+pub mod ownership;
 mod scene;
 
 use std::sync::Arc;
