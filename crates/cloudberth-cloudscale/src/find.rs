@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use cloudberth_core::{
     Category, Error, Result, ServiceView,
-    lb::{Goal, Want},
+    lb::{Goal, Identity, Name, Want, intended_name},
 };
 use cloudberth_http::Flawed;
 
@@ -16,18 +16,43 @@ use crate::{
     wish::speaks_http,
 };
 
+/// What the names of load balancers begin with that nobody gave a name.
+const GENERATED: &str = "k8s-service-";
+
 /// The name of a Service's load balancer: the one that the annotation gives, else one that carries the UID. An empty
 /// annotation counts as none.
 #[must_use]
 pub fn balancer_name(service: &ServiceView) -> String {
-    let given = TABLE.parse(&service.annotations).get(&NAME).set();
-    given.filter(|name| !name.is_empty()).unwrap_or_else(|| default_name(service))
+    given_name(service).unwrap_or_else(|| default_name(service))
+}
+
+fn given_name(service: &ServiceView) -> Option<String> {
+    TABLE.parse(&service.annotations).get(&NAME).set().filter(|name| !name.is_empty())
 }
 
 /// The name that says by itself whose load balancer it is.
 #[must_use]
 pub fn default_name(service: &ServiceView) -> String {
-    format!("k8s-service-{}", service.uid)
+    format!("{GENERATED}{}", service.uid)
+}
+
+/// The name of a new load balancer, and whether it says by itself whose it is.
+#[must_use]
+pub fn name_for(service: &ServiceView) -> Name {
+    let text = balancer_name(service);
+    Name { generated: text == default_name(service), text }
+}
+
+/// A load balancer as far as it matters for the question whose it is.
+#[must_use]
+pub fn identity(balancer: &LoadBalancer) -> Identity {
+    let LoadBalancer { uuid, name, vip_addresses, .. } = balancer;
+    Identity {
+        id: parse_uuid(uuid).unwrap_or_else(|| uuid.clone()),
+        name: name.clone(),
+        made_for: name.strip_prefix(GENERATED).map(str::to_owned),
+        addresses: vip_addresses.iter().map(|vip| vip.address.clone()).collect(),
+    }
 }
 
 /// By what a Service's load balancer is found.
@@ -37,6 +62,8 @@ pub struct Trail {
     pub uuid: Option<String>,
     /// The name.
     pub name: String,
+    /// The name of a creation that may have been sent, where it is another one by now.
+    pub intended: Option<String>,
 }
 
 impl Trail {
@@ -49,11 +76,16 @@ impl Trail {
             let message = format!("{}: the name is empty; give one, or remove the annotation", NAME.name());
             return Err(Error::user_input(message));
         }
-        Ok(Self { uuid: text.as_deref().and_then(parse_uuid), name: balancer_name(service) })
+        let name = balancer_name(service);
+        let intended = intended_name(service).filter(|intended| *intended != name).map(str::to_owned);
+        Ok(Self { uuid: text.as_deref().and_then(parse_uuid), name, intended })
     }
 
     /// The one load balancer to which the trail leads: by id, by name, or by both. Several are an error that names
     /// them, and nothing is touched.
+    ///
+    /// What was created under a name that was edited since is found too. Whatever else bears the name that a user gives
+    /// now stands back for it: a name that was given shows nothing about whose it is.
     ///
     /// `asked` is what the source itself showed under the recorded id; the listing may lack it.
     pub fn follow<'a>(
@@ -62,10 +94,15 @@ impl Trail {
         asked: Option<&'a LoadBalancer>,
     ) -> Result<Option<&'a LoadBalancer>> {
         let mut found: BTreeMap<&str, &LoadBalancer> = BTreeMap::new();
+        let recorded = |b: &LoadBalancer| self.uuid.as_deref() == Some(&b.uuid);
+        let intended = |b: &LoadBalancer| self.intended.as_deref() == Some(&b.name);
         for balancer in listed.iter().chain(asked) {
-            if balancer.name == self.name || self.uuid.as_deref() == Some(&balancer.uuid) {
+            if balancer.name == self.name || recorded(balancer) || intended(balancer) {
                 found.insert(&balancer.uuid, balancer);
             }
+        }
+        if found.values().any(|b| intended(b)) {
+            found.retain(|_, b| recorded(b) || intended(b) || b.name.starts_with(GENERATED));
         }
         if found.len() < 2 {
             return Ok(found.into_values().next());

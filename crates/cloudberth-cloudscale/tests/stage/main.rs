@@ -7,6 +7,7 @@ mod answers;
 mod balancers;
 mod budget;
 mod changes;
+mod checks;
 mod crash;
 mod examples;
 mod floating;

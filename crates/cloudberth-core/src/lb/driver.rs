@@ -13,7 +13,7 @@ use crate::{
     error::{Error, Result},
     lb::{
         Balancers, Creation, Decision, Goal, Next, Notice, Outcome, Permit, Publish, Rest, Severity, Step,
-        Turn, Want,
+        Turn, Want, intended_name,
     },
 };
 
@@ -65,6 +65,7 @@ pub async fn drive<B: Balancers, E: Executor<B>>(
             Next::Wait { on, poll } => return turn.end(Rest::Wait { on, poll }),
             Next::Act(steps) => steps,
         };
+        let permit = if names_another(balancers, want) { Permit::NoCreate } else { permit };
         if let Some(rest) = forbids(&steps, want.goal, &turn, permit) {
             return turn.end(rest);
         }
@@ -95,6 +96,13 @@ pub(super) fn withdraws_nothing<A>(want: &Want, mut decision: Decision<A>) -> De
 /// The error of a planner that does not come to rest.
 pub(super) fn circles() -> Error {
     Error::permanent(format!("internal error: the plan did not come to rest after {MAX_ROUNDS} rounds"))
+}
+
+/// Whether the recorded intent is for another name than a creation would have now: the Service was edited after the intent
+/// was decided on. What is created under a name that stands nowhere would not be found again if its answer were lost.
+fn names_another<B: Balancers>(balancers: &B, want: &Want) -> bool {
+    intended_name(&want.service)
+        .is_some_and(|name| name != balancers.name_for(&want.service, &want.cluster).text)
 }
 
 fn creates<A>(next: &Next<A>) -> bool {

@@ -5,6 +5,7 @@
 //! names the provider and the check.
 
 pub mod answers;
+pub mod ownership;
 mod scene;
 
 use std::sync::Arc;

@@ -168,5 +168,6 @@ impl<C: CloudUnderTest> Default for Scene<C> {
 
 /// A body with one annotation.
 pub fn annotation(key: &str, value: Value) -> Value {
-    json!({"metadata": {"annotations": {key: value}}})
+    let annotations: Value = [(key.to_owned(), value)].into_iter().collect();
+    json!({"metadata": {"annotations": annotations}})
 }
