@@ -198,7 +198,8 @@ mod tests {
 
     #[test]
     fn what_is_not_told_makes_the_machine_unknown_and_not_absent() {
-        let table: [(&str, fn(&mut Value), &str); 8] = [
+        type Spoil = fn(&mut Value);
+        let table: [(&str, Spoil, &str); 8] = [
             (
                 "interfaces",
                 |s| drop(s.as_object_mut().unwrap().remove("interfaces")),

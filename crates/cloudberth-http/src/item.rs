@@ -132,14 +132,12 @@ fn place(text: &str, end: usize) -> Place {
             _ => {}
         }
     }
-    let mut path = String::new();
-    for frame in frames {
-        match frame {
-            Frame::Element(number) => path.push_str(&format!("[{number}]")),
-            Frame::Member(name) if path.is_empty() || name.is_empty() => path.push_str(&name),
-            Frame::Member(name) => path.push_str(&format!(".{name}")),
-        }
-    }
+    let step = |(depth, frame): (usize, &Frame)| match frame {
+        Frame::Element(number) => format!("[{number}]"),
+        Frame::Member(name) if depth == 0 || name.is_empty() => name.clone(),
+        Frame::Member(name) => format!(".{name}"),
+    };
+    let path: String = frames.iter().enumerate().map(step).collect();
     let space = text.get(value..).map_or(0, |rest| rest.len() - rest.trim_ascii_start().len());
     Place { path, value: value + space }
 }

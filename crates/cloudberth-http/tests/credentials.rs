@@ -116,11 +116,12 @@ impl Swap {
         Self { stage, client, path, _dir: dir }
     }
 
-    /// Puts another token into the file after this time.
-    fn after(&self, wait: Duration) {
+    /// Puts another token into the file after this many milliseconds, if at all.
+    fn after(&self, millis: Option<u64>) {
+        let Some(millis) = millis else { return };
         let path = self.path.clone();
         tokio::spawn(async move {
-            tokio::time::sleep(wait).await;
+            tokio::time::sleep(Duration::from_millis(millis)).await;
             // The test may be over by now.
             let _ = fs::write(&path, "theirs");
         });
@@ -149,7 +150,7 @@ async fn a_denial_to_another_credential_is_no_absence() {
     for (case, replies, change, counts) in stories() {
         let swap = Swap::new();
         swap.stage.cloud.on("DELETE /v1/x/1", replies.clone());
-        change.into_iter().for_each(|wait| swap.after(Duration::from_millis(wait)));
+        swap.after(change);
         let delete = Operation::delete("x", "x").segment("1").repeatable();
         let outcome = swap.client.remove(&swap.stage.call(60), delete).await;
         assert_eq!(outcome == Outcome::Done(()), counts, "{case}: {outcome:?}");
@@ -161,14 +162,14 @@ async fn a_denial_to_another_credential_is_no_absence() {
 
         let swap = Swap::new();
         swap.stage.cloud.on("GET /v1/x/1", replies.clone());
-        change.into_iter().for_each(|wait| swap.after(Duration::from_millis(wait)));
+        swap.after(change);
         let get = || Operation::get("x", "x").segment("1");
         let found = swap.client.lookup::<Value>(&swap.stage.call(60), get()).await;
         assert_eq!(found.is_absent(), counts, "L1-416 {case}: {found:?}");
 
         let swap = Swap::new();
         swap.stage.cloud.on("GET /v1/x/1", replies);
-        change.into_iter().for_each(|wait| swap.after(Duration::from_millis(wait)));
+        swap.after(change);
         let error = swap.client.read::<Value>(&swap.stage.call(60), get()).await.unwrap_err();
         assert_eq!(error.category() == Category::NotFound, counts, "L1-417 {case}: {error}");
     }
@@ -196,9 +197,7 @@ async fn a_listing_for_two_credentials_denies_nothing() {
         let swap = Swap::new();
         swap.stage.cloud.on(LINE, one);
         swap.stage.cloud.on(second, two);
-        if change {
-            swap.after(Duration::from_millis(50));
-        }
+        swap.after(change.then_some(50));
         let id = |value: &Value| value["id"].as_u64();
         let listing = swap.client.list(&swap.stage.call(60), servers(), &LinkHeader, id).await.unwrap();
         assert_eq!(listing.items.len(), 2, "{case}");

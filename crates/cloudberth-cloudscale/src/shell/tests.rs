@@ -293,8 +293,9 @@ async fn a_load_balancer_that_cannot_be_read_is_there() {
     let mut nameless = odd.clone();
     nameless["name"] = json!(null);
     let id = uuid(1);
-    let table: [(&str, &Value, Vec<(&str, &str)>, bool); 5] = [
-        ("L1-437 by its id", &odd, vec![("uuid", &id), ("name", "one")], false),
+    let recorded = vec![("uuid", id.as_str()), ("name", "one")];
+    let table = [
+        ("L1-437 by its id", &odd, recorded, false),
         ("L1-437 by its name", &odd, vec![("name", "one")], false),
         ("L11-406 another is found", &odd, vec![("name", "two")], true),
         ("L11-406 another is denied", &odd, vec![("name", "three")], true),

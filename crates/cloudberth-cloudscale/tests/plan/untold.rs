@@ -24,7 +24,9 @@ fn dim(want: &Want, standing: Option<Standing>, unreadable: &[usize]) -> Seen {
 /// A look in which servers show no private address.
 fn blind(want: &Want, standing: Standing) -> Seen {
     let mut all = servers(1..=9);
-    all.iter_mut().for_each(|server| server.interfaces.truncate(1));
+    for server in &mut all {
+        server.interfaces.truncate(1);
+    }
     Seen { standing: Some(standing), machines: Machines::of(want, &all).unwrap() }
 }
 

@@ -82,7 +82,7 @@ pub async fn balancers_without_addresses_change_nothing<C: CloudUnderTest>() {
     scene.edit("web", ports(2, 30_100)).await;
     scene.pass(300).await;
     assert_eq!(scene.ingress("web").await, ingress, "L1-404 what is published stays after a restart");
-    assert_eq!(scene.cloud.balancers(), [id.clone()], "L1-405 there is no second load balancer");
+    assert_eq!(scene.cloud.balancers(), std::slice::from_ref(&id), "L1-405 there is no second load balancer");
 
     scene.cloud.omit_balancer_addresses(false);
     scene.pass(400).await;

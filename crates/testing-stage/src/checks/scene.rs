@@ -84,7 +84,7 @@ impl<C: CloudUnderTest> Scene<C> {
 
     /// A Service that wants a load balancer; `more` is merged over it.
     pub async fn create(&self, name: &str, more: Value) {
-        let ports = json!([{"port": 80, "protocol": "TCP", "nodePort": 30080}]);
+        let ports = json!([{"port": 80, "protocol": "TCP"}]);
         let mut body = json!({"spec": {"type": "LoadBalancer", "ports": ports}});
         merge(&mut body, more);
         self.stage.create(&self.stage.services(), "Service", name, body).await;
