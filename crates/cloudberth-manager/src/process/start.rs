@@ -17,7 +17,7 @@ use cloudberth_serving::Server;
 use futures_util::future::{Shared, join};
 use kube::{Client, Config};
 
-use super::{Mistakes, identity};
+use super::{BUILD, Mistakes, identity};
 use crate::{
     command::CommandLine,
     configz::configz,
@@ -26,6 +26,7 @@ use crate::{
     logging::Verbosity,
     options::{Options, Serving},
     plan::{Plan, run_plan},
+    program::build_info,
     registry::{Counting, Notes, Offer, Opening},
     replica::{Parts, Replica},
     selfcheck,
@@ -59,6 +60,7 @@ pub(super) async fn find(
     let mut mistakes = Mistakes::new();
     let mut registry = Registry::default();
     let metrics = Metrics::new(&mut registry);
+    metrics.manager.set_build(&build_info(&BUILD));
     let address =
         Address { kubeconfig: options.kube.kubeconfig.clone(), master: options.kube.master.clone() };
     let kube = configure(&address).await.map_err(|why| mistakes.push(why)).ok();
