@@ -148,7 +148,9 @@ pub(super) async fn begin(
     let server = match (port, &options.serving) {
         (Some(port), Some(serving)) => {
             port.notices().iter().for_each(|notice| tracing::warn!("{notice}"));
-            let reviewers = reviewers(serving, &main, clock).await?;
+            // Whoever knocks at the port makes us ask; those questions must not use up what the controllers need.
+            let own = throttle(options, clock);
+            let reviewers = reviewers(serving, &Dialler { ceiling: &own, ..main.clone() }, clock).await?;
             let guard = serve::guard(serving, reviewers, &mut registry, clock, dice).await?;
             let config = configz(&line.flags, options);
             let pages = serve::pages(&replica, registry, config, verbosity, serving.profiling);
@@ -218,7 +220,7 @@ fn members(options: &Options, clouds: Vec<Arc<dyn Provider>>) -> Vec<Member> {
 }
 
 /// Callers are looked up with the account that the flags name, else with that of the pod, else not at all.
-async fn reviewers(serving: &Serving, main: &Dialler<'_>, clock: &Arc<dyn Clock>) -> Result<Reviewers> {
+async fn reviewers(serving: &Serving, dialler: &Dialler<'_>, clock: &Arc<dyn Clock>) -> Result<Reviewers> {
     let client = async |kubeconfig: &Option<PathBuf>, flag: &str| -> Result<Option<Client>> {
         let config = if let Some(path) = kubeconfig {
             let address = Address { kubeconfig: Some(path.clone()), master: None };
@@ -229,7 +231,7 @@ async fn reviewers(serving: &Serving, main: &Dialler<'_>, clock: &Arc<dyn Clock>
             tracing::warn!("{flag} is not set and this is no pod: only what is open to everybody is served");
             return Ok(None);
         };
-        let dialler = Dialler { config: &config, ..main.clone() };
+        let dialler = Dialler { config: &config, ..dialler.clone() };
         dialler.client("cloudberth/delegated-auth", clock).map(Some)
     };
     Ok(Reviewers {
