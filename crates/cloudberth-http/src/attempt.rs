@@ -3,8 +3,8 @@
 use std::{pin::pin, time::Duration};
 
 use bytes::Bytes;
-use cloudberth_core::{Call, Category, Error, Result as CoreResult, Secret, Tick, error::cut};
-use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri, header};
+use cloudberth_core::{Call, Category, Error, Result as CoreResult, Secret, Tick, call::Write, error::cut};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
 use http_body_util::Full;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
@@ -18,7 +18,7 @@ use crate::{
     observe::Attempt,
     operation::Plan,
     retry::{Effect, retry_after},
-    transport::{RequestBody, TransportError},
+    transport::{AnswerBody, RequestBody, TransportError},
 };
 
 /// Errors are cut to this: an event has room for 1,024 bytes, and more is said around the error.
@@ -114,6 +114,38 @@ impl Plan {
     }
 }
 
+/// Until when a request under way may take. That of a write is counted while it lasts, and ends with the claim unless
+/// that is renewed.
+struct Grant {
+    call: Call,
+    write: Option<Write>,
+    until: Tick,
+    /// The server cannot do anything about it any more.
+    over: bool,
+}
+
+impl Grant {
+    fn ask(call: &Call, plan: &Plan, now: Tick) -> CoreResult<Self> {
+        let write = plan.writes.then(|| call.write(now)).transpose()?;
+        let until = write.as_ref().map_or_else(|| call.read_until(now), |write| Ok(write.until()))?;
+        Ok(Self { call: call.clone(), write, until, over: false })
+    }
+
+    fn renew(&mut self, now: Tick) -> CoreResult<()> {
+        self.until = match &mut self.write {
+            Some(write) => write.ask(now)?,
+            None => self.call.read_until(now)?,
+        };
+        Ok(())
+    }
+
+    fn end(self) {
+        if let (Some(write), true) = (self.write, self.over) {
+            write.answered();
+        }
+    }
+}
+
 impl Client {
     /// Sends until there is a success, or until sending again is unsafe, useless or too late.
     pub(crate) async fn exchange(&self, call: &Call, plan: &Plan) -> Result<Said, Failure> {
@@ -193,15 +225,22 @@ impl Client {
         voice.uses(authorization);
 
         let asked_at = self.0.clock.now();
-        self.0.budget.take(call.deadline()).await.map_err(nothing)?;
+        let permit = self.0.budget.take(call.deadline()).await.map_err(nothing)?;
+        let left = call.deadline().since(self.0.clock.now());
+        let line = timeout(left, self.0.transport.ready())
+            .await
+            .unwrap_or_else(|_| Err(TransportError::not_sent("no way out in time")))
+            .map_err(|error| broken(&error).1)?;
         let start = self.0.clock.now();
         if start > asked_at {
             self.0.observer.waited(plan.name, start.since(asked_at));
         }
 
-        // The claim is looked at now, at the moment of sending, whatever was true before the waits above.
-        let granted = plan.until(call, start).map_err(nothing)?;
-        let result = self.converse(call, plan, request, start, granted).await;
+        // The claim is asked now, whatever was true before the waits above. Nothing may come between this and `send`.
+        let mut grant = Grant::ask(call, plan, start).map_err(nothing)?;
+        permit.used();
+        let result = self.converse(plan, line.send(request), start, &mut grant).await;
+        grant.end();
         let took = self.0.clock.now().since(start);
         let (outcome, status) = match &result {
             Ok(answer) => ("answered", Some(answer.status().as_u16())),
@@ -224,22 +263,25 @@ impl Client {
     /// One request, one answer: the head first, then the body, both within the time granted.
     async fn converse(
         &self,
-        call: &Call,
         plan: &Plan,
-        request: Request<RequestBody>,
+        sending: impl Future<Output = Result<Response<AnswerBody>, TransportError>>,
         start: Tick,
-        mut granted: Tick,
+        grant: &mut Grant,
     ) -> Result<Answer, (&'static str, Trouble)> {
         let usual = if plan.writes { self.0.policy.write_attempt } else { self.0.policy.read_attempt };
-        let end = (start + plan.patience.unwrap_or(usual)).min(call.deadline());
-        let head = self.within(call, plan, end, &mut granted, self.0.transport.send(request)).await;
-        let response = match head {
+        let end = (start + plan.patience.unwrap_or(usual)).min(grant.call.deadline());
+        let response = match self.within(end, grant, sending).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(broken(&error)),
+            Ok(Err(error)) => {
+                grant.over = !error.may_have_been_sent();
+                return Err(broken(&error));
+            }
             Err(overdue) => return Err(given_up(overdue, end.since(start))),
         };
         let (head, body) = response.into_parts();
-        let body = self.within(call, plan, end, &mut granted, collect(body, self.0.policy.body_limit)).await;
+        // A gateway that did not wait for the server knows nothing about what the server does next.
+        grant.over = !matches!(head.status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT);
+        let body = self.within(end, grant, collect(body, self.0.policy.body_limit)).await;
         let welcome =
             head.status.is_success() || (plan.unless.is_some() && head.status == StatusCode::NOT_MODIFIED);
         match (welcome, body) {
@@ -263,24 +305,17 @@ impl Client {
     }
 
     /// Does `work` until `end` at most, and for a write only as long as the claim is renewed in time.
-    async fn within<F: Future>(
-        &self,
-        call: &Call,
-        plan: &Plan,
-        end: Tick,
-        granted: &mut Tick,
-        work: F,
-    ) -> Result<F::Output, Overdue> {
+    async fn within<F: Future>(&self, end: Tick, grant: &mut Grant, work: F) -> Result<F::Output, Overdue> {
         let mut work = pin!(work);
         loop {
             let now = self.0.clock.now();
             if now >= end {
                 return Err(Overdue::Time);
             }
-            if now >= *granted {
-                *granted = plan.until(call, now).map_err(Overdue::Claim)?;
+            if now >= grant.until {
+                grant.renew(now).map_err(Overdue::Claim)?;
             }
-            if let Ok(done) = timeout(end.min(*granted).since(now), work.as_mut()).await {
+            if let Ok(done) = timeout(end.min(grant.until).since(now), work.as_mut()).await {
                 return Ok(done);
             }
         }

@@ -26,7 +26,7 @@ use crate::{
     informer::Informer,
     metrics::QueueMetrics,
     object::{Object, Watched},
-    trouble::translate,
+    trouble::{is_over, translate},
 };
 
 const NODES: &str = "/api/v1/nodes";
@@ -150,8 +150,7 @@ impl Cluster {
         };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         let request = Request::new(NODES).delete(&node.name, &params).map_err(|why| bad_request(&why))?;
-        let until = call.write_until(self.clock.now())?;
-        match self.send::<Value>(until, request).await {
+        match self.change::<Value>(call, request).await {
             Err(why) if why.category() == Category::NotFound => Ok(()),
             answer => answer.map(|_| ()),
         }
@@ -178,15 +177,13 @@ impl Cluster {
         let bytes = serde_json::to_vec(body).map_err(|why| Error::permanent(why.to_string()))?;
         let request =
             Request::new(path).create(&PostParams::default(), bytes).map_err(|why| bad_request(&why))?;
-        let until = call.write_until(self.clock.now())?;
-        self.send(until, request).await
+        self.change(call, request).await
     }
 
     /// Merges `body` into an object that nobody here watches.
     pub async fn merge(&self, call: &Call, path: &str, name: &str, body: &Value) -> Result<Value> {
         let request = Request::new(path).patch(name, &PatchParams::default(), &Patch::Merge(body));
-        let until = call.write_until(self.clock.now())?;
-        self.send(until, request.map_err(|why| bad_request(&why))?).await
+        self.change(call, request.map_err(|why| bad_request(&why))?).await
     }
 
     async fn write<V: Watched>(
@@ -202,8 +199,7 @@ impl Cluster {
             ));
         }
         let request = request.map_err(|why| bad_request(&why))?;
-        let until = call.write_until(self.clock.now())?;
-        let view = self.send::<Object<V>>(until, request).await?.view?;
+        let view = self.change::<Object<V>>(call, request).await?.view?;
         // The API server compares the UIDs. If one does not, at least nothing is decided from its answer.
         if view.uid() != uid {
             return Err(another());
@@ -212,17 +208,40 @@ impl Cluster {
         Ok(Arc::new(view))
     }
 
+    /// Every write goes through here. It asks the claim now, and carries the question along: a client that makes it
+    /// wait asks again before it leaves.
+    async fn change<T: DeserializeOwned>(
+        &self,
+        call: &Call,
+        mut request: http::Request<Vec<u8>>,
+    ) -> Result<T> {
+        let write = call.write(self.clock.now())?;
+        request.extensions_mut().insert(write.leave(Arc::clone(&self.clock)));
+        let left = write.until().since(self.clock.now());
+        let Ok(answer) = tokio::time::timeout(left, self.client.request::<T>(request)).await else {
+            return Err(too_slow());
+        };
+        if answer.as_ref().err().is_none_or(is_over) {
+            write.answered();
+        }
+        answer.map_err(|why| translate(&why))
+    }
+
     async fn send<T: DeserializeOwned>(&self, until: Tick, request: http::Request<Vec<u8>>) -> Result<T> {
         let left = until.since(self.clock.now());
         match tokio::time::timeout(left, self.client.request::<T>(request)).await {
             Ok(answer) => answer.map_err(|why| translate(&why)),
-            Err(_) => Err(Error::temporary("the Kubernetes API did not answer in time")),
+            Err(_) => Err(too_slow()),
         }
     }
 }
 
 fn another() -> Error {
     Error::new(Category::NotFound, "the object is gone; another of its name has taken its place")
+}
+
+fn too_slow() -> Error {
+    Error::temporary("the Kubernetes API did not answer in time")
 }
 
 /// A request that cannot even be written down: a name that is no name.

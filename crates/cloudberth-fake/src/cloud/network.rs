@@ -155,11 +155,10 @@ impl Network {
         apply: impl FnOnce(&mut World, Tick, Option<Fault>) -> Result<R> + Send + 'static,
     ) -> Result<R, Trouble> {
         let now = self.clock.now();
-        let until = match kind {
-            Kind::Read => call.read_until(now),
-            Kind::Write => call.write_until(now),
-        };
-        let patience = until.map_err(|e| Trouble::Refused(e.context(operation)))?.since(now);
+        let refused = |e: Error| Trouble::Refused(e.context(operation));
+        let write = (kind == Kind::Write).then(|| call.write(now)).transpose().map_err(refused)?;
+        let until = write.as_ref().map_or_else(|| call.read_until(now), |write| Ok(write.until()));
+        let patience = until.map_err(refused)?.since(now);
         let fault = self.shared.next_fault(operation, kind);
         let (there, back) = (self.shared.leg(), self.shared.leg());
         let (answer, waiting) = oneshot::channel();
@@ -191,7 +190,12 @@ impl Network {
             Ok(Ok(_)) if fault == Some(Fault::Swapped) => {
                 Err(lost(operation, "the credential was replaced while the call was under way"))
             }
-            Ok(Ok(result)) => result.map_err(|e| Trouble::Refused(e.context(operation))),
+            Ok(Ok(result)) => {
+                if let Some(write) = write {
+                    write.answered();
+                }
+                result.map_err(refused)
+            }
             Ok(Err(_)) => Err(lost(operation, "the connection was closed before the answer")),
             Err(_) => Err(lost(operation, "no answer in time")),
         }

@@ -1,13 +1,16 @@
 //! The connections to the API server, which notice when the other side is gone.
 //!
-//! This is the client's own stack with another connector: the one that it makes has no way to ask for keep-alives. The
+//! This is the client's own stack with another connector, because the one that it makes has no way to ask for keep-alives,
+//! and with a layer next to the wire. It would also send some requests again, and every write is ours to judge: one that
+//! is sent behind our back may leave after the claim has ended. The
 //! client speaks HTTP/1.1, one connection for each request that is under way. That is kept: with one HTTP/2 connection
 //! for all, a connection that died silently would take the renewals of the Lease with it until a ping is missed, while a
 //! request over HTTP/1.1 that is given up takes its connection along, and the next one has another.
 
-use std::{pin::Pin, time::Duration};
+use std::time::Duration;
 
-use cloudberth_core::{Error, Result};
+use cloudberth_core::{Error, Result, call::CONNECT_LIMIT};
+use cloudberth_http::in_time;
 use http::Request;
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
@@ -17,7 +20,9 @@ use kube::{
     Config,
     client::{Body, ClientBuilder, ConfigExt},
 };
-use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _, util::BoxService};
+use tower::{BoxError, ServiceBuilder, ServiceExt as _, util::BoxCloneService};
+
+use super::departure::DepartureLayer;
 
 /// What a connection is held to.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +44,7 @@ const SIGNS: Signs = Signs {
     unacknowledged: Duration::from_secs(30),
 };
 
-type Wire = BoxService<Request<Body>, http::Response<hyper::body::Incoming>, BoxError>;
+type Wire = BoxCloneService<Request<Body>, http::Response<hyper::body::Incoming>, BoxError>;
 
 /// The way to the server that `config` names.
 pub(super) fn builder(config: &Config) -> Result<ClientBuilder<Wire>> {
@@ -53,16 +58,20 @@ pub(super) fn builder(config: &Config) -> Result<ClientBuilder<Wire>> {
     let refused = |why: kube::Error| Error::user_input(why.to_string());
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(CONNECT_LIMIT));
     SIGNS.ask_for(&mut tcp);
     let tls = config.rustls_https_connector_with_connector(tcp).map_err(refused)?;
-    let http = Client::builder(TokioExecutor::new()).build(within(config.connect_timeout, tls));
+    let tls = tls.map_future(|connecting| Box::pin(in_time(connecting)));
+    let http = Client::builder(TokioExecutor::new()).build::<_, Body>(tls);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer().map_err(refused)?)
         .layer(config.extra_headers_layer().map_err(refused)?)
+        .layer(DepartureLayer)
         .map_err(BoxError::from)
         .service(http);
-    Ok(ClientBuilder::new(service.map_err(BoxError::from).boxed(), config.default_namespace.clone()))
+    Ok(ClientBuilder::new(service.map_err(BoxError::from).boxed_clone(), config.default_namespace.clone()))
 }
 
 impl Signs {
@@ -73,28 +82,6 @@ impl Signs {
         #[cfg(any(target_os = "linux", target_os = "android", target_os = "fuchsia"))]
         tcp.set_tcp_user_timeout(Some(self.unacknowledged));
     }
-}
-
-type Connecting<T> = Pin<Box<dyn Future<Output = std::result::Result<T, BoxError>> + Send>>;
-
-/// A connector whose connections, TLS included, are up within `limit` or not at all.
-fn within<C, T>(
-    limit: Option<Duration>,
-    connector: C,
-) -> impl Service<http::Uri, Response = T, Error = BoxError, Future = Connecting<T>> + Clone + Send + Sync + 'static
-where
-    C: Service<http::Uri, Response = T, Error = BoxError> + Clone + Send + Sync + 'static,
-    C::Future: Send + 'static,
-    T: 'static,
-{
-    connector.map_future(move |connecting: C::Future| -> Connecting<T> {
-        Box::pin(async move {
-            match limit {
-                Some(limit) => tokio::time::timeout(limit, connecting).await?,
-                None => connecting.await,
-            }
-        })
-    })
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use cloudberth_serving::{Metrics as PortMetrics, Server, Thread};
 use futures_util::future::{Shared, join};
 use kube::{Client, Config};
 
-use super::{Mistakes, identity};
+use super::{BUILD, Mistakes, identity};
 use crate::{
     command::CommandLine,
     configz::configz,
@@ -27,6 +27,7 @@ use crate::{
     logging::Verbosity,
     options::{Options, Serving},
     plan::{Plan, run_plan},
+    program::build_info,
     registry::{Counting, Notes, Offer, Opening},
     replica::{Parts, Replica},
     selfcheck,
@@ -60,6 +61,7 @@ pub(super) async fn find(
     let mut mistakes = Mistakes::new();
     let mut registry = Registry::default();
     let metrics = Metrics::new(&mut registry);
+    metrics.manager.set_build(&build_info(&BUILD));
     let address =
         Address { kubeconfig: options.kube.kubeconfig.clone(), master: options.kube.master.clone() };
     let kube = configure(&address).await.map_err(|why| mistakes.push(why)).ok();
@@ -155,7 +157,8 @@ pub(super) async fn begin(
             let pages = serve::pages(&replica, heart.clone(), registry, config, verbosity, serving.profiling);
             let thread = Thread::start("port").map_err(|why| Error::permanent(why.to_string()))?;
             let (serving, clock, dice) = (serving.clone(), Arc::clone(clock), Arc::clone(dice));
-            let (kube, ceiling, rest) = (kube.clone(), ceiling.clone(), metrics.rest.clone());
+            // Whoever knocks at the port makes us ask; those questions must not use up what the controllers need.
+            let (kube, ceiling, rest) = (kube.clone(), throttle(options, &clock), metrics.rest.clone());
             // The clients that ask about callers belong to the thread that they are made on.
             let opened = thread.spawn(async move {
                 let main = Dialler { config: &kube, ceiling: &ceiling, metrics: &rest };
@@ -230,7 +233,7 @@ fn members(options: &Options, clouds: Vec<Arc<dyn Provider>>) -> Vec<Member> {
 }
 
 /// Callers are looked up with the account that the flags name, else with that of the pod, else not at all.
-async fn reviewers(serving: &Serving, main: &Dialler<'_>, clock: &Arc<dyn Clock>) -> Result<Reviewers> {
+async fn reviewers(serving: &Serving, dialler: &Dialler<'_>, clock: &Arc<dyn Clock>) -> Result<Reviewers> {
     let client = async |kubeconfig: &Option<PathBuf>, flag: &str| -> Result<Option<Client>> {
         let config = if let Some(path) = kubeconfig {
             let address = Address { kubeconfig: Some(path.clone()), master: None };
@@ -241,7 +244,7 @@ async fn reviewers(serving: &Serving, main: &Dialler<'_>, clock: &Arc<dyn Clock>
             tracing::warn!("{flag} is not set and this is no pod: only what is open to everybody is served");
             return Ok(None);
         };
-        let dialler = Dialler { config: &config, ..main.clone() };
+        let dialler = Dialler { config: &config, ..dialler.clone() };
         dialler.client("cloudberth/delegated-auth", clock).map(Some)
     };
     Ok(Reviewers {
