@@ -77,17 +77,17 @@ async fn an_id_on_which_the_provider_panics_stalls_its_own_node_only() {
 
     stage.join("late").await;
     stage.pass(10).await;
-    assert!(!stage.node("late").await.unwrap().has_taint(UNINITIALISED), "L11-600 the watch goes on");
+    assert!(!stage.node("late").await.unwrap().has_taint(UNINITIALISED), "L11-614 the watch goes on");
     stage.set_ready("late", true).await;
     stage.pass(30).await;
     let members: Vec<_> = stage.clouds[0].balancers().iter().map(|balancer| balancer.members.len()).collect();
-    assert_eq!(members, [3], "L11-601 a, b and late serve");
+    assert_eq!(members, [3], "L11-615 a, b and late serve");
     stage.clouds[0].delete_machine(&id);
     stage.set_ready("a", false).await;
     stage.pass(60).await;
-    assert!(stage.node("a").await.is_none(), "L11-602 nodes whose machines are gone are still found");
-    assert!(stage.node("odd").await.is_some(), "L11-603 nothing is done about a node that cannot be read");
+    assert!(stage.node("a").await.is_none(), "L11-616 nodes whose machines are gone are still found");
+    assert!(stage.node("odd").await.is_some(), "L11-617 nothing is done about a node that cannot be read");
     let counted = |queue| stage.desk.metrics.queues.panics.with(&CrewLabels { queue }).get();
-    assert_eq!(counted("provider-ids"), 1, "L11-604 counted, and not met again each time");
-    assert_eq!((counted("node_lifecycle"), counted("node"), counted("service")), (0, 0, 0), "L11-605");
+    assert_eq!(counted("provider-ids"), 1, "L11-618 counted, and not met again each time");
+    assert_eq!((counted("node_lifecycle"), counted("node"), counted("service")), (0, 0, 0), "L11-619");
 }

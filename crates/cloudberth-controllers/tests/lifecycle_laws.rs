@@ -387,13 +387,13 @@ async fn a_node_that_changes_while_its_deletion_is_on_its_way_is_looked_at_again
         if comes_back {
             stage.set_ready("a", true).await;
             stage.pass(30).await;
-            assert!(stage.node("a").await.is_some(), "L2-601 a node that is Ready is not deleted");
+            assert!(stage.node("a").await.is_some(), "L2-606 a node that is Ready is not deleted");
         } else {
             stage.merge(&stage.nodes(), "a", json!({"metadata": {"labels": {"some": "label"}}})).await;
             stage.pass(5).await;
             assert!(
                 stage.node("a").await.is_none(),
-                "L2-602 a change that does not matter is no reason to wait"
+                "L2-607 a change that does not matter is no reason to wait"
             );
         }
     }
