@@ -75,16 +75,25 @@ pub(crate) struct Voice {
     what: String,
     hidden: Vec<Secret>,
     used: Option<Authorization>,
+    /// More than one credential was used.
+    swapped: bool,
 }
 
 impl Voice {
     fn new(plan: &Plan, uri: &Uri) -> Self {
-        Self { what: format!("{} {}", plan.method, uri.path()), hidden: plan.hidden.clone(), used: None }
+        let what = format!("{} {}", plan.method, uri.path());
+        Self { what, hidden: plan.hidden.clone(), used: None, swapped: false }
     }
 
     fn uses(&mut self, authorization: Authorization) {
         self.hidden.extend_from_slice(authorization.hidden());
+        self.swapped |= self.used.as_ref().is_some_and(|before| *before != authorization);
         self.used = Some(authorization);
+    }
+
+    /// Notes that this request belongs together with an earlier one.
+    pub(crate) fn follows(&mut self, earlier: &Self) {
+        self.swapped |= earlier.swapped || earlier.used != self.used;
     }
 
     /// Every error that leaves this crate for a sent request went through here.
@@ -129,6 +138,12 @@ impl Client {
             let wait = policy.again(plan.repeat, trouble.effect, sent, trouble.asked, &self.0.dice);
             match wait {
                 Some(wait) if self.0.clock.now() + wait + TIMER_GRAIN < call.deadline() => sleep(wait).await,
+                _ if is_denial(status) && !self.is_steady(call, &voice).await => {
+                    let text =
+                        "the credential was replaced while the call was under way, so this proves nothing";
+                    let error = Error::temporary(format!("{}; {text}", trouble.error));
+                    return Err(Failure { error: voice.error(&error), doubt: true, absent: false });
+                }
                 _ => {
                     let absent = trouble.answer.is_some_and(|answer| dialect.is_absence(&answer));
                     let times = if sent > 1 { format!(" (attempt {sent})") } else { String::new() };
@@ -140,6 +155,16 @@ impl Client {
                 }
             }
         }
+    }
+
+    /// Whether all that was sent was sent with one credential, and this one is still in force.
+    ///
+    /// If it is not, what a cloud denied it may have denied to another account (law 1).
+    pub(crate) async fn is_steady(&self, call: &Call, voice: &Voice) -> bool {
+        let Some(used) = voice.used.as_ref().filter(|_| !voice.swapped) else { return false };
+        let left = call.deadline().since(self.0.clock.now());
+        let now = timeout(left, self.0.auth.in_force(call)).await;
+        matches!(now, Ok(Ok(now)) if now == *used)
     }
 
     /// Whether a credential that was refused has been replaced by another one.
@@ -282,6 +307,11 @@ impl Client {
         }
         Trouble { error: Error::new(category, message), effect, asked, answer: Some(answer) }
     }
+}
+
+/// Whether a status says that something is not there.
+const fn is_denial(status: Option<StatusCode>) -> bool {
+    matches!(status, Some(StatusCode::NOT_FOUND | StatusCode::GONE))
 }
 
 fn request(plan: &Plan, uri: &Uri, authorization: &Authorization) -> Request<RequestBody> {

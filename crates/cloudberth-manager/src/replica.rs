@@ -99,11 +99,11 @@ impl Replica {
             Some(election) => Arc::clone(election) as _,
             None => Arc::new(Unguarded),
         };
-        let cluster = Cluster::new(client, Arc::clone(&clock), Arc::clone(&gate));
+        let cluster = Cluster::new(client, Arc::clone(&clock), Arc::clone(&gate)).metered(&metrics.queues);
         let dropped = metrics.manager.events_dropped.clone();
         let herald = Herald::counting(cluster.clone(), Arc::clone(&dice), dropped);
         told_by.get_or_init(|| Arc::downgrade(&herald));
-        let clouds = Clouds::new(parts.clouds, parts.default_cloud, &clock)?;
+        let clouds = Clouds::new(parts.clouds, parts.default_cloud, &clock)?.metered(&metrics.queues);
         let desk = Desk {
             cluster,
             clouds,

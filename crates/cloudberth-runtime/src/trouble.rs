@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cloudberth_core::{Category, Error};
+use kube::core::response::StatusCause;
 
 /// Reads an error of the Kubernetes client.
 #[must_use]
@@ -10,7 +11,11 @@ pub fn translate(error: &kube::Error) -> Error {
     let kube::Error::Api(status) = error else { return Error::temporary(in_full(error)) };
     let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+    // A patch names the UID of the object that it is meant for. The API server takes that for an attempt to change it.
+    let about_uid = |cause: &StatusCause| cause.field == "metadata.uid";
+    let another = status.details.as_ref().is_some_and(|details| details.causes.iter().any(about_uid));
     let category = match status.code {
+        422 if another => Category::NotFound,
         404 => Category::NotFound,
         409 => Category::Conflict,
         401 | 403 => Category::Unauthorised,
@@ -84,5 +89,12 @@ mod tests {
             let status = Status::failure("no", "Reason").with_code(code);
             assert_eq!(translate(&kube::Error::Api(Box::new(status))).category(), want, "{code}");
         }
+        // The answer to a patch whose UID is that of an object before this one, as a real API server writes it.
+        let answer = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"Invalid","code":422,
+            "message":"Node \"n\" is invalid: metadata.uid: Invalid value: \"1\": field is immutable",
+            "details":{"name":"n","kind":"Node","causes":[{"reason":"FieldValueInvalid",
+            "message":"Invalid value: \"1\": field is immutable","field":"metadata.uid"}]}}"#;
+        let status: Status = serde_json::from_str(answer).unwrap();
+        assert_eq!(translate(&kube::Error::Api(Box::new(status))).category(), Category::NotFound, "L2-605");
     }
 }

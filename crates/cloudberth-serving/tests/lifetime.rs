@@ -69,22 +69,39 @@ async fn the_grace_has_an_end() {
 }
 
 #[tokio::test]
+async fn an_answer_has_a_deadline() {
+    let (client, _) = slow_cluster(30_000);
+    let limits = Limits { answer: Duration::from_millis(200), ..Limits::default() };
+    let port = start(Wants { limits, ..delegated(&client) }).await;
+    let got = port.get("/metrics", &Caller::token("prometheus")).await;
+    assert_eq!(got.status, 504, "L12-908: {}", got.body);
+}
+
+#[tokio::test]
 async fn who_dawdles_is_cut_off() {
-    let (header, idle) = (Duration::from_millis(300), Duration::from_millis(2_500));
+    // A slow machine must get through its handshakes.
+    let (header, idle) = (Duration::from_millis(2_500), Duration::from_millis(8_000));
     let port =
         start(Wants { limits: Limits { header, idle, ..Limits::default() }, ..Wants::default() }).await;
     let request = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
-    // What is sent, and the patience that it meets.
+    let half = &request[..20];
+    // What is sent, what follows the answer, whether it is HTTP/2, and the patience that it meets.
     let table = [
-        ("nothing", &b""[..], idle),
-        ("half a header", &request[..20], header),
-        ("a request", request, idle),
+        ("L12-902 nothing", &b""[..], &b""[..], false, header),
+        ("L12-902 nothing, and it is HTTP/2", b"", b"", true, header),
+        ("L12-902 half a header", half, b"", false, header),
+        ("a request", request, b"", false, idle),
+        ("L12-903 a request and a half", request, half, false, header),
     ];
-    let each = table.map(async |(case, sent, patience)| {
-        let mut stream = port.tls(&Caller::nobody(), port.roots()).await.unwrap();
+    let each = table.map(async |(case, sent, then, http2, patience)| {
         let began = Instant::now();
+        let mut stream = port.tls(&Caller { http2, ..Caller::nobody() }, port.roots()).await.unwrap();
         stream.write_all(sent).await.unwrap();
         let mut answer = Vec::new();
+        while sent == request && !answer.ends_with(b"ok") {
+            stream.read_buf(&mut answer).await.unwrap();
+        }
+        stream.write_all(then).await.unwrap();
         // The other side may or may not say goodbye.
         let _ =
             timeout(Duration::from_secs(20), stream.read_to_end(&mut answer)).await.expect("it stays open");
@@ -102,11 +119,13 @@ async fn who_dawdles_is_cut_off() {
 #[tokio::test]
 async fn a_header_has_a_size() {
     let port = start(Wants { authorization: Authorization::default(), ..Wants::default() }).await;
-    for (size, want) in [(900 << 10, true), (1100 << 10, false)] {
-        let caller = Caller::nobody().header("x-padding", &"x".repeat(size));
+    for (size, http2, want) in
+        [(60 << 10, false, true), (70 << 10, false, false), (60 << 10, true, true), (70 << 10, true, false)]
+    {
+        let caller = Caller { http2, ..Caller::nobody() }.header("x-padding", &"x".repeat(size));
         // A client that is still sending may be cut off before it reads the refusal.
         let got = port.try_get("/healthz", &caller).await.map(|got| got.status);
-        assert_eq!(got == Ok(200), want, "{size} bytes: {got:?}");
+        assert_eq!(got == Ok(200), want, "L12-907: {size} bytes, HTTP/2 {http2}: {got:?}");
         assert!(want || got == Ok(431) || got.is_err(), "{size} bytes: {got:?}");
     }
 }

@@ -42,6 +42,7 @@ async fn the_pages_are_shown_to_whom_the_cluster_allows() {
         ("/healthz?verbose", admin, 200, "[+]leaderElection ok"),
         ("/livez", nobody, 200, "ok"),
         ("/livez?verbose", admin, 200, "[+]watch-nodes ok"),
+        ("/livez?verbose", admin, 200, "[+]main-loop ok"),
         ("/readyz", nobody, 200, "ok"),
         ("/readyz?verbose", admin, 200, "[+]fake ok"),
         ("/metrics", nobody, 403, "User \\\"system:anonymous\\\" cannot get path \\\"/metrics\\\""),

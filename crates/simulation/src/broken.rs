@@ -6,8 +6,8 @@ use std::sync::Arc;
 use cloudberth_core::{
     Call, Clock, Error, Instance, Instances, Listing, LoadBalancers, Lookup, Provider, ProviderId, Result,
     Routes, ServiceView, Zones, annotation,
-    decide::nodeset::Selector,
-    lb::{Claim, Goal, IntentMark, Permit, Plan, Publish, Rest, Scribe, Survey, Turn, Want},
+    decide::{nodeset::Selector, service::ownership::Ownership},
+    lb::{Claim, Goal, IntentMark, Name, Permit, Plan, Publish, Rest, Scribe, Survey, Turn, Want},
     provider::Boxed,
 };
 use cloudberth_fake::FakeProvider;
@@ -154,6 +154,23 @@ impl LoadBalancers for Careless {
 
     fn selector(&self, service: &ServiceView) -> Result<Option<Selector>> {
         self.balancers().map_or(Ok(None), |inner| inner.selector(service))
+    }
+
+    fn name_for(&self, service: &ServiceView, cluster: &str) -> Name {
+        let nameless = || Name { text: String::new(), generated: false };
+        self.balancers().map_or_else(nameless, |inner| inner.name_for(service, cluster))
+    }
+
+    fn owner<'a>(
+        &'a self,
+        call: &'a Call,
+        survey: &'a Survey,
+        want: &'a Want,
+    ) -> Boxed<'a, Lookup<Ownership>> {
+        match self.balancers() {
+            Some(inner) => inner.owner(call, survey, want),
+            None => Box::pin(std::future::ready(Lookup::Unknown(none()))),
+        }
     }
 
     fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim> {

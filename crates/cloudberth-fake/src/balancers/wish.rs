@@ -57,6 +57,13 @@ pub(super) fn name(service: &ServiceView, cluster: &str) -> String {
     given.unwrap_or_else(|| format!("{cluster}-{}", service.uid))
 }
 
+/// The UID at the end of a name that was generated for some Service of some cluster.
+pub(super) fn made_for(name: &str) -> Option<&str> {
+    const UID: usize = "00000000-0000-0000-0000-000000000000".len();
+    let (cluster, uid) = name.split_at_checked(name.len().checked_sub(UID)?)?;
+    cluster.ends_with('-').then_some(uid)
+}
+
 /// What a Service asks for, as far as it can be carried out.
 pub(super) struct Wish<'a> {
     pub(super) listeners: BTreeSet<Listener>,

@@ -1,6 +1,7 @@
 //! The way to the Kubernetes API.
 
 mod throttle;
+mod wire;
 
 use std::{
     path::{Path, PathBuf},
@@ -13,7 +14,6 @@ use cloudberth_runtime::{metrics::RestMetrics, rest::RestLayer};
 use http::Uri;
 use kube::{
     Client, Config,
-    client::ClientBuilder,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 
@@ -98,9 +98,7 @@ impl Dialler<'_> {
     pub fn client(&self, name: &str, clock: &Arc<dyn Clock>) -> Result<Client> {
         let host = self.config.cluster_url.authority().map_or("", http::uri::Authority::as_str);
         let counted = RestLayer::new(self.metrics, host, name, Arc::clone(clock))?;
-        let builder =
-            ClientBuilder::try_from(self.config.clone()).map_err(|why| Error::user_input(why.to_string()))?;
-        Ok(builder.with_layer(self.ceiling).with_layer(&counted).build())
+        Ok(wire::builder(self.config)?.with_layer(self.ceiling).with_layer(&counted).build())
     }
 }
 

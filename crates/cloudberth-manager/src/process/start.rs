@@ -7,13 +7,13 @@ use cloudberth_controllers::{
     desk::Desk,
     team::TeamSettings,
 };
-use cloudberth_core::{Clock, Dice, Result, call::ReadOnly, provider::Provider};
+use cloudberth_core::{Clock, Dice, Error, Result, call::ReadOnly, provider::Provider};
 use cloudberth_runtime::{
     cluster::Cluster,
     herald::Herald,
     metrics::{Metrics, Registry},
 };
-use cloudberth_serving::Server;
+use cloudberth_serving::{Metrics as PortMetrics, Server, Thread};
 use futures_util::future::{Shared, join};
 use kube::{Client, Config};
 
@@ -23,6 +23,7 @@ use crate::{
     configz::configz,
     connect::{Address, Ceiling, Dialler, Throttle, configure},
     env::Env,
+    heartbeat::Heartbeat,
     logging::Verbosity,
     options::{Options, Serving},
     plan::{Plan, run_plan},
@@ -101,7 +102,9 @@ pub(super) async fn find(
 /// A program that is ready to run.
 pub(super) struct Started {
     replica: Arc<Replica>,
-    server: Option<Server>,
+    /// A thread of its own, and what is to run there: strangers must not hold up the one that renews the Lease.
+    server: Option<(Thread, Server)>,
+    heart: Heartbeat,
     client: Client,
     lease_namespace: String,
 }
@@ -143,19 +146,30 @@ pub(super) async fn begin(
         dice: Arc::clone(dice),
     };
     let replica = Arc::new(Replica::new(parts)?);
+    let heart = Heartbeat::new(clock);
     let server = match (port, &options.serving) {
         (Some(port), Some(serving)) => {
-            port.notices().iter().for_each(|notice| tracing::warn!("{notice}"));
-            let reviewers = reviewers(serving, &main, clock).await?;
-            let guard = serve::guard(serving, reviewers, &mut registry, clock, dice).await?;
+            port.notices().for_each(|notice| tracing::warn!("{notice}"));
+            let port_metrics = PortMetrics::register(&mut registry);
             let config = configz(&line.flags, options);
-            let pages = serve::pages(&replica, registry, config, verbosity, serving.profiling);
-            Some(serve::server(port, guard, pages, serving, clock)?)
+            let pages = serve::pages(&replica, heart.clone(), registry, config, verbosity, serving.profiling);
+            let thread = Thread::start("port").map_err(|why| Error::permanent(why.to_string()))?;
+            let (serving, clock, dice) = (serving.clone(), Arc::clone(clock), Arc::clone(dice));
+            let (kube, ceiling, rest) = (kube.clone(), ceiling.clone(), metrics.rest.clone());
+            // The clients that ask about callers belong to the thread that they are made on.
+            let opened = thread.spawn(async move {
+                let main = Dialler { config: &kube, ceiling: &ceiling, metrics: &rest };
+                let reviewers = reviewers(&serving, &main, &clock).await?;
+                let guard = serve::guard(&serving, reviewers, port_metrics, &clock, &dice).await?;
+                serve::server(port, guard, pages, &serving, &clock)
+            });
+            let server = opened.await.map_err(|why| Error::permanent(format!("the port ended: {why}")))??;
+            Some((thread, server))
         }
         _ => None,
     };
     let lease_namespace = election.map(|election| election.namespace.clone()).unwrap_or_default();
-    Ok(Started { replica, server, client, lease_namespace })
+    Ok(Started { replica, server, heart, client, lease_namespace })
 }
 
 /// What would be done to the cluster now. There is no election, no port, and no claim to write.
@@ -239,7 +253,7 @@ async fn reviewers(serving: &Serving, main: &Dialler<'_>, clock: &Arc<dyn Clock>
 impl Started {
     /// Works until `stop`.
     pub(super) async fn run<S: Future<Output = ()> + Send>(self, stop: Shared<S>) {
-        let Self { replica, server, client, lease_namespace } = self;
+        let Self { replica, server, heart, client, lease_namespace } = self;
         let (done, over) = tokio::sync::oneshot::channel::<()>();
         let work = async {
             replica.run(stop).await;
@@ -247,11 +261,13 @@ impl Started {
             drop(done);
         };
         let pages = async {
-            if let Some(server) = server {
+            if let Some((thread, server)) = server {
                 let over = async {
                     let _ = over.await;
                 };
-                server.run(over).await;
+                if let Err(why) = thread.spawn(server.run(over)).await {
+                    tracing::error!(%why, "the port is not served any more");
+                }
             }
         };
         let look = async {
@@ -262,6 +278,7 @@ impl Started {
             biased;
             _ = join(work, pages) => {}
             () = look => {}
+            () = heart.run() => {}
         }
     }
 }

@@ -70,6 +70,10 @@ impl Process {
         assert!(sent.unwrap().success(), "{name}");
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()
     }
@@ -281,6 +285,11 @@ impl Cluster {
             (!waits && id.starts_with("fake://")).then_some(())
         })
         .await;
+    }
+
+    /// What the Lease says.
+    pub(crate) async fn lease(&self) -> Option<Value> {
+        Some(self.get(LEASE).await?["spec"].clone())
     }
 
     /// Who holds the Lease; empty for nobody.

@@ -77,8 +77,8 @@ const STRAGGLES: Duration = Duration::from_secs(60);
 /// Whether a node that may be deleted is deleted now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sentence {
-    /// Now, with its UID as precondition; say so first. Ask [`Deletions::send`] just before the call, and report the
-    /// answer to [`Deletions::answered`].
+    /// Now, with its UID and the version just read as preconditions; say so first. Ask [`Deletions::send`] just before
+    /// the call, and report the answer to [`Deletions::answered`].
     Delete {
         /// What the deletion must insist on.
         uid: String,
@@ -99,8 +99,9 @@ pub enum Sentence {
 pub enum Answer {
     /// The node is gone, by our hand or somebody else's.
     Gone,
-    /// Another node of the same name has taken its place. Nothing was deleted.
-    Replaced,
+    /// It is not as it was when it was read: it changed, or another node of the same name has taken its place. Nothing
+    /// was deleted; the next round judges anew.
+    Changed,
     /// It is tried again after the next round; the event says why, unless we stopped ourselves.
     Failed(Option<NodeEvent>),
 }
@@ -235,7 +236,7 @@ impl Deletions {
         let Err(why) = answer else { return Answer::Gone };
         match why.category() {
             Category::NotFound => Answer::Gone,
-            Category::Conflict => Answer::Replaced,
+            Category::Conflict => Answer::Changed,
             _ => Answer::Failed(event::deleting_node_failed(suspect, why)),
         }
     }

@@ -176,7 +176,7 @@ fn the_answer_to_a_deletion_says_what_comes_next() {
     let table = [
         ("gone", None, Answer::Gone, 1),
         ("404: somebody was faster", Some(Category::NotFound), Answer::Gone, 0),
-        ("L2-115 the UID is another", Some(Category::Conflict), Answer::Replaced, 0),
+        ("L2-115 it is not the node that was read", Some(Category::Conflict), Answer::Changed, 0),
         ("FW-126 refused", Some(Category::Unauthorised), failed(Category::Unauthorised, "no"), 0),
         ("FW-126 it may have worked", Some(Category::Temporary), failed(Category::Temporary, "no"), 1),
         ("we stopped ourselves", Some(Category::Cancelled), Answer::Failed(None), 1),
@@ -269,7 +269,7 @@ fn a_place_is_kept_until_the_deletion_has_surely_happened() {
     ];
     for (case, deed, want) in table {
         let mut deletions = Deletions::default();
-        let mut go = |deletions: &mut Deletions, number, now| {
+        let go = |deletions: &mut Deletions, number, now| {
             deletions.sentence(&node(number), &mut Memory::default(), Cap::LAW, 9, at(now))
         };
         assert_eq!(go(&mut deletions, 1, 1_000), delete(1));
