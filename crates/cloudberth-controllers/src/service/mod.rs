@@ -44,6 +44,7 @@ use cloudberth_core::{
     Error, NodeView, ObjectKey, ServiceView,
     decide::{
         nodeset::synced::Synced,
+        outage::SPREAD,
         queue::{After, ItemExponential, Jittered, WorkQueue},
         service::{
             change::Written,
@@ -59,7 +60,7 @@ use cloudberth_runtime::{
     herald::{About, Occurrence},
     informer::{Change, Listener},
 };
-use futures_util::future::join;
+use futures_util::future::{join, join_all};
 use tokio::sync::Notify;
 
 use crate::{desk::Desk, lock};
@@ -174,7 +175,8 @@ impl ServiceController {
         };
         let services =
             self.crew.run(self.settings.workers.max(1), |key| self.work(key), bug, || self.everybody());
-        let others = join(self.node_crew.run(1, sift, |(), _| self.everybody(), || ()), self.drift());
+        let drift = join(self.drift(), join_all(self.clouds.values().map(|cloud| self.returns(cloud))));
+        let others = join(self.node_crew.run(1, sift, |(), _| self.everybody(), || ()), drift);
         tokio::select! {
             biased;
             () = services => {}
@@ -236,6 +238,18 @@ impl ServiceController {
                 }
             }
         }
+    }
+
+    /// Whenever a cloud that was away answers again, sends those to work who failed because of it.
+    async fn returns(&self, cloud: &Surveys) {
+        let mut returns = cloud.cloud().inventory.returns();
+        while returns.changed().await.is_ok() {
+            let keys = lock(&self.register).keys_at(cloud.name());
+            for key in keys {
+                self.crew.revive(&key, SPREAD.mul_f64(self.desk.dice.fraction()));
+            }
+        }
+        std::future::pending::<()>().await;
     }
 
     fn tell(&self, service: &ServiceView, notices: impl IntoIterator<Item = Notice>) {

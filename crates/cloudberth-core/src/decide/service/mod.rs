@@ -20,6 +20,7 @@ pub mod lifecycle;
 pub mod name;
 pub mod need;
 pub mod patch;
+pub mod progress;
 pub mod roster;
 pub mod source_ranges;
 pub mod telling;
