@@ -74,6 +74,13 @@ impl Memory {
         then(lock(&self.0).get(key))
     }
 
+    /// Changes what is remembered about one, if anything is.
+    pub(super) fn amend(&self, key: &ObjectKey, then: impl FnOnce(&mut Note)) {
+        if let Some(note) = lock(&self.0).get_mut(key) {
+            then(note);
+        }
+    }
+
     /// Notes one more reason to look at it.
     pub(super) fn send(&self, key: &ObjectKey, errand: Errand) {
         self.of(key, |note| note.errand = note.errand.max(Some(errand)));

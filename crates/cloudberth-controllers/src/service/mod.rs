@@ -47,7 +47,7 @@ use cloudberth_core::{
         outage::SPREAD,
         queue::{After, ItemExponential, Jittered, WorkQueue},
         service::{
-            change::Written,
+            change::{Written, overwritten},
             events,
             wake::{Sighting, orphaned, wake},
         },
@@ -320,6 +320,9 @@ impl Listener<ServiceView> for ServiceController {
                 let why = self
                     .memory
                     .peek(&key, |note| wake(roster, sighting, note.map_or(&nothing, |note| &note.written)));
+                if let Some(old) = before {
+                    self.memory.amend(&key, |note| overwritten(&mut note.written, old, new));
+                }
                 if let Some(why) = why {
                     tracing::debug!(service = %key, ?why, "a Service has to be looked at");
                     self.send(&key, Errand::Service);
