@@ -21,6 +21,8 @@ use crate::{
 /// down further.
 const GAP: Duration = Duration::from_millis(5);
 const BURST: u32 = 200;
+/// A refusal now and then passes quickly, and a load balancer takes two dozen requests one after the other.
+const BACKOFF: Duration = Duration::from_millis(250);
 
 /// What the client is made of besides its settings.
 #[derive(Clone)]
@@ -66,13 +68,18 @@ impl<T: From<Item<Server, Named>>> From<Item<Server, Named>> for Trimmed<T> {
 impl Api {
     pub(crate) fn new(settings: &Settings, around: Surroundings) -> Self {
         let Surroundings { transport, clock, dice, observer } = around;
-        let policy =
-            Policy { read_attempt: settings.timeout, write_attempt: settings.timeout, ..Policy::default() };
+        let policy = Policy {
+            backoff: BACKOFF,
+            read_attempt: settings.timeout,
+            write_attempt: settings.timeout,
+            ..Policy::default()
+        };
         let budget = Budget::new(GAP, BURST, Arc::clone(&clock));
         let client = Client::builder(settings.base.clone(), transport, clock, dice)
             .authenticator(Arc::new(settings.token.clone()))
             .budget(budget)
             .policy(policy)
+            .dialect(Dialect { undone: maintenance, ..Dialect::default() })
             .observer(observer)
             .build();
         Self(client)
@@ -152,7 +159,7 @@ impl Api {
             _ => done(match request.method {
                 Method::Delete => {
                     // A removal that is repeated removes nothing else: ids are not given twice.
-                    let dialect = Dialect { category: unfinished, ..Dialect::default() };
+                    let dialect = Dialect { category: unfinished, undone: maintenance, ..Dialect::default() };
                     Box::pin(self.0.remove(call, operation(&request).repeatable().dialect(dialect))).await
                 }
                 Method::Post | Method::Patch => Box::pin(self.0.write_only(call, operation(&request))).await,
@@ -202,6 +209,12 @@ fn operation(request: &Request) -> Operation<Write> {
 /// A removal has nothing in it that a user could have written wrong: 400 says that the thing is still being built.
 fn unfinished(answer: &Raw) -> Option<Category> {
     (answer.status() == 400).then_some(Category::Conflict)
+}
+
+/// The API says 503 during maintenance, and the vendor's own acceptance tests then send the same request again, whatever
+/// it is. A page from something in front of the API proves nothing.
+fn maintenance(answer: &Raw) -> bool {
+    answer.status() == 503 && answer.is_json_object()
 }
 
 #[cfg(test)]

@@ -3,6 +3,9 @@
 //! Whoever needs to know asks for a listing that was begun no earlier than some moment. One that is known already or
 //! under way serves if it is young enough; otherwise one is begun, and everybody who asks meanwhile waits for that one.
 //! So the number of listings follows from time, never from the number of nodes.
+//!
+//! The listing also tells whether the cloud answers at all. When somebody met trouble there, one listing after the other is
+//! asked for until one succeeds, rarely; everybody else waits meanwhile, and is woken then.
 
 use std::{
     fmt,
@@ -12,22 +15,26 @@ use std::{
 };
 
 use cloudberth_core::{
-    Clock, Instance, ProviderId, Result,
+    Clock, Dice, Instance, ProviderId, Result,
     call::{Call, ReadOnly},
+    decide::outage::{Outage, is_silence},
     error::Error,
     lookup::{Listing, Lookup},
     provider::Provider,
     time::Tick,
 };
 use futures_util::future::{BoxFuture, FutureExt, Shared};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::lock;
 
 /// How long a listing may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A listing that failed is not tried again before this time, whoever asks: what fails for one fails for all.
-const REST_AFTER_FAILURE: Duration = Duration::from_secs(2);
+/// A listing that succeeded is followed by another for the sake of a doubt no sooner than this: a cloud that fails now and
+/// then, or one object that always does, costs a listing now and then.
+const PROOF: Duration = Duration::from_secs(30);
+/// By how much the rests between questions to a cloud that is away are stretched at most.
+const JITTER: f64 = 0.5;
 
 /// What a listing brought back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +56,7 @@ struct State {
     newest: Option<Arc<Snapshot>>,
     flight: Option<(Tick, Flight)>,
     listings: u64,
+    outage: Outage,
 }
 
 /// The machines of one cloud.
@@ -57,6 +65,9 @@ pub struct Inventory {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
     landed: watch::Sender<Tick>,
+    /// How often the cloud came back.
+    returned: watch::Sender<u64>,
+    doubted: Notify,
 }
 
 enum Next {
@@ -68,7 +79,8 @@ enum Next {
 impl Inventory {
     /// An inventory about which nothing is known yet.
     pub fn new(provider: Arc<dyn Provider>, clock: Arc<dyn Clock>) -> Self {
-        Self { provider, clock, state: Mutex::default(), landed: watch::Sender::default() }
+        let (landed, returned) = (watch::Sender::default(), watch::Sender::default());
+        Self { provider, clock, state: Mutex::default(), landed, returned, doubted: Notify::new() }
     }
 
     /// A listing that was begun at `not_before` or later.
@@ -107,6 +119,43 @@ impl Inventory {
         self.landed.subscribe()
     }
 
+    /// Why nobody needs to ask the cloud anything, while it is away.
+    pub fn away(&self) -> Option<Error> {
+        let state = lock(&self.state);
+        let newest = state.newest.as_ref()?;
+        let why = newest.machines.as_ref().err()?;
+        let text = format!("{} does not answer", self.provider.name());
+        state.outage.bars(self.clock.now().since(newest.ended)).then(|| why.clone().context(text))
+    }
+
+    /// Changes whenever the cloud answers again after it was away.
+    pub fn returns(&self) -> watch::Receiver<u64> {
+        self.returned.subscribe()
+    }
+
+    /// Somebody could not do what it wanted to do there, for this reason.
+    pub fn doubt(&self, why: &Error) {
+        if is_silence(why) {
+            self.doubted.notify_one();
+        }
+    }
+
+    /// Whenever the cloud is doubted, asks it until it answers. Never ends.
+    pub async fn watch_over(&self, dice: &Dice) {
+        loop {
+            self.doubted.notified().await;
+            let proof = self.newest().filter(|newest| newest.machines.is_ok());
+            let believed = proof.map(|newest| (newest.begun + PROOF).since(self.clock.now()));
+            tokio::time::sleep(believed.unwrap_or_default()).await;
+            while self.listing(self.clock.now()).await.machines.as_ref().is_err_and(is_silence) {
+                let rest = lock(&self.state).outage.rest();
+                tokio::time::sleep(dice.jitter(rest, JITTER)).await;
+            }
+            // Whoever doubted until now has its answer.
+            let _ = self.doubted.notified().now_or_never();
+        }
+    }
+
     /// Asks the source itself about one machine.
     pub async fn ask(&self, call: &Call, id: &ProviderId) -> Lookup<Instance> {
         match self.provider.instances() {
@@ -133,7 +182,7 @@ impl Inventory {
         let not_before = not_before.max(state.since);
         let now = self.clock.now();
         if let Some(newest) = &state.newest {
-            let rests = newest.machines.is_err() && now.since(newest.ended) < REST_AFTER_FAILURE;
+            let rests = newest.machines.is_err() && now.since(newest.ended) < state.outage.rest();
             if newest.begun >= not_before || rests {
                 return Next::Have(Arc::clone(newest));
             }
@@ -170,6 +219,13 @@ impl Inventory {
         if newer && snapshot.begun >= state.since {
             state.newest = Some(Arc::clone(snapshot));
             self.landed.send_replace(snapshot.begun);
+            if state.outage.heard(&snapshot.machines) {
+                tracing::info!(cloud = self.provider.name(), "a cloud that was away answers again");
+                self.returned.send_modify(|times| *times += 1);
+            }
+            if let Err(why) = &snapshot.machines {
+                self.doubt(why);
+            }
         }
         if state.flight.as_ref().is_some_and(|(begun, _)| *begun == snapshot.begun) {
             state.flight = None;

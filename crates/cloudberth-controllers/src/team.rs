@@ -97,7 +97,14 @@ impl Team {
     pub async fn run(&self) {
         let _running = Running::new(self);
         self.desk.clouds.iter().for_each(|cloud| cloud.inventory.forget());
-        join_all(self.members.iter().map(|member| (member.run)())).await;
+        let members = join_all(self.members.iter().map(|member| (member.run)()));
+        let clouds = self.desk.clouds.with_machines();
+        let watching = join_all(clouds.map(|cloud| cloud.inventory.watch_over(&self.desk.dice)));
+        tokio::select! {
+            biased;
+            _ = members => {}
+            _ = watching => {}
+        }
     }
 
     /// Works until `stop`, then begins nothing more and gives what is under way `grace` to end. Answers whether it did.

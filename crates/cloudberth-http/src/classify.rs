@@ -7,7 +7,7 @@ use http::StatusCode;
 
 use crate::{answer::Answer, retry::Effect};
 
-/// How one cloud's answers are read. Two plain functions, because a dialect has no state.
+/// How one cloud's answers are read. Plain functions, because a dialect has no state.
 #[derive(Clone, Copy, Debug)]
 pub struct Dialect {
     /// Whether this 404 or 410 is the API's statement that the object is not there (law 1). The usual rule wants a
@@ -15,11 +15,15 @@ pub struct Dialect {
     pub absent: fn(&Answer) -> bool,
     /// The category of a refusal, where this cloud means something else by it than the rest of the world.
     pub category: fn(&Answer) -> Option<Category>,
+    /// Whether this 5xx is the API's own word that nothing was done, so that even a creation may be sent again. Usually
+    /// none is: a gateway may say 503 about a request that it has passed on. Say it only of a cloud that is known to
+    /// mean it.
+    pub undone: fn(&Answer) -> bool,
 }
 
 impl Default for Dialect {
     fn default() -> Self {
-        Self { absent: Answer::is_json_object, category: |_| None }
+        Self { absent: Answer::is_json_object, category: |_| None, undone: |_| false }
     }
 }
 
@@ -31,7 +35,10 @@ impl Dialect {
 
     /// The category of an answer that is not a success, and what it says about the effect of a write.
     pub(crate) fn read(self, answer: &Answer, asked: Option<Duration>) -> (Category, Effect) {
-        let (usual, effect) = usual(answer.status(), asked);
+        let (usual, mut effect) = usual(answer.status(), asked);
+        if effect == Effect::Doubtful && (self.undone)(answer) {
+            effect = Effect::Undone;
+        }
         ((self.category)(answer).unwrap_or(usual), effect)
     }
 }
@@ -117,5 +124,19 @@ mod tests {
         let dialect = Dialect { category: busy, ..Dialect::default() };
         assert_eq!(dialect.read(&answer(400, "busy"), None).0, Category::Conflict);
         assert_eq!(dialect.read(&answer(400, "wrong"), None).0, Category::UserInput);
+    }
+
+    #[test]
+    fn a_cloud_may_say_that_nothing_was_done() {
+        let dialect = Dialect { undone: |a| a.status() == 503 && a.is_json_object(), ..Dialect::default() };
+        let table = [
+            ("L6-823 its own word", 503, "{}", Effect::Undone),
+            ("L6-824 a page", 503, "<html>", Effect::Doubtful),
+            ("another status", 500, "{}", Effect::Doubtful),
+            ("for good", 501, "{}", Effect::DoubtfulForGood),
+        ];
+        for (case, status, body, want) in table {
+            assert_eq!(dialect.read(&answer(status, body), None).1, want, "{case}");
+        }
     }
 }

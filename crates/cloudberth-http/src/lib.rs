@@ -21,12 +21,15 @@
 //! | 401, 403 | `Unauthorised` | `Failed` |
 //! | 409; 400, 422; 429 | `Conflict`; `UserInput`; `Throttled` | `Failed` |
 //! | 408, 5xx, lost connection, half a body, no answer in time | `Temporary` | `Unknown` |
+//! | 5xx by which this cloud is known to say that nothing was done | `Temporary` | `Failed` |
 //! | no connection at all | `Temporary` | `Failed` |
 //! | there is no claim | not asked | not sent: `Failed`, `Cancelled` |
 //! | the claim is about to end | not asked | not sent: `Failed`, `Temporary` |
 //! | the claim ended under way | not asked | `Unknown` |
 //!
-//! Once one attempt of a repeated write is in doubt, a later failure does not remove the doubt.
+//! A write that certainly had no effect (429, nothing done, no connection) is repeated a few times like a read, unless it
+//! is asked to stay away for longer than a moment. Once one attempt of a repeated write is in doubt, a later failure does
+//! not remove the doubt.
 //!
 //! A 404 counts only for the credential that it was said to. If an attempt of the same call was made with another one, or
 //! another one is in force by the time of the answer, the cloud may have denied it to the wrong account: a read gives

@@ -86,28 +86,28 @@ impl Operation<Read> {
 }
 
 impl Operation<Write> {
-    /// Creates something or acts on it. Never repeated once it may have been sent.
+    /// Creates something or acts on it. Never repeated once it may have had an effect.
     #[must_use]
     pub fn post(name: &'static str, path: &str) -> Self {
-        Self::new(name, Method::POST, path, true, Repeat::Never)
+        Self::new(name, Method::POST, path, true, Repeat::IfUndone)
     }
 
-    /// Changes a part of something. Never repeated once it may have been sent.
+    /// Changes a part of something. Never repeated once it may have had an effect.
     #[must_use]
     pub fn patch(name: &'static str, path: &str) -> Self {
-        Self::new(name, Method::PATCH, path, true, Repeat::Never)
+        Self::new(name, Method::PATCH, path, true, Repeat::IfUndone)
     }
 
     /// Replaces something as a whole.
     #[must_use]
     pub fn put(name: &'static str, path: &str) -> Self {
-        Self::new(name, Method::PUT, path, true, Repeat::Never)
+        Self::new(name, Method::PUT, path, true, Repeat::IfUndone)
     }
 
     /// Removes something.
     #[must_use]
     pub fn delete(name: &'static str, path: &str) -> Self {
-        Self::new(name, Method::DELETE, path, true, Repeat::Never)
+        Self::new(name, Method::DELETE, path, true, Repeat::IfUndone)
     }
 
     /// Declares that sending it twice does the same as sending it once, so that a lost answer may be asked for again.
@@ -276,10 +276,10 @@ mod tests {
         let table = [
             (Operation::put("x", "x").repeatable(), Repeat::Declared),
             (Operation::delete("x", "x").repeatable(), Repeat::Declared),
-            (Operation::post("x", "x").repeatable(), Repeat::Never),
-            (Operation::patch("x", "x").repeatable(), Repeat::Never),
-            (Operation::put("x", "x"), Repeat::Never),
-            (Operation::delete("x", "x"), Repeat::Never),
+            (Operation::post("x", "x").repeatable(), Repeat::IfUndone),
+            (Operation::patch("x", "x").repeatable(), Repeat::IfUndone),
+            (Operation::put("x", "x"), Repeat::IfUndone),
+            (Operation::delete("x", "x"), Repeat::IfUndone),
         ];
         for (operation, want) in table {
             assert_eq!(operation.plan.repeat, want, "{operation:?}");

@@ -9,6 +9,10 @@ use jiff::Timestamp;
 /// credential to sleep for a year.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
 
+/// A write that is asked to stay away for longer than this ends instead: whoever sent it can do something else
+/// meanwhile, and what it was to change may look different by then.
+const LONGEST_WAIT_OF_A_WRITE: Duration = Duration::from_secs(1);
+
 /// The limits of a client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Policy {
@@ -53,6 +57,8 @@ pub(crate) enum Repeat {
     Safe,
     /// Its author declared that twice is the same as once.
     Declared,
+    /// Only if it certainly had no effect.
+    IfUndone,
     /// Only if it certainly never left.
     Never,
 }
@@ -66,6 +72,8 @@ pub(crate) enum Effect {
     NotSent,
     /// None, because there were too many.
     Throttled,
+    /// None: the API itself says that it could not do it now.
+    Undone,
     /// It may have had an effect; the next attempt may be answered.
     Doubtful,
     /// It may have had an effect, and another attempt is no use or not allowed.
@@ -92,7 +100,12 @@ impl Policy {
         let allowed = match effect {
             Effect::None | Effect::DoubtfulForGood => false,
             Effect::NotSent => true,
-            Effect::Throttled | Effect::Doubtful => repeat != Repeat::Never,
+            Effect::Throttled | Effect::Undone => match repeat {
+                Repeat::Safe | Repeat::Declared => true,
+                Repeat::IfUndone => asked.is_none_or(|wait| wait <= LONGEST_WAIT_OF_A_WRITE),
+                Repeat::Never => false,
+            },
+            Effect::Doubtful => matches!(repeat, Repeat::Safe | Repeat::Declared),
         };
         if !allowed || sent >= self.attempts {
             return None;
@@ -122,7 +135,7 @@ pub fn retry_after(header: &str, wall: Timestamp) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::{
-        Effect::{Doubtful, DoubtfulForGood, NotSent, Throttled},
+        Effect::{Doubtful, DoubtfulForGood, NotSent, Throttled, Undone},
         Repeat::*,
         *,
     };
@@ -132,18 +145,36 @@ mod tests {
     #[test]
     fn only_what_is_safe_is_repeated() {
         let table = [
-            // effect, safe, declared, never
-            (Effect::None, [false, false, false]),
-            (NotSent, [true, true, true]),
-            (Throttled, [true, true, false]),
-            (Doubtful, [true, true, false]),
-            (DoubtfulForGood, [false, false, false]),
+            // effect, safe, declared, if undone, never
+            (Effect::None, [false, false, false, false]),
+            (NotSent, [true, true, true, true]),
+            (Throttled, [true, true, true, false]),
+            (Undone, [true, true, true, false]),
+            (Doubtful, [true, true, false, false]),
+            (DoubtfulForGood, [false, false, false, false]),
         ];
         for (effect, want) in table {
-            let got = [Safe, Declared, Never].map(|repeat| {
+            let got = [Safe, Declared, IfUndone, Never].map(|repeat| {
                 Policy::default().again(repeat, effect, 1, NEVER_ASKED, &Dice::seeded(1)).is_some()
             });
             assert_eq!(got, want, "L12-302 {effect:?}");
+        }
+    }
+
+    #[test]
+    fn a_write_that_had_no_effect_waits_a_moment_but_not_long() {
+        let again = |repeat, effect, asked| {
+            let asked = Some(Duration::from_millis(asked));
+            Policy::default().again(repeat, effect, 1, asked, &Dice::seeded(1))
+        };
+        for effect in [Throttled, Undone] {
+            let wait = again(IfUndone, effect, 1_000).expect("it is worth waiting for");
+            assert!(
+                wait >= Duration::from_secs(1),
+                "L12-827 {effect:?}: not before the time that was asked for"
+            );
+            assert_eq!(again(IfUndone, effect, 1_001), None, "L12-828 {effect:?}");
+            assert!(again(Safe, effect, 60_000).is_some(), "a read holds nobody up");
         }
     }
 

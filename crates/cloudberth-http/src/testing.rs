@@ -18,7 +18,7 @@ use http_body::Frame;
 use http_body_util::BodyExt;
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::transport::{RequestBody, Transport, TransportError};
+use crate::transport::{AnswerBody, RequestBody, Transport, TransportError};
 
 /// One scripted reply.
 #[derive(Clone, Debug)]
@@ -289,5 +289,49 @@ impl http_body::Body for Halves {
             return Poll::Pending;
         }
         Poll::Ready(self.rest.take().map(|rest| rest.map(Frame::data)))
+    }
+}
+
+/// The way to a server that can be shut. While it is, connections are refused, and counted.
+#[derive(Clone, Debug, Default)]
+pub struct Door(Arc<Mutex<(bool, usize)>>);
+
+impl Door {
+    fn state(&self) -> MutexGuard<'_, (bool, usize)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shuts or opens it.
+    pub fn shut(&self, shut: bool) {
+        self.state().0 = shut;
+    }
+
+    /// How many connections were refused.
+    #[must_use]
+    pub fn refusals(&self) -> usize {
+        self.state().1
+    }
+
+    /// The way through it to whatever is behind.
+    #[must_use]
+    pub fn before(&self, behind: Transport) -> Transport {
+        let door = self.clone();
+        Transport::new(tower::service_fn(move |request| {
+            let (door, behind) = (door.clone(), behind.clone());
+            async move { door.pass(request, behind).await }
+        }))
+    }
+
+    async fn pass(
+        self,
+        request: Request<RequestBody>,
+        behind: Transport,
+    ) -> Result<Response<AnswerBody>, TransportError> {
+        let shut = {
+            let mut state = self.state();
+            state.1 += usize::from(state.0);
+            state.0
+        };
+        if shut { Err(TransportError::not_sent("connection refused")) } else { behind.send(request).await }
     }
 }

@@ -8,7 +8,7 @@ mod common;
 use std::{sync::Arc, time::Duration};
 
 use cloudberth_core::{Category, Tick, lb::Outcome};
-use cloudberth_http::{Operation, Policy, Write, testing::Reply};
+use cloudberth_http::{Answer, Dialect, Operation, Policy, Write, testing::Reply};
 use common::{Claim, Stage};
 use serde_json::{Value, json};
 
@@ -66,7 +66,6 @@ async fn a_post_is_sent_once_and_its_outcome_is_not_guessed() {
         ("read-only token", Reply::empty(403), ("failed", Some(Category::Unauthorised))),
         ("wrong state", Reply::empty(409), ("failed", Some(Category::Conflict))),
         ("BB-160 too many", Reply::empty(429).header("retry-after", "2"), ("failed", throttled(Some(2)))),
-        ("too many, no wait", Reply::empty(429), ("failed", throttled(None))),
         ("moved", Reply::empty(308), ("failed", Some(Category::Permanent))),
         ("see other", Reply::empty(303), ("unknown", Some(Category::Permanent))),
         ("gateway lost patience with us", Reply::empty(408), ("unknown", TEMPORARY)),
@@ -91,6 +90,51 @@ async fn a_post_is_sent_once_and_its_outcome_is_not_guessed() {
         assert!(!matches!(outcome, Outcome::Done(made) if made.id != 1), "{case}");
         assert_eq!(stage.cloud.lines(), ["POST /v1/load-balancers"], "exactly once: {case}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_had_no_effect_may_be_sent_again() {
+    let down = || Reply::json(503, &json!({"detail": "maintenance"}));
+    let busy = || Reply::empty(429);
+    let asks = |seconds: &str| busy().header("retry-after", seconds);
+    let throttled = |s| Some(Category::Throttled { retry_after: s });
+    let wait = Some(Duration::from_secs(2));
+    let table = [
+        ("L12-829 throttled, then done", vec![busy(), made()], ("done", None), 2),
+        (
+            "L12-830 there is an end to it",
+            vec![busy(), busy(), busy(), busy()],
+            ("failed", throttled(None)),
+            4,
+        ),
+        ("a moment is waited for", vec![asks("1"), made()], ("done", None), 2),
+        ("L12-831 more than a moment is not", vec![asks("2")], ("failed", throttled(wait)), 1),
+        ("L6-825 not done, then done", vec![down(), down(), made()], ("done", None), 3),
+        ("L6-826 not done, then lost", vec![down(), Reply::dropped()], ("unknown", TEMPORARY), 2),
+        ("not done in the end", vec![down(), down(), down(), down()], ("failed", TEMPORARY), 4),
+        ("L6-827 a page is nobody's word", vec![Reply::text(503, "<html>")], ("unknown", TEMPORARY), 1),
+    ];
+    for (case, replies, want, sent) in table {
+        let stage = Stage::new();
+        stage.cloud.on("POST /v1/load-balancers", replies);
+        let undone = |answer: &Answer| answer.status() == 503 && answer.is_json_object();
+        let client = stage.builder(100).dialect(Dialect { undone, ..Dialect::default() }).build();
+        let outcome = client.write::<Value>(&stage.call(60), create()).await;
+        assert_eq!(brief(&outcome), want, "{case}");
+        assert_eq!(stage.cloud.lines().len(), sent, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_not_sent_again_without_a_claim() {
+    let stage = Stage::new();
+    stage.cloud.always("POST /v1/load-balancers", Reply::empty(429));
+    // A little more than the reserve: enough for the first attempt, not for the second.
+    let gate = Claim::until(0);
+    gate.set(Some(Tick(Duration::from_millis(3_300))));
+    let outcome = stage.client().write::<Value>(&stage.guarded(60, gate), create()).await;
+    assert_eq!(brief(&outcome).0, "failed", "L9-820 {outcome:?}");
+    assert_eq!(stage.cloud.lines().len(), 1, "L9-821");
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,7 +187,9 @@ async fn a_declared_put_is_repeated_but_doubt_stays() {
         let stage = Stage::new();
         stage.cloud.on("PUT /v1/load-balancers/1", replies);
         let _ = stage.client().write::<Value>(&stage.call(60), replace()).await;
-        assert_eq!(stage.cloud.lines().len(), 1, "not declared, not repeated: {case}");
+        // What was throttled certainly had no effect.
+        let times = if case.starts_with("throttled") { 2 } else { 1 };
+        assert_eq!(stage.cloud.lines().len(), times, "not declared, not repeated in doubt: {case}");
     }
 }
 

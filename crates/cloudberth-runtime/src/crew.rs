@@ -64,6 +64,14 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> Crew<K, L> {
         self.news.notify_one();
     }
 
+    /// What the key failed for may go well now: it is worked on after `wait`, as if it had not failed before. A key that
+    /// did not fail is left alone.
+    pub fn revive(&self, key: &K, wait: Duration) {
+        if self.with_queue(|queue, now| queue.revive(key, wait, now)) {
+            self.news.notify_one();
+        }
+    }
+
     /// Looks at the queue: its depth, its counters, its failures.
     pub fn look<T>(&self, at: impl FnOnce(&WorkQueue<K, L>) -> T) -> T {
         at(&lock(&self.queue))

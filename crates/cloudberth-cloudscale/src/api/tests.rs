@@ -254,6 +254,7 @@ async fn a_refusal_did_nothing_and_a_lost_answer_may_have() {
     });
     let delete = Act::DeleteBalancer { balancer: uuid(1) };
     let oops = || Reply::json(500, &json!({"detail": "oops"}));
+    let down = || Reply::json(503, &json!({"detail": "maintenance"}));
     let busy = || Reply::json(429, &json!({"detail": "slow down"})).header("retry-after", "5");
     let table = [
         (
@@ -276,6 +277,20 @@ async fn a_refusal_did_nothing_and_a_lost_answer_may_have() {
             vec![Reply::refused(), Reply::refused(), Reply::refused(), Reply::refused()],
             Some(Category::Temporary),
             0,
+        ),
+        (
+            "L6-828 maintenance is got over, and did nothing",
+            &create,
+            vec![down(), down(), down(), down()],
+            Some(Category::Temporary),
+            4,
+        ),
+        (
+            "L6-829 maintenance of something in between",
+            &create,
+            vec![Reply::text(503, "<html>down</html>")],
+            None,
+            1,
         ),
         ("L6-801 an error inside", &create, vec![oops()], None, 1),
         ("L6-802 no answer", &create, vec![Reply::dropped()], None, 1),

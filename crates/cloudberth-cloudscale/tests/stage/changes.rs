@@ -170,3 +170,28 @@ async fn pools_are_replaced_without_a_moment_without_members() {
     assert_eq!(scene.cloud.pools()[0].protocol, "proxyv2");
     assert_eq!(scene.shape("web").await, shape);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_recorded_id_that_is_put_back_is_noticed_at_once() {
+    let scene = Scene::new();
+    scene.nodes(2).await;
+    scene.create("web", json!({})).await;
+    scene.pass(30).await;
+    let id = scene.balancer("web").await.uuid;
+    let other = json!({"name": "by-hand", "flavor": "lb-standard", "zone": "rma1"});
+    let other = scene.cloud.seed("load-balancers", &other).unwrap();
+    for round in 0..2 {
+        scene.annotate("web", &[("uuid", json!(other))]).await;
+        scene.node(&format!("late-{round}")).await;
+        scene.pass(120).await;
+        assert!(!scene.warnings("web").is_empty(), "it is not known which one is meant");
+        scene.annotate("web", &[("uuid", json!(id))]).await;
+        scene.pass(2).await;
+        assert_eq!(
+            scene.shape("web").await[0].1.len(),
+            3 + round,
+            "L4-828 nobody waits for the end of a back-off"
+        );
+        scene.assert_quiet(30, "L4-829 what we wrote ourselves wakes nobody").await;
+    }
+}

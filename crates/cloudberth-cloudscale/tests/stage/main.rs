@@ -12,6 +12,7 @@ mod crash;
 mod examples;
 mod floating;
 mod machines;
+mod recovery;
 mod removal;
 mod scene;
 mod seeds;

@@ -10,7 +10,7 @@ use cloudberth_controllers::{
     team::{Team, TeamSettings},
 };
 use cloudberth_core::{Clock, Dice, Provider, Secret, ServiceView, call::ReadOnly, decide::lifecycle::Cap};
-use cloudberth_http::{TokenSource, Transport, Unobserved};
+use cloudberth_http::{TokenSource, Transport, Unobserved, testing::Door};
 use cloudberth_sim::cloudscale::{Balancer, Cloud, Entry, Manners, Tally};
 use serde_json::{Value, json};
 use testing_stage::Stage;
@@ -22,15 +22,17 @@ pub(crate) const INTENT: &str = "cloudberth.dev/intent";
 pub(crate) struct Scene {
     pub(crate) stage: Stage,
     pub(crate) cloud: Cloud,
+    /// The way to the cloud.
+    pub(crate) door: Door,
     pub(crate) settings: TeamSettings,
     team: AbortHandle,
 }
 
-fn provider(cloud: &Cloud, clock: &Arc<dyn Clock>) -> Arc<dyn Provider> {
+fn provider(cloud: &Cloud, door: &Door, clock: &Arc<dyn Clock>) -> Arc<dyn Provider> {
     let token = TokenSource::fixed(Secret::new("t0k3n").unwrap());
     let settings = Settings::read(Ok(Some(token)), |_| None).unwrap();
     let around = Surroundings {
-        transport: Transport::new(cloud.service()),
+        transport: door.before(Transport::new(cloud.service())),
         clock: Arc::clone(clock),
         dice: Arc::new(Dice::seeded(1)),
         observer: Arc::new(Unobserved),
@@ -73,16 +75,16 @@ impl Scene {
             ..Manners::default()
         };
         adjust(&mut manners);
-        let mut made = None;
+        let (mut made, door) = (None, Door::default());
         let mut stage = Stage::on(|clock| {
             let cloud = Cloud::new(Arc::clone(clock), Dice::seeded(7), manners);
             made = Some(cloud.clone());
-            provider(&cloud, clock)
+            provider(&cloud, &door, clock)
         });
         let service = Some(ServiceSettings { drift, ..ServiceSettings::default() });
         let settings = TeamSettings { service, ..everybody() };
         let team = start(&mut stage, &settings);
-        Self { stage, cloud: made.unwrap(), settings, team }
+        Self { stage, cloud: made.unwrap(), door, settings, team }
     }
 
     /// With this the program is killed; what it has sent is on its way.
@@ -92,14 +94,14 @@ impl Scene {
 
     /// The program starts, and knows nothing.
     pub(crate) fn restart(&mut self) {
-        let provider = provider(&self.cloud, &self.stage.clock);
+        let provider = provider(&self.cloud, &self.door, &self.stage.clock);
         self.stage.reboot_with(provider);
         self.team = start(&mut self.stage, &self.settings);
     }
 
     /// The program starts while another one leads.
     pub(crate) fn restart_behind_another(&mut self) {
-        let provider = provider(&self.cloud, &self.stage.clock);
+        let provider = provider(&self.cloud, &self.door, &self.stage.clock);
         self.stage.reboot_behind(provider, Arc::new(ReadOnly));
         self.team = start(&mut self.stage, &self.settings);
     }

@@ -28,6 +28,7 @@ use cloudberth_core::{
     Error, NodeView, Result,
     decide::{
         node::{change, events, taints},
+        outage::SPREAD,
         queue::{ItemExponential, Jittered, WorkQueue},
     },
     time::Tick,
@@ -37,7 +38,7 @@ use cloudberth_runtime::{
     herald::{About, Occurrence},
     informer::{Change, Listener},
 };
-use futures_util::future::select_all;
+use futures_util::future::{join_all, select_all};
 use tokio::sync::Notify;
 
 use self::memory::Memory;
@@ -137,6 +138,7 @@ impl NodeController {
         tokio::select! {
             biased;
             () = self.passes() => {}
+            _ = join_all(self.desk.clouds.with_machines().map(|cloud| self.returns(cloud))) => {}
             () = work => {}
         }
     }
@@ -162,6 +164,23 @@ impl NodeController {
                 () = tokio::time::sleep(self.desk.dice.jitter(period, JITTER)) => period / 2,
             };
         }
+    }
+
+    /// Whenever a cloud that was away answers again, sends the nodes to work that failed because of it, and compares those
+    /// in service, whose pass may have found nothing to compare them with. The listing by which its return was noticed
+    /// serves all of them; whose machine is elsewhere is served by the last listing there.
+    async fn returns(&self, cloud: &Cloud) {
+        let mut returns = cloud.inventory.returns();
+        while returns.changed().await.is_ok() {
+            for node in self.desk.cluster.nodes.all() {
+                let wait = SPREAD.mul_f64(self.desk.dice.fraction());
+                self.crew.revive(&node.name, wait);
+                if !node.has_taint(taints::UNINITIALISED) {
+                    self.crew.add_after(node.name.clone(), wait);
+                }
+            }
+        }
+        std::future::pending::<()>().await;
     }
 
     /// Waits until the machines of any cloud have been listed once more, whoever asked for that.

@@ -20,6 +20,7 @@ use std::{
 use cloudberth_core::{
     NodeView, Result,
     decide::{
+        outage::SPREAD,
         queue::{ItemExponential, Jittered, WorkQueue},
         routes::{FULL_PASS, PASS_GAP, Pace, Start, Trigger, full_pass, start, trigger},
     },
@@ -55,6 +56,8 @@ struct Router {
     cloud: Cloud,
     networks: ClusterCidrs,
     pace: Mutex<Pace>,
+    /// The last pass failed as those do whose cloud is away.
+    silent: Mutex<bool>,
     crew: Crew<Trigger, Limiter>,
 }
 
@@ -128,7 +131,20 @@ impl RouteController {
             biased;
             () = router.crew.run(1, |trigger| self.pass(router, trigger), |_, _| (), || ()) => {}
             () = now_and_then => {}
+            () = self.returns(router) => {}
         }
+    }
+
+    /// Whenever the cloud answers again after it was away, what failed because of that is tried again.
+    async fn returns(&self, router: &Router) {
+        let mut returns = router.cloud.inventory.returns();
+        while returns.changed().await.is_ok() {
+            for trigger in Trigger::ALL {
+                let wait = self.gap(router, trigger).max(SPREAD.mul_f64(self.desk.dice.fraction()));
+                router.crew.revive(&trigger, wait);
+            }
+        }
+        std::future::pending::<()>().await;
     }
 
     /// Asks for a pass as soon as the pace allows it.
@@ -158,7 +174,7 @@ impl Router {
         // There are only as many keys as triggers, so there is always room.
         let queue = WorkQueue::new(usize::MAX, limiter);
         let crew = Crew::new("Routes", queue, Arc::clone(desk.clock())).metered(&desk.metrics.queues);
-        Self { cloud, networks, pace: Mutex::default(), crew }
+        Self { cloud, networks, pace: Mutex::default(), silent: Mutex::default(), crew }
     }
 }
 

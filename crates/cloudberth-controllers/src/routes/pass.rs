@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use cloudberth_core::{
     Category, NodeView, Result,
     decide::{
+        outage::is_silence,
         queue::{After, after},
         routes::{Failure, Network, Outcome, Pass, Trigger, conclude, condition_patch, plan},
     },
@@ -25,11 +26,20 @@ const WRITES: usize = 16;
 
 impl RouteController {
     pub(super) async fn pass(&self, router: &Router, trigger: Trigger) -> After {
-        lock(&router.pace).begin(trigger, self.desk.clock().now());
         let Some(table) = router.cloud.provider.routes() else { return After::Forget };
+        if let Some(why) = router.cloud.inventory.away().filter(|_| *lock(&router.silent)) {
+            // Whoever asks the cloud for all of us says when it is back.
+            return after(Err(&why));
+        }
+        lock(&router.pace).begin(trigger, self.desk.clock().now());
         let mut nodes = BTreeMap::new();
         let pass = self.reroute(router, table, &mut nodes).await;
         self.desk.metrics.route.synced(Outcome::of(&pass).label(), trigger.as_str());
+        let silent = pass.as_ref().err().filter(|why| is_silence(why));
+        if let Some(why) = silent {
+            router.cloud.inventory.doubt(why);
+        }
+        *lock(&router.silent) = silent.is_some();
         let next = match pass {
             Ok(pass) => self.conclude(router, &nodes, pass).await,
             Err(why) => {

@@ -7,6 +7,7 @@ use cloudberth_core::{
     ObjectKey,
     decide::service::{
         change::Written,
+        progress::Progress,
         telling::{Occasion, Told},
     },
 };
@@ -48,6 +49,10 @@ pub(super) struct Note {
     pub(super) orphan: Option<String>,
     /// The object itself has to change first: a look after hand edits is no use.
     pub(super) asleep: bool,
+    /// How far it has come since it was last well.
+    pub(super) progress: Progress,
+    /// This pass got further than those before it.
+    pub(super) further: bool,
 }
 
 /// What is remembered about all of them.
@@ -67,6 +72,13 @@ impl Memory {
     /// Looks at what is remembered about one, if anything is.
     pub(super) fn peek<T>(&self, key: &ObjectKey, then: impl FnOnce(Option<&Note>) -> T) -> T {
         then(lock(&self.0).get(key))
+    }
+
+    /// Changes what is remembered about one, if anything is.
+    pub(super) fn amend(&self, key: &ObjectKey, then: impl FnOnce(&mut Note)) {
+        if let Some(note) = lock(&self.0).get_mut(key) {
+            then(note);
+        }
     }
 
     /// Notes one more reason to look at it.

@@ -44,9 +44,10 @@ use cloudberth_core::{
     Error, NodeView, ObjectKey, ServiceView,
     decide::{
         nodeset::synced::Synced,
+        outage::SPREAD,
         queue::{After, ItemExponential, Jittered, WorkQueue},
         service::{
-            change::Written,
+            change::{Written, overwritten},
             events,
             wake::{Sighting, orphaned, wake},
         },
@@ -59,7 +60,7 @@ use cloudberth_runtime::{
     herald::{About, Occurrence},
     informer::{Change, Listener},
 };
-use futures_util::future::join;
+use futures_util::future::{join, join_all};
 use tokio::sync::Notify;
 
 use crate::{desk::Desk, lock};
@@ -180,7 +181,8 @@ impl ServiceController {
         };
         let services =
             self.crew.run(self.settings.workers.max(1), |key| self.work(key), bug, || self.everybody());
-        let others = join(self.node_crew.run(1, sift, |(), _| self.everybody(), || ()), self.drift());
+        let drift = join(self.drift(), join_all(self.clouds.values().map(|cloud| self.returns(cloud))));
+        let others = join(self.node_crew.run(1, sift, |(), _| self.everybody(), || ()), drift);
         tokio::select! {
             biased;
             () = services => {}
@@ -243,6 +245,18 @@ impl ServiceController {
                 }
             }
         }
+    }
+
+    /// Whenever a cloud that was away answers again, sends those to work who failed because of it.
+    async fn returns(&self, cloud: &Surveys) {
+        let mut returns = cloud.cloud().inventory.returns();
+        while returns.changed().await.is_ok() {
+            let keys = lock(&self.register).keys_at(cloud.name());
+            for key in keys {
+                self.crew.revive(&key, SPREAD.mul_f64(self.desk.dice.fraction()));
+            }
+        }
+        std::future::pending::<()>().await;
     }
 
     fn tell(&self, service: &ServiceView, notices: impl IntoIterator<Item = Notice>) {
@@ -313,6 +327,9 @@ impl Listener<ServiceView> for ServiceController {
                 let why = self
                     .memory
                     .peek(&key, |note| wake(roster, sighting, note.map_or(&nothing, |note| &note.written)));
+                if let Some(old) = before {
+                    self.memory.amend(&key, |note| overwritten(&mut note.written, old, new));
+                }
                 if let Some(why) = why {
                     tracing::debug!(service = %key, ?why, "a Service has to be looked at");
                     self.send(&key, Errand::Service);

@@ -144,6 +144,7 @@ impl ServiceController {
         }
         let errand = self.memory.of(&key, |note| {
             note.asleep = false;
+            note.further = false;
             note.errand.take().unwrap_or(Errand::Service)
         });
         let pass = Pass { controller: self, page: &page, balancers, errand };
@@ -165,7 +166,8 @@ impl Pass<'_> {
                 // Somebody else wrote at the same time, or the object is gone: its next version is on its way.
                 let quiet = matches!(why.category(), Category::Conflict | Category::NotFound);
                 self.say(events::sync_failed(&why).filter(|_| !quiet));
-                after(Err(&why))
+                self.page.cloud.cloud().inventory.doubt(&why);
+                self.again(&why)
             }
         }
     }
@@ -180,7 +182,7 @@ impl Pass<'_> {
         };
         let not_before = self.not_before(&service);
         let began = self.controller.desk.clock().now();
-        let look = match self.look(not_before).await {
+        let look = match self.look(goal, not_before).await {
             Ok(look) => look,
             Err(why) => {
                 let unknown = (Turn::unknown(why), self.members(provider, goal, &service));
@@ -206,7 +208,7 @@ impl Pass<'_> {
         let mut closing = self.close(goal, permit, &turn, intent);
         if closing == Closing::RecordIntent {
             // What the turn did before it met the creation, the look must show too.
-            let look = self.look(not_before).await?;
+            let look = self.look(goal, not_before).await?;
             self.same(provider, goal, intent, &look)?;
             self.prepare(provider, true).await?;
             let turn = self.turn(provider, &look, goal, Permit::Create).await;
@@ -254,7 +256,11 @@ impl Pass<'_> {
         }
     }
 
-    async fn look(&self, not_before: Tick) -> Result<Look> {
+    /// What there is. While the cloud is away it is not asked.
+    async fn look(&self, goal: Goal, not_before: Tick) -> Result<Look> {
+        if let Some(why) = self.page.cloud.away(goal) {
+            return Err(why);
+        }
         let claims = self.page.claims();
         let survey = self.page.cloud.survey(&claims, not_before).await?;
         Ok(Look { survey, claims })
@@ -334,7 +340,7 @@ impl Pass<'_> {
         match self.controller.witness(self.page.cloud.cloud(), &nodes, began).await {
             Ok(Witness::Silent) => Ok(denied),
             Ok(Witness::Ours(seen)) => {
-                let look = self.look(seen).await?;
+                let look = self.look(goal, seen).await?;
                 self.same(provider, goal, intent, &look)?;
                 Ok(self.turn(provider, &look, goal, Permit::NoCreate).await)
             }
@@ -369,12 +375,13 @@ impl Pass<'_> {
     /// Closes, and says what is to be said about it.
     fn close(&self, goal: Goal, permit: Permit, (turn, members): &Ended, intent: Intent) -> Closing {
         let closing = close(goal, permit, turn, intent);
+        self.page.cloud.heard(goal, turn);
         let names: Vec<_> = members.iter().map(|node| node.name.as_str()).collect();
         let occasion = self.errand.occasion();
-        let notices = self
-            .controller
-            .memory
-            .of(self.page.key, |note| note.told.closing(goal, occasion, turn, &names, &closing));
+        let notices = self.controller.memory.of(self.page.key, |note| {
+            note.further |= note.progress.advance(turn);
+            note.told.closing(goal, occasion, turn, &names, &closing)
+        });
         self.say(notices);
         if self.errand == Errand::Nodes && goal == Goal::Present {
             let metrics = &self.controller.desk.metrics.service;
@@ -397,7 +404,7 @@ impl Pass<'_> {
             Closing::Wait { poll, clear_intent } => {
                 self.page.record(&nothing, clear_intent).await?;
                 self.controller.memory.send(self.page.key, self.errand);
-                After::Exactly(poll)
+                if self.is_further() { After::Rest(poll) } else { After::Exactly(poll) }
             }
             Closing::Hold { left } => After::Exactly(left),
             Closing::Release => self.release(provider).await?,
@@ -405,12 +412,22 @@ impl Pass<'_> {
                 self.page.record(&nothing, clear_intent).await?;
                 let asleep = error.category() == Category::UserInput;
                 self.controller.memory.of(self.page.key, |note| note.asleep = asleep);
-                after(Err(&error))
+                self.again(&error)
             }
             Closing::RecordIntent => {
                 return Err(Error::permanent("internal error: an intent is asked for twice").into());
             }
         })
+    }
+
+    /// When a pass that failed is followed by another.
+    fn again(&self, why: &Error) -> After {
+        let after = after(Err(why));
+        if self.is_further() { after.further() } else { after }
+    }
+
+    fn is_further(&self) -> bool {
+        self.controller.memory.peek(self.page.key, |note| note.is_some_and(|note| note.further))
     }
 
     /// Lets go of the Service, unless it wants its load balancer back by now.

@@ -100,6 +100,12 @@ impl Register {
         self.entries.iter().filter(|(_, entry)| entry.wants)
     }
 
+    /// The Services that concern one cloud.
+    pub(super) fn keys_at(&self, cloud: &str) -> Vec<ObjectKey> {
+        let here = self.entries.iter().filter(|(_, entry)| entry.cloud == cloud);
+        here.map(|(key, _)| key.clone()).collect()
+    }
+
     /// All Services that concern us.
     pub(super) fn keys(&self) -> Vec<ObjectKey> {
         self.entries.keys().cloned().collect()

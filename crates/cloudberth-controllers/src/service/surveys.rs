@@ -13,7 +13,8 @@ use std::{
 use cloudberth_core::{
     Clock, Error, LoadBalancers, Result,
     call::{Call, ReadOnly},
-    lb::{Claim, Freshness, Stamp, Survey},
+    decide::outage::is_silence,
+    lb::{Claim, Freshness, Goal, Rest, Stamp, Survey, Turn},
     time::Tick,
 };
 use futures_util::future::{BoxFuture, FutureExt, Shared};
@@ -41,6 +42,15 @@ struct State {
     newest: Option<Arc<Landed>>,
     flight: Option<Flight>,
     begun: u64,
+    /// The last turn towards presence, and the last towards absence, failed as those do whose cloud is away.
+    silent: [bool; 2],
+}
+
+const fn place(goal: Goal) -> usize {
+    match goal {
+        Goal::Present => 0,
+        Goal::Gone => 1,
+    }
 }
 
 /// The surveys of one cloud.
@@ -85,6 +95,27 @@ impl Surveys {
                     self.land(&landed);
                 }
             }
+        }
+    }
+
+    /// Why a turn towards `goal` need not be tried: the cloud is away, and the last such turn found it so too. The one
+    /// does not follow from the other, because a part of a cloud can be away alone.
+    pub(super) fn away(&self, goal: Goal) -> Option<Error> {
+        let silent = lock(&self.state).silent.get(place(goal)).is_some_and(|silent| *silent);
+        if silent { self.cloud.inventory.away() } else { None }
+    }
+
+    /// A turn towards `goal` ended so.
+    pub(super) fn heard(&self, goal: Goal, turn: &Turn) {
+        let why = match &turn.rest {
+            Rest::Failed(why) | Rest::Unknown(why) => Some(why).filter(|why| is_silence(why)),
+            _ => None,
+        };
+        if let Some(silent) = lock(&self.state).silent.get_mut(place(goal)) {
+            *silent = why.is_some();
+        }
+        if let Some(why) = why {
+            self.cloud.inventory.doubt(why);
         }
     }
 

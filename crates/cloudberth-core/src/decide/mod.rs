@@ -8,6 +8,7 @@
 //! | [`nodeset`] | which nodes stand behind a load balancer |
 //! | [`routes`] | which routes should exist |
 //! | [`queue`] | which key is worked on next, and when a failed one comes back |
+//! | [`outage`] | whether a cloud is away |
 //! | [`election`] | the next move of a candidate for leadership |
 //! | [`selection`] | which controllers run |
 
@@ -15,6 +16,7 @@ pub mod election;
 pub mod lifecycle;
 pub mod node;
 pub mod nodeset;
+pub mod outage;
 pub mod queue;
 pub mod routes;
 pub mod selection;

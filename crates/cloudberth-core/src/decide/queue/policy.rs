@@ -19,6 +19,19 @@ pub enum After {
     Exactly(Duration),
     /// It comes back after the limiter's wait, which raises the failure count.
     RateLimited,
+    /// The same, but the failures before it do not count: it failed further on than they did.
+    Anew,
+}
+
+impl After {
+    /// The same for work that failed, but got further than ever since it was last well.
+    #[must_use]
+    pub const fn further(self) -> Self {
+        match self {
+            Self::RateLimited => Self::Anew,
+            other => other,
+        }
+    }
 }
 
 /// What follows from the outcome of a piece of work.
@@ -47,10 +60,13 @@ mod tests {
     use super::*;
     use crate::error::Category;
 
+    const fn exactly(secs: u64) -> After {
+        After::Exactly(Duration::from_secs(secs))
+    }
+
     #[test]
     fn the_category_decides_when_a_key_comes_back() {
         let throttled = |secs| Category::Throttled { retry_after: Some(Duration::from_secs(secs)) };
-        let exactly = |secs| After::Exactly(Duration::from_secs(secs));
         let table = [
             ("a wrong object", Category::UserInput, After::Rest(Duration::from_secs(1_800))),
             ("FW-251 something is missing", Category::NotFound, After::RateLimited),
@@ -67,5 +83,13 @@ mod tests {
             assert_eq!(after(Err(&Error::new(category, "x"))), want, "{case}");
         }
         assert_eq!(after(Ok(())), After::Forget, "FW-250");
+    }
+
+    #[test]
+    fn only_a_back_off_begins_anew() {
+        assert_eq!(After::RateLimited.further(), After::Anew, "L12-832");
+        for other in [After::Forget, exactly(60), After::Rest(SAFETY_CHECK), After::Anew] {
+            assert_eq!(other.further(), other, "L12-833 a wait that was asked for is kept");
+        }
     }
 }

@@ -159,6 +159,17 @@ impl<K: Ord + Clone, L: Limiter<K>> WorkQueue<K, L> {
         added
     }
 
+    /// What a key that failed waited for has come: it needs work after `wait` at the latest, and its failures count no
+    /// more. A key that did not fail is left alone. Returns whether it had.
+    pub fn revive(&mut self, key: &K, wait: Duration, now: Tick) -> bool {
+        let failed = self.limiter.failures(key) > 0;
+        if failed {
+            self.limiter.forget(key);
+            self.add_after(key.clone(), wait, now);
+        }
+        failed
+    }
+
     /// Clears the failure count of the key, nothing else.
     pub fn forget(&mut self, key: &K) {
         self.limiter.forget(key);
@@ -205,6 +216,10 @@ impl<K: Ord + Clone, L: Limiter<K>> WorkQueue<K, L> {
                 self.add_after(key.clone(), wait, now);
             }
             After::RateLimited => {
+                self.add_rate_limited(key.clone(), now);
+            }
+            After::Anew => {
+                self.forget(key);
                 self.add_rate_limited(key.clone(), now);
             }
         }

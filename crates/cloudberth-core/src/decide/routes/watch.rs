@@ -28,6 +28,9 @@ pub enum Trigger {
 }
 
 impl Trigger {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::NodeChange, Self::Periodic];
+
     /// The label value in metrics, and the key in the queue.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -26,6 +26,16 @@ pub fn remember(written: &mut Written, patch: &Value) {
     }
 }
 
+/// Forgets what somebody else wrote over: whoever puts our value back later changes something again.
+///
+/// A difference to what we wrote tells nothing as long as it was there before: our write may not have arrived yet.
+pub fn overwritten(written: &mut Written, old: &ServiceView, new: &ServiceView) {
+    written.retain(|key, value| {
+        let now = new.annotations.get(key);
+        old.annotations.get(key) == now || value.as_ref() == now
+    });
+}
+
 /// The first difference that matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -343,6 +353,53 @@ mod tests {
         for (case, old, new, want) in table {
             assert_eq!(needs_update(&roster(), &old, &new, &written), want, "{case}");
         }
+    }
+
+    #[test]
+    fn what_we_wrote_and_somebody_put_back_is_a_change() {
+        let id = |value: &str| annotated(service(), "cloud.example/id", value);
+        let ours = || Written::from([("cloud.example/id".to_owned(), Some("7".to_owned()))]);
+        let changed = || Some(Change::Annotation("cloud.example/id".to_owned()));
+        let noted = annotated(service(), "note", "1");
+        // Versions in the order in which the watch shows them, and what each of them means.
+        let table = [
+            ("L4-822 we write it, and that is all", vec![service(), id("7"), id("7")], vec![None, None]),
+            (
+                "L4-823 changed, and put back",
+                vec![id("7"), id("8"), id("7"), id("7")],
+                vec![changed(), changed(), None],
+            ),
+            ("L4-824 removed, and put back", vec![id("7"), service(), id("7")], vec![changed(), changed()]),
+            (
+                "L4-825 something else changes before our write arrives",
+                vec![service(), noted, id("7")],
+                vec![
+                    Some(Change::Annotation("note".to_owned())),
+                    Some(Change::Annotation("note".to_owned())),
+                ],
+            ),
+        ];
+        for (case, versions, want) in table {
+            let mut written = ours();
+            let mut got = Vec::new();
+            for pair in versions.windows(2) {
+                got.push(needs_update(&roster(), &pair[0], &pair[1], &written));
+                overwritten(&mut written, &pair[0], &pair[1]);
+            }
+            assert_eq!(got, want, "{case}");
+        }
+        let mut written = ours();
+        overwritten(&mut written, &service(), &annotated(service(), "note", "1"));
+        assert_eq!(written, ours(), "L4-826 it is still on its way");
+        overwritten(&mut written, &service(), &id("7"));
+        assert_eq!(written, ours());
+        overwritten(&mut written, &id("7"), &id("8"));
+        remember(&mut written, &json!({"metadata": {"annotations": {"cloud.example/id": "7"}}}));
+        assert_eq!(
+            needs_update(&roster(), &id("8"), &id("7"), &written),
+            None,
+            "L4-827 we put it back ourselves"
+        );
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub mod name;
 pub mod need;
 pub mod ownership;
 pub mod patch;
+pub mod progress;
 pub mod roster;
 pub mod source_ranges;
 pub mod telling;

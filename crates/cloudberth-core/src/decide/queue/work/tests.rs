@@ -207,3 +207,53 @@ fn the_outcome_of_the_work_brings_the_key_back() {
     assert_eq!((q.next_wakeup(), q.failures(&"a"), q.known()), (None, 0, 0), "FW-250");
     assert_eq!(q.counters().retries, retries, "FW-250");
 }
+
+#[test]
+fn work_that_got_further_begins_its_back_off_anew() {
+    let mut queue = queue();
+    let mut waits = Vec::new();
+    let mut now = Tick::from_secs(100);
+    for after in [After::RateLimited, After::RateLimited, After::RateLimited, After::Anew, After::RateLimited]
+    {
+        queue.add("a", now);
+        assert!(matches!(queue.get(now), Taken::Work { .. }));
+        queue.finish(&"a", after, now);
+        let due = queue.next_wakeup().expect("it comes back");
+        waits.push(due.since(now).as_secs());
+        now = due;
+        while let Taken::Work { key, .. } = queue.get(now) {
+            queue.done(&key, now);
+        }
+    }
+    assert_eq!(waits, [5, 10, 20, 5, 10], "L12-834");
+}
+
+#[test]
+fn what_failed_is_revived_when_its_time_has_come() {
+    let mut queue = queue();
+    let now = Tick::from_secs(100);
+    for key in ["a", "b", "c"] {
+        queue.add(key, now);
+        queue.get(now);
+    }
+    for _ in 0..5 {
+        queue.finish(&"a", After::RateLimited, now);
+    }
+    queue.finish(&"b", After::Exactly(Duration::from_secs(60)), now);
+    queue.finish(&"c", After::RateLimited, now);
+    let soon = Duration::from_millis(300);
+    let revived = ["a", "b", "c", "d"].map(|key| queue.revive(&key, soon, now));
+    assert_eq!(revived, [true, false, true, false], "L12-835 only what failed");
+    assert_eq!(queue.next_wakeup(), Some(now + soon));
+    assert_eq!((queue.failures(&"a"), queue.failures(&"c")), (0, 0), "L12-836 the next failure is the first");
+    let ready = |queue: &mut WorkQueue<_, _>, now| {
+        let mut keys = Vec::new();
+        while let Taken::Work { key, .. } = queue.get(now) {
+            queue.done(&key, now);
+            keys.push(key);
+        }
+        keys
+    };
+    assert_eq!(ready(&mut queue, now + soon), ["a", "c"]);
+    assert_eq!(ready(&mut queue, now + Duration::from_secs(60)), ["b"], "a wait that was asked for is kept");
+}
