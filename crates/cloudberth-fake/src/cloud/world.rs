@@ -263,6 +263,16 @@ impl World {
         Ok(balancer)
     }
 
+    /// One that has been there for long: it is ready, and every listing shows it.
+    pub(crate) fn inherit_balancer(&mut self, name: &str, now: Tick) -> Result<Balancer> {
+        let mut balancer = self.create_balancer(name, "", now)?;
+        if let Some(kept) = self.balancers.get_mut(&balancer.id) {
+            (kept.shows_from, kept.ready_from) = (Tick::default(), Tick::default());
+        }
+        balancer.ready = true;
+        Ok(balancer)
+    }
+
     /// A load balancer that may be changed now.
     fn open(&mut self, id: &str, now: Tick) -> Result<&mut Balancer> {
         match self.balancers.get_mut(id).filter(|kept| kept.gone_from.is_none()) {
