@@ -50,7 +50,7 @@ impl Cloud {
         let pace = Pace { lag: manners.lag, build: manners.build, quota: manners.quota };
         let shared = Shared {
             world: Mutex::new(World::new(pace)),
-            elsewhere: Mutex::new(World::new(pace)),
+            elsewhere: Mutex::new(World::elsewhere(pace)),
             log: Mutex::default(),
             plan: Mutex::new(None),
             latency: Mutex::new(manners.latency),

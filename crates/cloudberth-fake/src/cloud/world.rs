@@ -119,6 +119,8 @@ pub(crate) struct World {
     /// Behind which load balancers a machine is.
     serving: BTreeMap<String, BTreeSet<String>>,
     ids: u64,
+    /// Where its addresses come from.
+    net: &'static str,
 }
 
 fn refuse<T>(category: Category, message: impl Into<String>) -> Result<T> {
@@ -135,7 +137,13 @@ impl World {
             routes: BTreeMap::new(),
             serving: BTreeMap::new(),
             ids: 0,
+            net: "203.0.113",
         }
+    }
+
+    /// Another account of the same cloud: nothing in it has an id or an address that ours has.
+    pub(crate) fn elsewhere(pace: Pace) -> Self {
+        Self { ids: 500_000, net: "198.51.100", ..Self::new(pace) }
     }
 
     fn id(&mut self, kind: &str) -> String {
@@ -251,7 +259,7 @@ impl World {
         let balancer = Balancer {
             id: id.clone(),
             name: name.to_owned(),
-            address: format!("203.0.113.{}", self.ids % 254 + 1),
+            address: format!("{}.{}", self.net, self.ids % 254 + 1),
             ready: self.pace.build.is_zero(),
             algorithm: algorithm.to_owned(),
             listeners: BTreeMap::new(),
