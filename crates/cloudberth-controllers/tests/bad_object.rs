@@ -82,6 +82,11 @@ async fn an_id_on_which_the_provider_panics_stalls_its_own_node_only() {
     stage.pass(30).await;
     let members: Vec<_> = stage.clouds[0].balancers().iter().map(|balancer| balancer.members.len()).collect();
     assert_eq!(members, [3], "L11-615 a, b and late serve");
+    let lost = stage.clouds[0].balancers().remove(0).id;
+    stage.clouds[0].delete_balancer(&lost);
+    stage.pass(900).await;
+    let ids: Vec<_> = stage.clouds[0].balancers().into_iter().map(|balancer| balancer.id).collect();
+    assert!(ids.len() == 1 && ids[0] != lost, "L11-1000 the machines still speak for the account: {ids:?}");
     stage.clouds[0].delete_machine(&id);
     stage.set_ready("a", false).await;
     stage.pass(60).await;

@@ -95,7 +95,7 @@ fn deletions(world: &World) -> Vec<String> {
     let mut wrong = Vec::new();
     for patch in world.sky.iter() {
         let calls = patch.cloud.calls();
-        for deletion in calls.iter().filter(|c| c.operation == "delete balancer" && c.outcome == "ok") {
+        for deletion in calls.iter().filter(|c| is_ours(c) && c.operation == "delete balancer") {
             let known = patch.cloud.name_of_balancer(&deletion.subject);
             let uid = known.as_deref().and_then(|name| name.strip_prefix(CLUSTER)?.strip_prefix('-'));
             let spans = uid.and_then(|uid| world.condemned.get(uid)).map(Vec::as_slice).unwrap_or_default();
@@ -111,11 +111,16 @@ fn deletions(world: &World) -> Vec<String> {
     wrong
 }
 
+/// Whether something was done, and in the cluster's own account.
+fn is_ours(call: &CallRecord) -> bool {
+    call.outcome == "ok" && !call.elsewhere
+}
+
 /// Law 5: no route was deleted whose node was there.
 fn lost_routes(world: &World) -> Vec<String> {
     let mut wrong = Vec::new();
     for call in world.sky.iter().flat_map(|patch| patch.cloud.calls()) {
-        if call.operation != "change routes" || call.outcome != "ok" {
+        if call.operation != "change routes" || !is_ours(&call) {
             continue;
         }
         for node in call.subject.split(", ").filter_map(|change| change.strip_prefix('-')) {

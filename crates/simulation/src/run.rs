@@ -56,6 +56,7 @@ async fn live(schedule: &Schedule, broken: Option<Broken>) -> Account {
     PANICS.with_borrow_mut(Vec::clear);
     let (alarm, mut alarms) = mpsc::unbounded_channel();
     let mut world = World::new(schedule.seed, broken, alarm);
+    world.furnish(schedule.deeds.iter().map(|(_, deed)| deed));
     world.restart_program().await;
     let start = time::Instant::now();
     for (at, deed) in &schedule.deeds {

@@ -1,13 +1,16 @@
 //! The world of one run: clock, Kubernetes API, clouds, people, and two replicas that may die.
 
+mod backup;
+mod mistakes;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::Duration,
 };
 
-use cloudberth_core::{Clock, Dice, Tick, decide::nodeset::eligible::EXCLUDE_LABEL, view::ServiceType};
-use cloudberth_fake::{ALGORITHM, BALANCER_ID, BALANCER_NAME, Balancer, Cloud, MachineState, NODE_SELECTOR};
+use cloudberth_core::{Clock, Dice, Tick, decide::nodeset::eligible::EXCLUDE_LABEL};
+use cloudberth_fake::{ALGORITHM, Balancer, Cloud, MachineState, NODE_SELECTOR};
 use cloudberth_manager::replica::GRACE;
 use cloudberth_sim::{
     Surroundings,
@@ -30,8 +33,6 @@ use crate::{
     witness::Witness,
 };
 
-/// More nodes than these no schedule has.
-const NODES: u8 = 16;
 /// So long after its end a machine may still be listed, and its name is not given to another one.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
@@ -362,122 +363,6 @@ impl World {
                 spans.push((self.clock.now(), None));
             }
         }
-    }
-
-    /// The API server is away, and comes back with the backup. Nobody can reach it for so long that every claim has
-    /// ended by then and every write to a cloud that was under way shows in the cloud's listings.
-    fn shut_down(&self, seconds: u64) {
-        self.power.cut(Cut::Refused);
-        self.api.restart();
-        let alarm = self.alarm.clone();
-        tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_secs(seconds)).await;
-            let _ = alarm.send(Alarm::Restore);
-        });
-    }
-
-    async fn restore(&mut self) {
-        let before = self.people.all_services().await.unwrap_or_default();
-        let names = self.node_names().await;
-        if let Some(backup) = &self.backup {
-            self.api.restore(backup);
-            self.witness.restored();
-        }
-        let now = self.clock.now();
-        let after = self.people.all_services().await.unwrap_or_default();
-        for service in &after {
-            let wanted = !service.deleting && service.service_type == ServiceType::LoadBalancer;
-            // It wants again what somebody had said since that it does not.
-            if let (true, Some((_, until))) =
-                (wanted, self.condemned.get_mut(&service.uid).and_then(|spans| spans.last_mut()))
-            {
-                until.get_or_insert(now);
-            }
-        }
-        let known: BTreeSet<_> = after.into_iter().map(|service| service.uid).collect();
-        self.forgotten
-            .extend(before.into_iter().map(|service| service.uid).filter(|uid| !known.contains(uid)));
-        self.settle_nodes(&names).await;
-        self.power.mend();
-    }
-
-    async fn node_names(&self) -> BTreeSet<String> {
-        self.people.all_nodes().await.unwrap_or_default().into_iter().map(|node| node.name).collect()
-    }
-
-    /// Kubelets find out what the API server has forgotten. `before` are the nodes that it knew until now.
-    async fn settle_nodes(&mut self, before: &BTreeSet<String>) {
-        let nodes = self.people.all_nodes().await.unwrap_or_default();
-        let now = self.clock.now();
-        for number in 0..NODES {
-            let name = node_name(number);
-            let machine = self.sky.named(&name);
-            let node = nodes.iter().find(|node| node.name == name);
-            match (node, machine) {
-                (Some(node), Some((id, _)))
-                    if self.witness.runs_on(&node.uid).is_none_or(|its| its != id) =>
-                {
-                    // The node of a machine that is gone, and another machine has its name.
-                    self.people.delete_node(&name).await;
-                    self.bury(&name);
-                    self.register(number, true).await;
-                }
-                (None, Some(_)) => {
-                    self.bury(&name);
-                    self.register(number, true).await;
-                }
-                (Some(_), _) => {
-                    if !before.contains(&name) {
-                        self.lives.entry(name.clone()).or_default().push((now, None));
-                    }
-                    self.people.heartbeat(&self.sky, &name).await;
-                }
-                (None, None) => self.bury(&name),
-            }
-        }
-    }
-
-    async fn create_copy(&mut self, service: u8, of: Option<u8>) {
-        if self.people.uid(service).await.is_some() {
-            return;
-        }
-        let id = match of {
-            Some(other) => {
-                let Some(uid) = self.people.uid(other).await else { return };
-                let name = format!("{CLUSTER}-{uid}");
-                let there = self.sky.of(service).cloud.balancers();
-                there.into_iter().find(|balancer| balancer.name == name).map(|balancer| balancer.id)
-            }
-            None => {
-                let name = format!("other-{:08x}-0000-4000-8000-{:012x}", self.dice.bits() >> 32, service);
-                self.build_by_hand(service, &name)
-            }
-        };
-        let Some(id) = id else { return };
-        let key = BALANCER_ID.name();
-        self.people.create_service(service, &[80], &json!({key: id})).await;
-        self.mistakes.insert((service, key, id));
-    }
-
-    async fn create_named(&mut self, service: u8) {
-        if self.people.uid(service).await.is_some() {
-            return;
-        }
-        let name = format!("prod-{service}");
-        if self.build_by_hand(service, &name).is_some() {
-            let key = BALANCER_NAME.name();
-            self.people.create_service(service, &[80], &json!({key: name})).await;
-            self.mistakes.insert((service, key, name));
-        }
-    }
-
-    /// Somebody has a load balancer that is no Service's of this cluster. Returns its id.
-    fn build_by_hand(&mut self, service: u8, name: &str) -> Option<String> {
-        let Patch { name: cloud_name, cloud } = self.sky.of(service);
-        let id = cloud.add_balancer(name)?;
-        let built = cloud.balancers().into_iter().find(|balancer| balancer.id == id)?;
-        self.foreign.push((*cloud_name, built));
-        Some(id)
     }
 
     async fn demolish(&mut self, service: u8) {

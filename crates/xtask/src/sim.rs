@@ -12,11 +12,13 @@ use crate::{Result, Verdict};
 const SUITE: &[&[&str]] = &[
     &["--seeds", "200"],
     &["--seeds", "200", "--break", "2"],
+    &["--seeds", "200", "--break", "2-uid"],
     &["--seeds", "200", "--break", "4"],
     &["--seeds", "200", "--break", "5"],
     &["--seeds", "200", "--break", "6"],
     &["--seeds", "200", "--break", "7"],
     &["--seeds", "200", "--break", "9"],
+    &["--seeds", "200", "--break", "9-release"],
 ];
 
 /// Says where the seeds begin; without it they begin somewhere else each time.

@@ -33,7 +33,10 @@ impl ServiceController {
     ) -> Result<Witness> {
         let provider = &cloud.provider;
         let suspect = |node: &Arc<NodeView>| Suspect::of(node, |text| provider.read_id(text), not_before);
-        let suspects: Vec<_> = nodes.iter().map(suspect).collect();
+        // A node whose id makes the provider panic is nobody's, and must not keep the others from speaking.
+        let owner = |node: &&Arc<NodeView>| self.desk.clouds.owner(node).map(Cloud::name);
+        let suspects: Vec<_> =
+            nodes.iter().filter(|node| owner(node) == Some(cloud.name())).map(suspect).collect();
         if provider.instances().is_none() || !has_witnesses(&suspects) {
             return Ok(Witness::Silent);
         }

@@ -171,7 +171,8 @@ impl Balancers for Fakes {
     }
 
     fn name_for(&self, service: &ServiceView, cluster: &str) -> Name {
-        Name { text: wish::name(service, cluster), generated: true }
+        let generated = TABLE.parse(&service.annotations).get(&BALANCER_NAME).set().is_none();
+        Name { text: wish::name(service, cluster), generated }
     }
 
     fn identity(&self, seen: &Seen) -> Option<Identity> {

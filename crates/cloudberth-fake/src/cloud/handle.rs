@@ -50,7 +50,7 @@ impl Cloud {
         let pace = Pace { lag: manners.lag, build: manners.build, quota: manners.quota };
         let shared = Shared {
             world: Mutex::new(World::new(pace)),
-            elsewhere: Mutex::new(World::new(pace)),
+            elsewhere: Mutex::new(World::elsewhere(pace)),
             log: Mutex::default(),
             plan: Mutex::new(None),
             latency: Mutex::new(manners.latency),
@@ -114,6 +114,13 @@ impl Cloud {
     pub fn add_balancer(&self, name: &str) -> Option<String> {
         let now = self.shared.clock.now();
         lock(&self.shared.world).create_balancer(name, "", now).ok().map(|balancer| balancer.id)
+    }
+
+    /// A load balancer that somebody built long ago: it is ready, and every listing shows it. `None` where the quota is
+    /// used up.
+    pub fn inherit_balancer(&self, name: &str) -> Option<Balancer> {
+        let now = self.shared.clock.now();
+        lock(&self.shared.world).inherit_balancer(name, now).ok()
     }
 
     /// Deletes a load balancer behind everybody's back.

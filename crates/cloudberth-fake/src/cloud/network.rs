@@ -70,6 +70,8 @@ pub struct CallRecord {
     pub operation: &'static str,
     /// It changes something.
     pub write: bool,
+    /// It was carried out in another account.
+    pub elsewhere: bool,
     /// What about.
     pub subject: String,
     /// `ok`, or the label of the error's category.
@@ -237,17 +239,28 @@ impl Shared {
         apply: impl FnOnce(&mut World, Tick, Option<Fault>) -> Result<R>,
     ) -> Result<R> {
         let at = self.clock.now();
+        let elsewhere = matches!(fault, Some(Fault::OtherAccount | Fault::Swapped));
         let result = match fault {
             Some(Fault::Refuse(category)) => {
                 Err(Error::new(category, format!("the cloud says {}", category.label())))
             }
-            Some(Fault::OtherAccount | Fault::Swapped) => apply(&mut lock(&self.elsewhere), at, fault),
+            _ if elsewhere => apply(&mut lock(&self.elsewhere), at, fault),
             _ => apply(&mut lock(&self.world), at, fault),
         };
         let outcome = result.as_ref().map_or_else(|e| e.category().label(), |_| "ok");
         let write = kind == Kind::Write;
         let Sender { who, sent, until } = sender;
-        lock(&self.log).push(CallRecord { sent, at, until, who, operation, write, subject, outcome });
+        lock(&self.log).push(CallRecord {
+            sent,
+            at,
+            until,
+            who,
+            operation,
+            write,
+            elsewhere,
+            subject,
+            outcome,
+        });
         result
     }
 }

@@ -119,6 +119,8 @@ pub(crate) struct World {
     /// Behind which load balancers a machine is.
     serving: BTreeMap<String, BTreeSet<String>>,
     ids: u64,
+    /// Where its addresses come from.
+    net: &'static str,
 }
 
 fn refuse<T>(category: Category, message: impl Into<String>) -> Result<T> {
@@ -135,7 +137,13 @@ impl World {
             routes: BTreeMap::new(),
             serving: BTreeMap::new(),
             ids: 0,
+            net: "203.0.113",
         }
+    }
+
+    /// Another account of the same cloud: nothing in it has an id or an address that ours has.
+    pub(crate) fn elsewhere(pace: Pace) -> Self {
+        Self { ids: 500_000, net: "198.51.100", ..Self::new(pace) }
     }
 
     fn id(&mut self, kind: &str) -> String {
@@ -251,7 +259,7 @@ impl World {
         let balancer = Balancer {
             id: id.clone(),
             name: name.to_owned(),
-            address: format!("203.0.113.{}", self.ids % 254 + 1),
+            address: format!("{}.{}", self.net, self.ids % 254 + 1),
             ready: self.pace.build.is_zero(),
             algorithm: algorithm.to_owned(),
             listeners: BTreeMap::new(),
@@ -260,6 +268,16 @@ impl World {
         };
         let kept = self.keep(balancer.clone(), now, self.pace.build);
         self.balancers.insert(id, kept);
+        Ok(balancer)
+    }
+
+    /// One that has been there for long: it is ready, and every listing shows it.
+    pub(crate) fn inherit_balancer(&mut self, name: &str, now: Tick) -> Result<Balancer> {
+        let mut balancer = self.create_balancer(name, "", now)?;
+        if let Some(kept) = self.balancers.get_mut(&balancer.id) {
+            (kept.shows_from, kept.ready_from) = (Tick::default(), Tick::default());
+        }
+        balancer.ready = true;
         Ok(balancer)
     }
 
