@@ -19,6 +19,44 @@ metadata: {name: n1, labels: {node-role.kubernetes.io/control-plane: ""}}
 spec: {providerID: "fake://n1"}
 "#;
 
+const COMPLETE_NODE: &str = r#"
+apiVersion: v1
+kind: Node
+metadata: {name: n3, labels: {tier: front}, annotations: {example.com/rack: "7"}}
+spec:
+  podCIDR: 10.244.3.0/24
+  taints: [{key: dedicated, value: db, effect: NoExecute}, {key: node.kubernetes.io/not-ready, effect: NoSchedule}]
+status:
+  addresses: [{type: InternalIP, address: 10.0.0.3}, {type: InternalIP, address: 10.0.1.3}, {type: Hostname, address: n3}]
+  capacity: {cpu: "4", memory: 8Gi, pods: "110"}
+  conditions: [{type: Ready, status: "True", reason: KubeletReady, message: ready}]
+  nodeInfo: {kubeletVersion: v1.37.1}
+"#;
+
+const TAINTED_NODE: &str = r#"
+apiVersion: v1
+kind: Node
+metadata: {name: n4}
+spec: {taints: [{key: node.cloudprovider.kubernetes.io/uninitialized, value: "true", effect: NoSchedule}]}
+"#;
+
+const LIST: &str = r"
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: box}, data: {a: b}}
+- {apiVersion: v1, kind: Service, metadata: {name: listed}, spec: {ports: [{port: 80}], selector: {a: b}}}
+";
+
+const LIST_WITH_MISTAKES: &str = r"
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Service, metadata: {name: wrong}, spec: {slector: {a: b}, ports: [{name: x}]}}
+- {apiVersion: v1, kind: Node, metadata: {name: wrong}, spec: {taints: [{key: a}]}, status: {capacity: [1]}}
+- {apiVersion: example.com/v1, kind: Widget, metadata: {name: wrong}}
+";
+
 const SERVICE: &str = r"
 apiVersion: v1
 kind: Service
@@ -70,6 +108,7 @@ async fn tour(kubectl: &Kubectl) {
     nodes(&at).await;
     services(&at).await;
     patches(&at).await;
+    descriptions(&at).await;
     deletion(&at).await;
     watching(&at).await;
     around(&at).await;
@@ -79,6 +118,17 @@ async fn tour(kubectl: &Kubectl) {
 async fn nodes(at: &Terminal<'_>) {
     at.feed("apply -f -", NODE, &["node/n1 created"]).await;
     at.feed("apply -f -", NODE, &["node/n1 unchanged"]).await;
+    // Its status is kept when it is created, and what was added to its labels since is not touched.
+    at.feed("apply -f -", COMPLETE_NODE, &["node/n3 created"]).await;
+    at.feed("apply -f -", COMPLETE_NODE, &["node/n3 unchanged"]).await;
+    at.run("label node n3 zone=a", &["node/n3 labeled"]).await;
+    at.feed("apply -f -", COMPLETE_NODE, &["node/n3 unchanged"]).await;
+    at.run("delete node n3", &["node \"n3\" deleted"]).await;
+    // The server adds a taint to those given, and the second apply takes it away again.
+    at.feed("apply -f -", TAINTED_NODE, &["node/n4 created"]).await;
+    at.feed("apply -f -", TAINTED_NODE, &["node/n4 configured"]).await;
+    at.feed("apply -f -", TAINTED_NODE, &["node/n4 unchanged"]).await;
+    at.run("delete node n4", &["node \"n4\" deleted"]).await;
     at.run(
         "get nodes -o wide",
         &[
@@ -283,6 +333,36 @@ async fn patches(at: &Terminal<'_>) {
     .await;
     at.run("label svc web team=b --dry-run=server", &["service/web labeled (server dry run)"]).await;
     at.run("get svc -l team", &["No resources found in default namespace."]).await;
+}
+
+/// What kubectl looks up before it sends anything.
+async fn descriptions(at: &Terminal<'_>) {
+    at.feed("apply -f -", LIST, &["configmap/box created", "service/listed created"]).await;
+    at.feed("apply -f -", LIST, &["configmap/box unchanged", "service/listed unchanged"]).await;
+    let deleted = [
+        "configmap \"box\" deleted from default namespace",
+        "service \"listed\" deleted from default namespace",
+    ];
+    at.feed("delete -f -", LIST, &deleted).await;
+    let mistakes = [
+        r#"error: error validating "STDIN": error validating data:"#,
+        r#"[ValidationError(Service.spec.ports[0]): missing required field "port" in io.k8s.api.core.v1.ServicePort,"#,
+        r#"ValidationError(Service.spec): unknown field "slector" in io.k8s.api.core.v1.ServiceSpec,"#,
+        r#"ValidationError(Node.spec.taints[0]): missing required field "effect" in io.k8s.api.core.v1.Taint,"#,
+        r#"ValidationError(Node.status.capacity): invalid type for io.k8s.api.core.v1.NodeStatus.capacity: got "array", expected "map"];"#,
+        "if you choose to ignore these errors, turn validation off with --validate=false",
+    ];
+    at.feed_refused("apply -f -", LIST_WITH_MISTAKES, &[&mistakes.join(" ")]).await;
+    for version in ["v1", "example.com/v1"] {
+        let unknown = format!("apiVersion: {version}\nkind: Widget\nmetadata: {{name: w}}\n");
+        let refusal = format!(
+            "error: resource mapping not found for name: \"w\" namespace: \"\" from \"STDIN\": \
+             no matches for kind \"Widget\" in version \"{version}\""
+        );
+        for command in ["apply -f -", "create -f -"] {
+            at.feed_refused(command, &unknown, &[&refusal, "ensure CRDs are installed first"]).await;
+        }
+    }
 }
 
 async fn deletion(at: &Terminal<'_>) {

@@ -44,9 +44,31 @@ pub(crate) fn answer(state: &State, incoming: &Incoming) -> Option<Reply> {
         ["api", version] => resource_list(state, "", version),
         ["apis", group] => one_group(state, group),
         ["apis", group, version] => resource_list(state, group, version),
+        ["apis", "apiextensions.k8s.io", "v1", "customresourcedefinitions"] => {
+            Some(json_reply(&custom_kinds(state)))
+        }
         [""] => Some(json_reply(&json!({"paths": paths(state)}))),
         _ => None,
     }
+}
+
+/// The custom kinds, as far as a client needs to know that it is one: kubectl asks here about kinds that it does not find
+/// described. They cannot be read one by one, nor written.
+fn custom_kinds(state: &State) -> Value {
+    let custom = state.resources.iter().filter(|resource| resource.shape.is_none());
+    let items: Vec<Value> = custom
+        .map(|resource| {
+            let (group, kind, plural) = (&resource.group, &resource.kind, &resource.plural);
+            json!({
+                "metadata": {"name": format!("{plural}.{group}")},
+                "spec": {"group": group, "names": {"kind": kind, "plural": plural}},
+            })
+        })
+        .collect();
+    json!({
+        "kind": "CustomResourceDefinitionList", "apiVersion": "apiextensions.k8s.io/v1",
+        "metadata": {"resourceVersion": state.store.revision().to_string()}, "items": items,
+    })
 }
 
 fn json_reply(value: &Value) -> Reply {

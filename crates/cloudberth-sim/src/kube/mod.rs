@@ -41,6 +41,7 @@ mod state;
 mod status;
 mod store;
 mod strategic;
+mod swagger;
 mod syntax;
 mod table;
 mod time;

@@ -37,7 +37,7 @@ fn version(parameters: &[(&str, &str)]) -> Option<&'static str> {
 }
 
 /// The clauses of the client's list, with their first word.
-fn accepted(headers: &HeaderMap) -> impl Iterator<Item = (&str, std::str::Split<'_, char>)> {
+pub(crate) fn accepted(headers: &HeaderMap) -> impl Iterator<Item = (&str, std::str::Split<'_, char>)> {
     let lists = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).filter(|clause| !clause.trim().is_empty()).map(|clause| {
         let mut parts = clause.split(';');

@@ -1,14 +1,21 @@
 //! The `OpenAPI` documents that clients check manifests and build patches with, made from the shapes.
 
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Map, Value, json};
 
+use super::negotiate::accepted;
+use super::patch;
 use super::render::bytes;
 use super::resource::Resource;
 use super::router::{Incoming, Reply};
 use super::shape::{Field, Fields, Omit, Shape};
 use super::state::State;
+use super::swagger;
 use super::value::set;
+
+/// What the protobuf form of version 2 is called. Clients ask for it with an `@`, which no media type may have.
+const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const PROTOBUF_AS_ASKED_FOR: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
 /// Answers `/openapi/…`; `None` for any other path.
 pub(crate) fn answer(state: &State, incoming: &Incoming) -> Option<Reply> {
@@ -17,7 +24,7 @@ pub(crate) fn answer(state: &State, incoming: &Incoming) -> Option<Reply> {
     }
     let path = incoming.path.trim_matches('/');
     let value = match path.strip_prefix("openapi/")? {
-        "v2" => version_2(state),
+        "v2" => return Some(in_form(&version_2(state), &incoming.headers)),
         "v3" => index(state),
         rest => version_3(state, rest.strip_prefix("v3/")?)?,
     };
@@ -28,6 +35,25 @@ pub(crate) fn answer(state: &State, incoming: &Incoming) -> Option<Reply> {
     } else {
         reply
     })
+}
+
+/// Version 2 in the first form on the client's list that can be had.
+fn in_form(document: &Value, headers: &HeaderMap) -> Reply {
+    let json = || Reply::json(StatusCode::OK, bytes(document));
+    let mut wanted = accepted(headers).map(|(media, _)| media).peekable();
+    if wanted.peek().is_none() {
+        return json();
+    }
+    wanted
+        .find_map(|media| match media {
+            "application/json" | "application/*" | "*/*" => Some(json()),
+            PROTOBUF | PROTOBUF_AS_ASKED_FOR => {
+                let content = swagger::encode(document).into();
+                Some(Reply { content, content_type: PROTOBUF, ..Reply::text(StatusCode::OK, "") })
+            }
+            _ => None,
+        })
+        .unwrap_or_else(|| Reply { content_type: "", ..Reply::text(StatusCode::NOT_ACCEPTABLE, "") })
 }
 
 /// Groups and versions that have documents, as paths: `api/v1`, `apis/coordination.k8s.io/v1`.
@@ -84,20 +110,31 @@ fn identity(resource: &Resource) -> Value {
     json!({"group": resource.group, "version": resource.version, "kind": resource.kind})
 }
 
+/// Types that are more than their wire form to clients: name, and how they are written.
+const NAMED: [(&str, &str); 4] =
+    [(QUANTITY, ""), (TIME, "date-time"), (MICRO_TIME, "date-time"), (INT_OR_STRING, "int-or-string")];
+const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+const TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Time";
+const MICRO_TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime";
+const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
+
 fn schema(shape: &Shape, refs: &str) -> Value {
+    let reference = |name: &str| json!({"$ref": format!("{refs}{name}")});
     match shape {
-        Shape::String(_) | Shape::Quantity => json!({"type": "string"}),
+        Shape::String(_) => json!({"type": "string"}),
+        Shape::Quantity => reference(QUANTITY),
+        Shape::Time => reference(TIME),
+        Shape::MicroTime => reference(MICRO_TIME),
+        Shape::IntOrString => reference(INT_OR_STRING),
         Shape::Bool => json!({"type": "boolean"}),
         Shape::Int32 => json!({"type": "integer", "format": "int32"}),
         Shape::Int64 => json!({"type": "integer", "format": "int64"}),
         Shape::Bytes => json!({"type": "string", "format": "byte"}),
-        Shape::Time | Shape::MicroTime => json!({"type": "string", "format": "date-time"}),
-        Shape::IntOrString => json!({"type": "string", "format": "int-or-string"}),
         Shape::Any => json!({"type": "object"}),
         Shape::List(inner) => json!({"type": "array", "items": schema(inner, refs)}),
         Shape::Map(inner) => json!({"type": "object", "additionalProperties": schema(inner, refs)}),
         Shape::Pointer(inner) => schema(inner, refs),
-        Shape::Struct(name) => json!({"$ref": format!("{refs}{}", full_name(name))}),
+        Shape::Struct(name) => reference(&full_name(name)),
     }
 }
 
@@ -107,7 +144,8 @@ fn property(field: &Field, refs: &str) -> Value {
         property = json!({"allOf": [property]});
     }
     if field.rule.merge {
-        set(&mut property, "x-kubernetes-patch-strategy", "merge");
+        let strategy = if field.rule.retain_keys { "merge,retainKeys" } else { "merge" };
+        set(&mut property, "x-kubernetes-patch-strategy", strategy);
         if let Some(key) = &field.rule.key {
             set(&mut property, "x-kubernetes-patch-merge-key", key.as_str());
         }
@@ -115,14 +153,29 @@ fn property(field: &Field, refs: &str) -> Value {
     property
 }
 
-fn definition(fields: &Fields, refs: &str) -> Value {
+/// Fields that are always written and need not be given all the same.
+const OPTIONAL: [(&str, &str); 12] = [
+    ("authentication/v1.TokenRequest", "spec"),
+    ("authentication/v1.TokenRequestSpec", "audiences"),
+    ("authentication/v1.TokenRequestStatus", "expirationTimestamp"),
+    ("authentication/v1.TokenRequestStatus", "token"),
+    ("core/v1.ContainerImage", "names"),
+    ("core/v1.Event", "reportingComponent"),
+    ("core/v1.Event", "reportingInstance"),
+    ("core/v1.NodeRuntimeHandler", "name"),
+    ("core/v1.ProjectedVolumeSource", "sources"),
+    ("discovery/v1.EndpointSlice", "endpoints"),
+    ("discovery/v1.EndpointSlice", "ports"),
+    ("events/v1.Event", "metadata"),
+];
+
+fn definition(name: &str, fields: &Fields, refs: &str) -> Value {
     let properties: Map<String, Value> =
         fields.iter().map(|field| (field.name.clone(), property(field, refs))).collect();
     let required: Vec<&str> = fields
         .iter()
-        .filter(|field| {
-            field.omit == Omit::Always && !matches!(field.shape, Shape::Struct(_) | Shape::Pointer(_))
-        })
+        .filter(|field| field.omit == Omit::Always && !matches!(field.shape, Shape::Pointer(_)))
+        .filter(|field| !OPTIONAL.contains(&(name, field.name.as_str())))
         .map(|field| field.name.as_str())
         .collect();
     let mut definition = json!({"type": "object", "properties": properties});
@@ -135,7 +188,14 @@ fn definition(fields: &Fields, refs: &str) -> Value {
 /// All shapes as definitions; the kinds among them say who they are.
 fn definitions(state: &State, refs: &str) -> Map<String, Value> {
     let mut all: Map<String, Value> =
-        state.shapes.iter().map(|(name, fields)| (full_name(name), definition(fields, refs))).collect();
+        state.shapes.iter().map(|(name, fields)| (full_name(name), definition(name, fields, refs))).collect();
+    for (name, format) in NAMED {
+        let mut definition = json!({"type": "string"});
+        if !format.is_empty() {
+            set(&mut definition, "format", format);
+        }
+        all.insert(name.to_owned(), definition);
+    }
     for resource in &state.resources {
         let entry = all.entry(own_name(resource)).or_insert_with(|| json!({"type": "object"}));
         set(entry, "x-kubernetes-group-version-kind", json!([identity(resource)]));
@@ -173,6 +233,17 @@ fn operation(resource: &Resource, action: &str, swagger: bool) -> Value {
     });
     if matches!(action, "post" | "put" | "patch") {
         set(&mut operation, "parameters", parameters(swagger));
+    }
+    if action == "patch" {
+        // From here clients learn whether they may send a strategic merge.
+        let forms = patch::media_types(resource.shape.is_some());
+        if swagger {
+            set(&mut operation, "consumes", json!(forms));
+        } else {
+            let form = |form: &&str| ((*form).to_owned(), json!({"schema": {"type": "object"}}));
+            let content: Map<String, Value> = forms.iter().map(form).collect();
+            set(&mut operation, "requestBody", json!({"content": content, "required": true}));
+        }
     }
     operation
 }
@@ -262,6 +333,40 @@ mod tests {
     }
 
     #[test]
+    fn version_2_comes_in_the_form_that_is_asked_for() {
+        let table = [
+            ("", Some("application/json")),
+            ("*/*", Some("application/json")),
+            ("text/plain, application/json", Some("application/json")),
+            (PROTOBUF_AS_ASKED_FOR, Some(PROTOBUF)),
+            (PROTOBUF, Some(PROTOBUF)),
+            ("application/yaml", None),
+        ];
+        let document = version_2(&state());
+        for (accept, want) in table {
+            let mut headers = HeaderMap::new();
+            if !accept.is_empty() {
+                headers.insert(http::header::ACCEPT, accept.parse().unwrap());
+            }
+            let reply = in_form(&document, &headers);
+            let got = (reply.status == StatusCode::OK).then_some(reply.content_type);
+            assert_eq!(got, want, "{accept}");
+            assert_eq!(want.is_none(), reply.status == StatusCode::NOT_ACCEPTABLE, "{accept}");
+        }
+    }
+
+    #[test]
+    fn what_need_not_be_given_is_not_required() {
+        let document = version_2(&state());
+        let required = |name: &str| document["definitions"][name]["required"].clone();
+        assert_eq!(required("io.k8s.api.core.v1.Event"), json!(["metadata", "involvedObject"]));
+        assert_eq!(required("io.k8s.api.core.v1.ServicePort"), json!(["port"]));
+        assert_eq!(required("io.k8s.api.core.v1.Service"), Value::Null);
+        let volumes = &document["definitions"]["io.k8s.api.core.v1.PodSpec"]["properties"]["volumes"];
+        assert_eq!(volumes["x-kubernetes-patch-strategy"], "merge,retainKeys");
+    }
+
+    #[test]
     fn writes_say_that_fields_are_checked() {
         let document = version_3(&state(), "api/v1").unwrap();
         let patch = &document["paths"]["/api/v1/namespaces/{namespace}/services/{name}"]["patch"];
@@ -269,6 +374,7 @@ mod tests {
         let names: Vec<_> =
             patch["parameters"].as_array().unwrap().iter().map(|p| p["name"].clone()).collect();
         assert!(names.contains(&json!("fieldValidation")), "{names:?}");
+        assert!(patch["requestBody"]["content"]["application/strategic-merge-patch+json"].is_object());
         let ports =
             &document["components"]["schemas"]["io.k8s.api.core.v1.ServiceSpec"]["properties"]["ports"];
         assert_eq!(ports["x-kubernetes-patch-merge-key"], "port");

@@ -19,11 +19,17 @@ pub(crate) enum PatchKind {
 }
 
 /// Media types of patches, as error texts list them.
-pub(crate) const MEDIA_TYPES: [&str; 3] =
+const MEDIA_TYPES: [&str; 3] =
     ["application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json"];
 
+/// Those that can be sent. Kinds without a shape have no strategic merge.
+pub(crate) fn media_types(shaped: bool) -> &'static [&'static str] {
+    let [json_and_merge @ .., _] = &MEDIA_TYPES;
+    if shaped { &MEDIA_TYPES } else { json_and_merge }
+}
+
 impl PatchKind {
-    /// The kind that a `Content-Type` names. Kinds without a shape have no strategic merge.
+    /// The kind that a `Content-Type` names.
     pub(crate) fn of(content_type: &str, shaped: bool) -> Answer<Self> {
         match content_type.split(';').next().unwrap_or_default().trim() {
             "application/json-patch+json" => Ok(Self::Json),
@@ -32,9 +38,7 @@ impl PatchKind {
             "application/apply-patch+yaml"
             | "application/apply-patch+cbor"
             | "application/strategic-merge-patch+json" => {
-                let [json, merge, strategic] = MEDIA_TYPES;
-                let supported: &[&str] = if shaped { &[json, merge, strategic] } else { &[json, merge] };
-                Err(Failure::unsupported_media_type(supported))
+                Err(Failure::unsupported_media_type(media_types(shaped)))
             }
             _ => Err(Failure::unknown_patch_type()),
         }

@@ -135,7 +135,9 @@ fn respond(api: &KubeApi, reply: Reply) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    if !content_type.is_empty() {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     for warning in warnings {
         let quoted = serde_json::to_string(&warning).unwrap_or_default();

@@ -37,6 +37,8 @@ pub(crate) enum Shape {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PatchRule {
     pub(crate) merge: bool,
+    /// Clients say which keys of an item stay.
+    pub(crate) retain_keys: bool,
     pub(crate) key: Option<String>,
 }
 
@@ -124,7 +126,10 @@ fn parse_field(line: &str) -> Option<Field> {
     let mut rule = PatchRule::default();
     for word in words {
         match word.split_once('=') {
-            Some(("patch", strategies)) => rule.merge = strategies.split(',').any(|s| s == "merge"),
+            Some(("patch", strategies)) => {
+                rule.merge = strategies.split(',').any(|s| s == "merge");
+                rule.retain_keys = strategies.split(',').any(|s| s == "retainKeys");
+            }
             Some(("key", key)) => rule.key = Some(key.to_owned()),
             _ => {}
         }

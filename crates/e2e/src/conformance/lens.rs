@@ -1,6 +1,8 @@
 //! Parts of answers that are compared, where the whole would be about more than we use.
 
-use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
 
 /// The resources that both servers are to have, in the core group and elsewhere.
 const RESOURCES: &[&str] = &[
@@ -31,6 +33,33 @@ const GROUPS: &[&str] = &[
     "coordination.k8s.io",
     "discovery.k8s.io",
     "events.k8s.io",
+];
+
+/// The kinds, and what they are made of, that both servers are to describe.
+const KINDS: &[&str] = &[
+    "io.k8s.api.core.v1.Node",
+    "io.k8s.api.core.v1.NodeSpec",
+    "io.k8s.api.core.v1.Taint",
+    "io.k8s.api.core.v1.NodeStatus",
+    "io.k8s.api.core.v1.NodeAddress",
+    "io.k8s.api.core.v1.NodeCondition",
+    "io.k8s.api.core.v1.Service",
+    "io.k8s.api.core.v1.ServiceSpec",
+    "io.k8s.api.core.v1.ServicePort",
+    "io.k8s.api.core.v1.ServiceStatus",
+    "io.k8s.api.core.v1.LoadBalancerStatus",
+    "io.k8s.api.core.v1.LoadBalancerIngress",
+    "io.k8s.api.core.v1.ConfigMap",
+    "io.k8s.api.core.v1.Secret",
+    "io.k8s.api.core.v1.ServiceAccount",
+    "io.k8s.api.core.v1.Namespace",
+    "io.k8s.api.core.v1.Event",
+    "io.k8s.api.core.v1.ObjectReference",
+    "io.k8s.api.core.v1.PodSpec",
+    "io.k8s.api.core.v1.Container",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Condition",
 ];
 
 /// Nothing but the status code.
@@ -97,6 +126,39 @@ pub(crate) fn aggregated(body: &Value) -> Value {
         }
     }
     body
+}
+
+/// Of the description of kinds, in any of its forms, what those that we write look like: which fields there are, of which
+/// type, which of them have to be there, and how a strategic merge treats them.
+pub(crate) fn described(body: &Value) -> Value {
+    let all = body.get("definitions").or_else(|| body.pointer("/components/schemas")).unwrap_or(&Value::Null);
+    let kinds = KINDS.iter().map(|name| ((*name).to_owned(), kind(all.get(*name).unwrap_or(&Value::Null))));
+    Value::Object(kinds.collect())
+}
+
+fn kind(schema: &Value) -> Value {
+    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let fields: Map<String, Value> =
+        properties.map(|(name, field)| (name.clone(), field_of(field))).collect();
+    let names = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    let required: BTreeSet<&str> = names.filter_map(Value::as_str).collect();
+    json!({
+        "fields": fields, "required": required, "type": schema.get("type"),
+        "of": schema.get("x-kubernetes-group-version-kind"),
+    })
+}
+
+fn field_of(schema: &Value) -> Value {
+    let get = |key: &str| schema.get(key);
+    // Version 3 wraps references, because nothing may stand beside one.
+    let reference = get("$ref").or_else(|| schema.pointer("/allOf/0/$ref")).and_then(Value::as_str);
+    let reference = reference.and_then(|path| path.rsplit('/').next());
+    let inner = |key: &str| get(key).map(field_of);
+    json!({
+        "type": get("type"), "format": get("format"), "ref": reference,
+        "items": inner("items"), "values": inner("additionalProperties"),
+        "merge": get("x-kubernetes-patch-strategy"), "by": get("x-kubernetes-patch-merge-key"),
+    })
 }
 
 fn known_subresources(resource: &mut Value) {

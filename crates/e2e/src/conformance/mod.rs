@@ -12,6 +12,7 @@ mod lens;
 mod normalise;
 mod row;
 mod run;
+mod swagger;
 pub mod table;
 mod target;
 

@@ -9,13 +9,14 @@ use serde_json::{Map, Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::row::{Action, Row, Step};
+use super::swagger;
 use super::target::Target;
 use crate::{Answer, Error, Request, Watch};
 
 /// The longest wait for one watch event, and for the end of a watch.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest wait for another status; a real server forgets in the background, when it gets round to it.
-const CHANGE_OF_MIND: Duration = Duration::from_mins(2);
+const CHANGE_OF_MIND: Duration = Duration::from_mins(5);
 const ASK_EVERY: Duration = Duration::from_millis(100);
 /// The bookmark that ends the first part of a streaming list; all other bookmarks come when they come.
 const INITIAL_EVENTS_END: &str = "/object/metadata/annotations/k8s.io~1initial-events-end";
@@ -278,6 +279,9 @@ fn answer_json(answer: &Answer) -> Value {
             shown.insert(name.into(), value.into());
         }
     }
-    shown.insert("body".into(), answer.json());
+    let description = (answer.header("content-type") == Some(swagger::MEDIA_TYPE))
+        .then(|| swagger::read(&answer.body))
+        .flatten();
+    shown.insert("body".into(), description.unwrap_or_else(|| answer.json()));
     shown.into()
 }

@@ -1,6 +1,6 @@
 //! What a client asks before it asks anything.
 
-use crate::conformance::lens::{aggregated, groups, nothing, resources, version, versions};
+use crate::conformance::lens::{aggregated, described, groups, nothing, resources, version, versions};
 use crate::conformance::row::Row;
 
 const AGGREGATED: &str =
@@ -30,8 +30,21 @@ pub(super) fn rows() -> Vec<Row> {
             .through(aggregated),
         Row::new("descriptions")
             .get(200, "/openapi/v2")
-            .through(nothing)
+            .through(described)
             .get(200, "/openapi/v3")
-            .through(nothing),
+            .through(nothing)
+            .get(200, "/openapi/v3/api/v1")
+            .through(described),
+        // What kubectl asks for; the name with an `@` in it is the one that it uses.
+        Row::new("the description in protobuf")
+            .get_as(200, "/openapi/v2", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
+            .through(described)
+            .get_as(200, "/openapi/v2", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf")
+            .through(described)
+            .get_as(200, "/openapi/v2", "text/plain, application/json")
+            .through(described)
+            .get_as(406, "/openapi/v2", "application/yaml"),
+        // What it asks next about a kind that is not described.
+        Row::new("custom kinds").get(200, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"),
     ]
 }
