@@ -15,7 +15,7 @@ use serde::Deserialize;
 /// Which load balancer it is.
 pub static UUID: Key<Text> = Key::new("k8s.cloudscale.ch/loadbalancer-uuid", Text)
     .recorded()
-    .about("The id of the load balancer. Not meant to be edited.");
+    .about("The id of the load balancer. Set it by hand only to adopt one.");
 
 /// The version of the way in which load balancers are built.
 pub static CONFIG_VERSION: Key<Text> = Key::new("k8s.cloudscale.ch/loadbalancer-config-version", Text)
@@ -28,7 +28,8 @@ pub static NAME: Key<Text> = Key::new("k8s.cloudscale.ch/loadbalancer-name", Tex
     .derived("`k8s-service-` and the UID of the Service")
     .impact(Impact::None)
     .about(
-        "The name of the load balancer, by which it is found where no id is recorded. A change renames it.",
+        "The name of the load balancer. A change renames it. One that has the name already is not taken: adopt it by \
+         its id.",
     );
 
 /// The LB's size.

@@ -5,16 +5,16 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use cloudberth_core::{Call, Category, Clock, Dice, Listing, Lookup, Result, lb::Outcome};
+use cloudberth_core::{Call, Category, Clock, Dice, Error, Listing, Lookup, Result, lb::Outcome};
 use cloudberth_http::{
-    Answer as Raw, Array, Budget, Client, Dialect, Observer, Operation, Policy, Transport, Write,
+    Answer as Raw, Array, Budget, Client, Dialect, Item, Observer, Operation, Policy, Transport, Write,
 };
 use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
     Act, Answer, Method, Request,
     settings::Settings,
-    wire::{LoadBalancer, Member, Server},
+    wire::{LoadBalancer, Member, Named, Server, Stub},
 };
 
 /// The API documents no limit. These keep a burst of fifty Services from looking like an attack, and a 429 slows them
@@ -47,15 +47,19 @@ pub(crate) struct Api(Client);
 
 /// What is wanted of a server, and what tells it from others.
 #[derive(Deserialize)]
-#[serde(from = "Server", bound(deserialize = "T: From<Server>"))]
+#[serde(from = "Item<Server, Named>", bound(deserialize = "T: From<Item<Server, Named>>"))]
 struct Trimmed<T> {
     uuid: String,
     rest: T,
 }
 
-impl<T: From<Server>> From<Server> for Trimmed<T> {
-    fn from(server: Server) -> Self {
-        Self { uuid: server.uuid.clone(), rest: server.into() }
+impl<T: From<Item<Server, Named>>> From<Item<Server, Named>> for Trimmed<T> {
+    fn from(server: Item<Server, Named>) -> Self {
+        let uuid = match &server {
+            Item::Whole(server) => server.uuid.clone(),
+            Item::Flawed(flawed) => flawed.identity.uuid.clone(),
+        };
+        Self { uuid, rest: server.into() }
     }
 }
 
@@ -75,25 +79,45 @@ impl Api {
     }
 
     /// Servers, each turned into what is wanted of it before the next is read: there may be thousands.
-    pub(crate) async fn servers<T: From<Server> + Send>(&self, call: &Call) -> Result<Listing<T>> {
+    pub(crate) async fn servers<T: From<Item<Server, Named>> + Send>(
+        &self,
+        call: &Call,
+    ) -> Result<Listing<T>> {
         let Listing { items, short } =
             self.list(call, "list servers", "servers", |server: &Trimmed<T>| server.uuid.clone()).await?;
         Ok(Listing { items: items.into_iter().map(|server| server.rest).collect(), short })
     }
 
-    pub(crate) async fn server(&self, call: &Call, id: &str) -> Lookup<Server> {
+    pub(crate) async fn server(&self, call: &Call, id: &str) -> Lookup<Item<Server, Named>> {
         Box::pin(self.0.lookup(call, Operation::get("get server", "servers").segment(id))).await
     }
 
-    pub(crate) async fn balancer(&self, call: &Call, id: &str) -> Lookup<LoadBalancer> {
+    /// Whether it is there, and whole where it can be read.
+    pub(crate) async fn shows(&self, call: &Call, id: &str) -> Lookup<Item<LoadBalancer, Named>> {
         Box::pin(self.0.lookup(call, Operation::get("get load balancer", "load-balancers").segment(id))).await
     }
 
+    pub(crate) async fn balancer(&self, call: &Call, id: &str) -> Lookup<LoadBalancer> {
+        match self.shows(call, id).await {
+            Lookup::Present(Item::Whole(balancer)) => Lookup::Present(balancer),
+            Lookup::Present(Item::Flawed(flawed)) => {
+                let text = format!("load balancer {id} cannot be read: {}", flawed.why);
+                Lookup::Unknown(Error::temporary(text))
+            }
+            Lookup::Absent => Lookup::Absent,
+            Lookup::Unknown(why) => Lookup::Unknown(why),
+        }
+    }
+
     /// There is no listing of the members of all pools.
-    pub(crate) async fn members(&self, call: &Call, pool: &str) -> Result<Listing<Member>> {
+    pub(crate) async fn members(&self, call: &Call, pool: &str) -> Result<Listing<Item<Member, Stub>>> {
         let operation =
             Operation::get("list members", "load-balancers/pools").segment(pool).segment("members");
-        Box::pin(self.0.list(call, operation, &Array, |member: &Member| member.uuid.clone())).await
+        let id = |member: &Item<Member, Stub>| match member {
+            Item::Whole(member) => member.uuid.clone(),
+            Item::Flawed(flawed) => flawed.identity.uuid.clone(),
+        };
+        Box::pin(self.0.list(call, operation, &Array, id)).await
     }
 
     /// A listing is one array that holds everything.

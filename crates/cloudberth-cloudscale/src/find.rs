@@ -4,28 +4,55 @@ use std::{collections::BTreeMap, time::Duration};
 
 use cloudberth_core::{
     Category, Error, Result, ServiceView,
-    lb::{Goal, Want},
+    lb::{Goal, Identity, Name, Want, intended_name},
 };
+use cloudberth_http::Flawed;
 
 use crate::{
-    annotations::{NAME, TABLE, UUID},
-    seen::{Machine, Machines, Parts, PrivateAddress, SeenPool, Standing},
+    annotations::{Floating, NAME, TABLE, UUID},
+    seen::{FlawedPart, Machine, Machines, Parts, PrivateAddress, SeenPool, Standing},
     uuid::{ServerId, parse_uuid, server_id},
-    wire::{LoadBalancer, Member, Server},
+    wire::{LoadBalancer, Member, Named, Server, Stub},
+    wish::speaks_http,
 };
+
+/// What the names of load balancers begin with that nobody gave a name.
+const GENERATED: &str = "k8s-service-";
 
 /// The name of a Service's load balancer: the one that the annotation gives, else one that carries the UID. An empty
 /// annotation counts as none.
 #[must_use]
 pub fn balancer_name(service: &ServiceView) -> String {
-    let given = TABLE.parse(&service.annotations).get(&NAME).set();
-    given.filter(|name| !name.is_empty()).unwrap_or_else(|| default_name(service))
+    given_name(service).unwrap_or_else(|| default_name(service))
+}
+
+fn given_name(service: &ServiceView) -> Option<String> {
+    TABLE.parse(&service.annotations).get(&NAME).set().filter(|name| !name.is_empty())
 }
 
 /// The name that says by itself whose load balancer it is.
 #[must_use]
 pub fn default_name(service: &ServiceView) -> String {
-    format!("k8s-service-{}", service.uid)
+    format!("{GENERATED}{}", service.uid)
+}
+
+/// The name of a new load balancer, and whether it says by itself whose it is.
+#[must_use]
+pub fn name_for(service: &ServiceView) -> Name {
+    let text = balancer_name(service);
+    Name { generated: text == default_name(service), text }
+}
+
+/// A load balancer as far as it matters for the question whose it is.
+#[must_use]
+pub fn identity(balancer: &LoadBalancer) -> Identity {
+    let LoadBalancer { uuid, name, vip_addresses, .. } = balancer;
+    Identity {
+        id: parse_uuid(uuid).unwrap_or_else(|| uuid.clone()),
+        name: name.clone(),
+        made_for: name.strip_prefix(GENERATED).map(str::to_owned),
+        addresses: vip_addresses.iter().map(|vip| vip.address.clone()).collect(),
+    }
 }
 
 /// By what a Service's load balancer is found.
@@ -35,6 +62,8 @@ pub struct Trail {
     pub uuid: Option<String>,
     /// The name.
     pub name: String,
+    /// The name of a creation that may have been sent, where it is another one by now.
+    pub intended: Option<String>,
 }
 
 impl Trail {
@@ -47,11 +76,16 @@ impl Trail {
             let message = format!("{}: the name is empty; give one, or remove the annotation", NAME.name());
             return Err(Error::user_input(message));
         }
-        Ok(Self { uuid: text.as_deref().and_then(parse_uuid), name: balancer_name(service) })
+        let name = balancer_name(service);
+        let intended = intended_name(service).filter(|intended| *intended != name).map(str::to_owned);
+        Ok(Self { uuid: text.as_deref().and_then(parse_uuid), name, intended })
     }
 
     /// The one load balancer to which the trail leads: by id, by name, or by both. Several are an error that names
     /// them, and nothing is touched.
+    ///
+    /// What was created under a name that was edited since is found too. Whatever else bears the name that a user gives
+    /// now stands back for it: a name that was given shows nothing about whose it is.
     ///
     /// `asked` is what the source itself showed under the recorded id; the listing may lack it.
     pub fn follow<'a>(
@@ -60,10 +94,15 @@ impl Trail {
         asked: Option<&'a LoadBalancer>,
     ) -> Result<Option<&'a LoadBalancer>> {
         let mut found: BTreeMap<&str, &LoadBalancer> = BTreeMap::new();
+        let recorded = |b: &LoadBalancer| self.uuid.as_deref() == Some(&b.uuid);
+        let intended = |b: &LoadBalancer| self.intended.as_deref() == Some(&b.name);
         for balancer in listed.iter().chain(asked) {
-            if balancer.name == self.name || self.uuid.as_deref() == Some(&balancer.uuid) {
+            if balancer.name == self.name || recorded(balancer) || intended(balancer) {
                 found.insert(&balancer.uuid, balancer);
             }
+        }
+        if found.values().any(|b| intended(b)) {
+            found.retain(|_, b| recorded(b) || intended(b) || b.name.starts_with(GENERATED));
         }
         if found.len() < 2 {
             return Ok(found.into_values().next());
@@ -79,29 +118,69 @@ impl Trail {
     }
 }
 
+impl Trail {
+    /// An error if one of the load balancers that are listed and cannot be read may be the one to which the trail leads.
+    /// About the recorded id the source itself was asked.
+    pub fn clear_of(&self, flawed: &[Flawed<Named>]) -> Result<()> {
+        let may_be = |Named { uuid, name }: &Named| {
+            let named = name.as_ref().is_none_or(|name| *name == self.name);
+            named && self.uuid.as_ref() != Some(uuid)
+        };
+        match flawed.iter().find(|flawed| may_be(&flawed.identity)) {
+            None => Ok(()),
+            Some(Flawed { identity, why }) => {
+                let text = format!("load balancer {} cannot be read: {why}", identity.uuid);
+                Err(Error::temporary(text))
+            }
+        }
+    }
+}
+
+/// The server of a node.
+enum Found<'a> {
+    Whole(&'a Server),
+    /// It is there, and this cannot be read.
+    Flawed(&'a str),
+}
+
 impl Machines {
+    /// The servers of the nodes that `want` names, from a complete listing of servers that can all be read.
+    pub fn of<'a>(want: &Want, servers: impl IntoIterator<Item = &'a Server>) -> Result<Self> {
+        Self::among(want, servers, &[])
+    }
+
     /// The servers of the nodes that `want` names, from a complete listing.
     ///
-    /// A node without a server is left out with the reason. If there is no server for any of them, the listing is
-    /// rather that of another project: that is an error, and nothing is emptied.
-    pub fn of<'a>(want: &Want, servers: impl IntoIterator<Item = &'a Server>) -> Result<Self> {
+    /// A node without a server is left out with the reason. If no server can be seen for any of them, the listing is
+    /// rather that of another project, or tells nothing: that is an error, and nothing is emptied.
+    pub fn among<'a>(
+        want: &Want,
+        servers: impl IntoIterator<Item = &'a Server>,
+        flawed: &'a [Flawed<Named>],
+    ) -> Result<Self> {
         let servers: Vec<&Server> = servers.into_iter().collect();
-        let by_id: BTreeMap<String, &Server> =
-            servers.iter().map(|s| (parse_uuid(&s.uuid).unwrap_or_else(|| s.uuid.clone()), *s)).collect();
+        let id = |uuid: &str| parse_uuid(uuid).unwrap_or_else(|| uuid.to_owned());
+        let mut by_id: BTreeMap<String, Found<'_>> =
+            flawed.iter().map(|f| (id(&f.identity.uuid), Found::Flawed(&f.why))).collect();
+        by_id.extend(servers.iter().map(|s| (id(&s.uuid), Found::Whole(s))));
         let mut machines = Self::default();
         for node in want.backends.iter().map(|backend| &backend.node) {
             let server = match node.provider_id.as_deref().map(server_id) {
-                Some(ServerId::Known(id)) => {
-                    by_id.get(&id).copied().ok_or_else(|| format!("there is no server {id}"))
-                }
+                Some(ServerId::Known(id)) => by_id.get(&id).ok_or_else(|| format!("there is no server {id}")),
                 Some(ServerId::Malformed) => Err("its provider id cannot be read".to_owned()),
                 Some(ServerId::Foreign) => Err("its provider id is not one of cloudscale.ch".to_owned()),
-                None => by_name(&servers, &node.name),
+                None => by_name(&servers, flawed, &node.name)
+                    .and_then(|id| by_id.get(&id).ok_or_else(String::new)),
             };
             match server {
-                Ok(server) => machines.found.push(machine(&node.name, server)),
+                Ok(Found::Whole(server)) => machines.found.push(machine(&node.name, server)),
+                Ok(Found::Flawed(why)) => machines.unknown.push((node.name.clone(), (*why).to_owned())),
                 Err(why) => machines.missing.push((node.name.clone(), why)),
             }
+        }
+        if let ([], Some((node, why))) = (machines.found.as_slice(), machines.unknown.first()) {
+            let text = format!("the servers of the nodes cannot be read; the first: {node}: {why}");
+            return Err(Error::temporary(text));
         }
         if machines.found.is_empty() && !machines.missing.is_empty() {
             let message = format!(
@@ -115,10 +194,13 @@ impl Machines {
     }
 }
 
-fn by_name<'a>(servers: &[&'a Server], name: &str) -> Result<&'a Server, String> {
-    let mut named = servers.iter().copied().filter(|server| server.name == name);
+/// The id of the server that is called so. One whose name cannot be read may be called anything.
+fn by_name(servers: &[&Server], flawed: &[Flawed<Named>], name: &str) -> Result<String, String> {
+    let may_be = |flawed: &&Flawed<Named>| flawed.identity.name.as_ref().is_none_or(|own| own == name);
+    let whole = servers.iter().filter(|server| server.name == name).map(|server| &server.uuid);
+    let mut named = whole.chain(flawed.iter().filter(may_be).map(|flawed| &flawed.identity.uuid));
     match (named.next(), named.next()) {
-        (Some(server), None) => Ok(server),
+        (Some(uuid), None) => Ok(parse_uuid(uuid).unwrap_or_else(|| uuid.clone())),
         (None, _) => Err(format!("there is no server called {name}")),
         (Some(_), Some(_)) => Err(format!("there are several servers called {name}")),
     }
@@ -143,6 +225,44 @@ impl Parts {
         let own = self.pools.iter().filter(move |pool| pool.load_balancer.uuid == balancer);
         own.map(|pool| pool.uuid.as_str())
     }
+
+    /// An error if a part of this load balancer cannot be read: what there is of it is not known then. Parts of others
+    /// do not matter.
+    pub fn all_readable(&self, balancer: &str) -> Result<()> {
+        let ours = |pool: &Stub| self.pools_of(balancer).any(|own| own == pool.uuid);
+        let belongs = |FlawedPart { part, .. }: &&FlawedPart| match &part.identity.load_balancer {
+            Some(of) => of.uuid == balancer,
+            None => part.identity.pool.as_ref().is_some_and(ours),
+        };
+        let unreadable = |kind: &str, uuid: &str, why: &str| {
+            let text = format!("{kind} {uuid} of load balancer {balancer} cannot be read: {why}");
+            Err(Error::temporary(text))
+        };
+        if let Some(FlawedPart { kind, part }) = self.flawed.iter().find(belongs) {
+            return unreadable(kind, &part.identity.uuid, &part.why);
+        }
+        let silent = |monitor: &&crate::wire::HealthMonitor| {
+            speaks_http(&monitor.kind) && monitor.http.is_none() && monitor.pool.as_ref().is_some_and(ours)
+        };
+        match self.monitors.iter().find(silent) {
+            None => Ok(()),
+            Some(monitor) => unreadable("health monitor", &monitor.uuid, "http is null"),
+        }
+    }
+
+    /// An error if one of these floating IPs is there and cannot be read: nobody knows where it leads.
+    pub fn all_told(&self, wanted: &[Floating]) -> Result<()> {
+        let named = |network: &str| {
+            Floating::parse(network).is_none_or(|ip| wanted.iter().any(|wanted| wanted.network == ip.network))
+        };
+        match self.flawed_ips.iter().find(|ip| named(&ip.identity.network)) {
+            None => Ok(()),
+            Some(Flawed { identity, why }) => {
+                let text = format!("floating IP {} cannot be read: {why}", identity.network);
+                Err(Error::temporary(text))
+            }
+        }
+    }
 }
 
 impl Standing {
@@ -158,13 +278,14 @@ impl Standing {
         parts: &Parts,
         mut members: BTreeMap<String, Vec<Member>>,
     ) -> Result<Self> {
+        parts.all_readable(&balancer.uuid)?;
         let mut pools = Vec::new();
         for pool in parts.pools.iter().filter(|pool| pool.load_balancer.uuid == balancer.uuid) {
             let Some(members) = members.remove(&pool.uuid) else {
                 let message = format!("internal error: the members of pool {} were not read", pool.uuid);
                 return Err(Error::permanent(message));
             };
-            let below = |stub: &Option<crate::wire::Stub>| stub.as_ref().is_some_and(|s| s.uuid == pool.uuid);
+            let below = |stub: &Option<Stub>| stub.as_ref().is_some_and(|s| s.uuid == pool.uuid);
             pools.push(SeenPool {
                 pool: pool.clone(),
                 members,

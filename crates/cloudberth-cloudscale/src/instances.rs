@@ -8,7 +8,6 @@ use crate::{
     provider::CloudscaleProvider,
     servers,
     uuid::{SCHEME, ServerId, server_id},
-    wire::Server,
 };
 
 impl Instances for CloudscaleProvider {
@@ -27,14 +26,14 @@ impl Instances for CloudscaleProvider {
                 return Lookup::Unknown(Error::permanent(text));
             };
             let server = self.api.server(call, &id).await.known();
-            server.and_then(|server| server.map(|server| server.instance()).transpose()).into()
+            server.and_then(|server| server.map(servers::instance).transpose()).into()
         })
     }
 
     /// The API cannot filter by name, so this is a listing too.
     fn find<'a>(&'a self, call: &'a Call, name: &'a str) -> Boxed<'a, Lookup<Instance>> {
         Box::pin(async move {
-            match self.api.servers(call).await {
+            match self.list(call).await {
                 Ok(all) => named(&all, name),
                 Err(why) => Lookup::Unknown(why),
             }
@@ -43,16 +42,16 @@ impl Instances for CloudscaleProvider {
 }
 
 /// The server that is called exactly so. Several are an error that names them: nobody knows which is meant.
-fn named(all: &Listing<Server>, name: &str) -> Lookup<Instance> {
-    let fitting: Vec<&Server> = all.items.iter().filter(|server| server.name == name).collect();
+fn named(all: &Listing<Instance>, name: &str) -> Lookup<Instance> {
+    let fitting: Vec<&Instance> = all.items.iter().filter(|machine| machine.name == name).collect();
     match (fitting.as_slice(), &all.short) {
-        ([server], None) => server.instance().map(Some).into(),
+        ([machine], None) => Lookup::Present((*machine).clone()),
         ([], None) => Lookup::Absent,
         ([] | [_], Some(why)) => {
             Lookup::Unknown(Error::temporary(format!("listing servers for {name:?}: {why}")))
         }
         (several, _) => {
-            let ids: Vec<&str> = several.iter().map(|server| server.uuid.as_str()).collect();
+            let ids: Vec<_> = several.iter().map(|machine| machine.id.to_string()).collect();
             let text = format!("found more than one server called {name:?}: {}", ids.join(", "));
             Lookup::Unknown(Error::new(Category::Conflict, text))
         }
@@ -63,8 +62,8 @@ fn named(all: &Listing<Server>, name: &str) -> Lookup<Instance> {
 mod tests {
     use super::*;
 
-    fn server(uuid: &str, name: &str) -> Server {
-        serde_json::from_value(serde_json::json!({"uuid": uuid, "name": name})).unwrap()
+    fn server(uuid: &str, name: &str) -> Instance {
+        Instance::new(ProviderId::new(SCHEME, uuid).unwrap(), name)
     }
 
     const ONE: &str = "00000000-0000-4000-8000-000000000001";

@@ -35,8 +35,8 @@ mod wish;
 
 pub use act::{Act, Answer, Method, Request};
 pub use api::Surroundings;
-pub use find::{Trail, balancer_name, default_name};
+pub use find::{Trail, balancer_name, default_name, identity, name_for};
 pub use plan::{assume, claims, decide, fold, selector};
 pub use provider::CloudscaleProvider;
-pub use seen::{Machine, Machines, Parts, PrivateAddress, Seen, SeenPool, Standing};
+pub use seen::{FlawedPart, Machine, Machines, Parts, PrivateAddress, Seen, SeenPool, Standing};
 pub use settings::{Settings, TOKEN};

@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use crate::wire::{FloatingIp, HealthMonitor, Listener, LoadBalancer, Member, Pool};
+use cloudberth_http::Flawed;
+
+use crate::wire::{
+    FloatingIdentity, FloatingIp, HealthMonitor, Listener, LoadBalancer, Member, PartIdentity, Pool,
+};
 
 /// The listings that a look at a settled load balancer needs; project-wide, so one set serves every Service of a pass.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +19,19 @@ pub struct Parts {
     pub monitors: Vec<HealthMonitor>,
     /// Every floating IP of the project; may stay empty where the Service names none.
     pub floating_ips: Vec<FloatingIp>,
+    /// Parts that are there and cannot be read. Only the load balancer that they belong to is unknown for it.
+    pub flawed: Vec<FlawedPart>,
+    /// The same of floating IPs.
+    pub flawed_ips: Vec<Flawed<FloatingIdentity>>,
+}
+
+/// A part of some load balancer that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlawedPart {
+    /// What it is: `pool`.
+    pub kind: &'static str,
+    /// Which one, and why it cannot be read.
+    pub part: Flawed<PartIdentity>,
 }
 
 /// A pool with what is below it, in the API's order.
@@ -72,6 +89,9 @@ pub struct Machines {
     pub found: Vec<Machine>,
     /// The nodes that are left out, each with the reason.
     pub missing: Vec<(String, String)>,
+    /// The nodes whose server is there and cannot be read, each with the reason. Whatever addresses they have, nobody
+    /// knows them: no member is surplus.
+    pub unknown: Vec<(String, String)>,
 }
 
 /// What there is for one Service. There may be no load balancer yet; the servers are known all the same, because a new

@@ -1,8 +1,10 @@
 //! Servers as machines.
 
+use cloudberth_http::{Flawed, Item};
+
 use crate::{
     uuid::{SCHEME, parse_uuid},
-    wire::{Interface, Server},
+    wire::{Interface, Named, Server},
 };
 use cloudberth_core::{
     AddressKind, Error, Instance, InstanceState, LabelValue, NodeAddress, ProviderId, Region, Result, Zone,
@@ -58,39 +60,58 @@ impl Server {
 /// A server as a machine, or why it is none.
 pub(crate) struct Read(Result<Instance>);
 
-impl From<Server> for Read {
-    fn from(server: Server) -> Self {
-        Self(server.instance().context("a server cannot be told apart"))
+/// A server that is there, as a machine. If it cannot be read, only that it is there is known of the machine.
+pub(crate) fn instance(server: Item<Server, Named>) -> Result<Instance> {
+    match server {
+        Item::Whole(server) => server.instance(),
+        Item::Flawed(Flawed { identity, why }) => {
+            let name = identity.name.unwrap_or_default();
+            let bare = Server { uuid: identity.uuid, name, ..Server::default() };
+            Ok(Instance::flawed(ProviderId::new(SCHEME, &bare.id()?)?, &bare.name, &why))
+        }
     }
 }
 
-/// Machines, and why some servers are not among them.
+impl From<Item<Server, Named>> for Read {
+    fn from(server: Item<Server, Named>) -> Self {
+        Self(instance(server).context("a server cannot be told apart"))
+    }
+}
+
+/// Machines, and why a machine may be missing: a server that cannot be told apart, or one whose name cannot be read and
+/// that may have any.
 pub(crate) fn instances(servers: Vec<Read>) -> (Vec<Instance>, Option<String>) {
     let mut machines = Vec::with_capacity(servers.len());
     let mut flaw = None;
     for Read(server) in servers {
         match server {
-            Ok(machine) => machines.push(machine),
-            Err(why) => flaw = flaw.or_else(|| Some(why.message().to_owned())),
+            Ok(machine) => {
+                if let Some(why) = machine.flaw.as_deref().filter(|_| machine.name.is_empty()) {
+                    flaw.get_or_insert_with(|| {
+                        format!("the name of server {} is not known: {why}", machine.id)
+                    });
+                }
+                machines.push(machine);
+            }
+            Err(why) => drop(flaw.get_or_insert_with(|| why.message().to_owned())),
         }
     }
     (machines, flaw)
 }
 
 /// A server with what makes a member of a pool: a survey is kept for as long as it is the newest.
-pub(crate) struct Reachable(Server);
+pub(crate) struct Reachable(pub(crate) Item<Server, Named>);
 
-impl From<Server> for Reachable {
-    fn from(mut server: Server) -> Self {
-        server.interfaces.retain(|interface| !interface.is_public());
-        server.interfaces.shrink_to_fit();
-        Self(Server { status: String::new(), flavor: None, ..server })
-    }
-}
-
-impl From<Reachable> for Server {
-    fn from(Reachable(server): Reachable) -> Self {
-        server
+impl From<Item<Server, Named>> for Reachable {
+    fn from(server: Item<Server, Named>) -> Self {
+        Self(match server {
+            Item::Whole(mut server) => {
+                server.interfaces.retain(|interface| !interface.is_public());
+                server.interfaces.shrink_to_fit();
+                Item::Whole(Server { status: String::new(), flavor: None, ..server })
+            }
+            flawed @ Item::Flawed(_) => flawed,
+        })
     }
 }
 
@@ -160,19 +181,62 @@ mod tests {
 
     #[test]
     fn what_is_missing_or_wrong_is_left_out() {
-        let bare = server(json!({"uuid": UUID, "name": "n"})).instance().unwrap();
-        assert_eq!((bare.zone, bare.region, bare.instance_type), (None, None, None));
-        assert_eq!(bare.addresses.len(), 1);
-        let nulls = json!({"uuid": UUID, "name": "n", "status": null, "zone": null, "flavor": null, "interfaces": null});
-        assert_eq!(server(nulls).instance().unwrap().state, InstanceState::Other);
+        let mut bare = worker();
+        bare["status"] = json!(null);
+        bare["flavor"] = json!(null);
+        let bare = server(bare).instance().unwrap();
+        assert_eq!((bare.state, bare.instance_type), (InstanceState::Other, None));
         let mut odd = worker();
         odd["zone"]["slug"] = json!("12");
         odd["flavor"]["slug"] = json!("not a label");
         odd["interfaces"][0]["addresses"][0]["address"] = json!("somewhere");
-        odd["interfaces"][1] = json!({"type": null, "addresses": null});
+        odd["interfaces"][1] = json!({"type": "private", "addresses": []});
         let odd = server(odd).instance().unwrap();
         assert_eq!((odd.zone, odd.region, odd.instance_type), (Zone::new("12").ok(), None, None));
         assert_eq!(odd.addresses.len(), 2);
+    }
+
+    #[test]
+    fn what_is_not_told_makes_the_machine_unknown_and_not_absent() {
+        type Spoil = fn(&mut Value);
+        let table: [(&str, Spoil, &str); 8] = [
+            (
+                "interfaces",
+                |s| drop(s.as_object_mut().unwrap().remove("interfaces")),
+                "interfaces is missing",
+            ),
+            ("interfaces", |s| s["interfaces"] = json!(null), "interfaces is null"),
+            ("zone", |s| s["zone"] = json!(null), "zone is null"),
+            ("type", |s| s["interfaces"][0]["type"] = json!(null), "interfaces[0].type is null"),
+            (
+                "addresses",
+                |s| s["interfaces"][1]["addresses"] = json!(null),
+                "interfaces[1].addresses is null",
+            ),
+            (
+                "address",
+                |s| s["interfaces"][1]["addresses"][0]["address"] = json!(null),
+                "interfaces[1].addresses[0].address is null",
+            ),
+            (
+                "subnet",
+                |s| s["interfaces"][1]["addresses"][0] = json!({"address": "10.20.0.17"}),
+                "interfaces[1].addresses[0].subnet is missing",
+            ),
+            ("name", |s| s["name"] = json!(null), "name is null"),
+        ];
+        for (case, spoil, why) in table {
+            let mut body = worker();
+            spoil(&mut body);
+            let item: Item<Server, Named> = serde_json::from_value(body).unwrap();
+            let machine = instance(item.clone()).unwrap();
+            assert_eq!(machine.flaw.as_deref(), Some(why), "L1-428 {case}");
+            assert_eq!(machine.id.to_string(), format!("cloudscale://{UUID}"), "L1-428 {case}");
+            assert_eq!((machine.state, machine.addresses), (InstanceState::Other, vec![]), "L1-428 {case}");
+            let (machines, short) = instances(vec![item.into(), Item::Whole(server(worker())).into()]);
+            assert_eq!(machines.len(), 2, "L1-429 {case}: it is there");
+            assert_eq!(short.is_some(), case == "name", "L1-430 {case}: only a name could be anybody's");
+        }
     }
 
     #[test]
@@ -181,7 +245,7 @@ mod tests {
         let bad = Server { uuid: "7".to_owned(), ..good.clone() };
         let upper = Server { uuid: UUID.to_uppercase(), ..good.clone() };
         assert_eq!(upper.instance().unwrap().id, good.instance().unwrap().id);
-        let (machines, flaw) = instances(vec![bad.into(), good.into()]);
+        let (machines, flaw) = instances(vec![Item::Whole(bad).into(), Item::Whole(good).into()]);
         assert_eq!(machines.len(), 1, "L11-801");
         assert!(flaw.unwrap().contains("\"7\""), "L1-801");
     }

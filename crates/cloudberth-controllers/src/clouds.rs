@@ -1,6 +1,10 @@
 //! The clouds that are at work in one cluster.
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::{Arc, Mutex},
+};
 
 use cloudberth_core::{
     Clock, NodeView, Result,
@@ -11,8 +15,12 @@ use cloudberth_core::{
     provider::{LoadBalancers, Provider},
     provider_id::Reading,
 };
+use cloudberth_runtime::{
+    bug::caught,
+    metrics::{Counter, QueueMetrics, queue::CrewLabels},
+};
 
-use crate::inventory::Inventory;
+use crate::{inventory::Inventory, lock};
 
 /// One cloud.
 #[derive(Clone)]
@@ -26,9 +34,25 @@ pub struct Cloud {
 /// All clouds, and who serves which Service.
 #[derive(Clone, Debug)]
 pub struct Clouds {
-    clouds: Vec<Cloud>,
+    all: Vec<Cloud>,
     /// Who serves which Service.
     pub roster: Arc<Roster>,
+    odd: Arc<OddIds>,
+}
+
+/// More ids than these on which a provider panics are not remembered; then it is asked again each time.
+const ODD_IDS: usize = 1_000;
+/// How they are called in the metrics.
+const ODD_QUEUE: &str = "provider-ids";
+
+/// Provider ids on which a cloud's own reading panics.
+///
+/// To whom a node belongs is asked in places that are about all nodes: in listeners, in rounds over a cloud's machines,
+/// for the members of every load balancer. A bug that one node's id meets there would stall all others (law 11).
+#[derive(Debug, Default)]
+struct OddIds {
+    known: Mutex<BTreeSet<(String, String)>>,
+    panics: Mutex<Counter>,
 }
 
 /// A provider to work with, and the load-balancer classes that it claims.
@@ -50,12 +74,19 @@ impl Clouds {
             inventory: Arc::new(Inventory::new(Arc::clone(&provider), Arc::clone(clock))),
             provider,
         };
-        Ok(Self { clouds: members.into_iter().map(cloud).collect(), roster })
+        Ok(Self { all: members.into_iter().map(cloud).collect(), roster, odd: Arc::default() })
+    }
+
+    /// Lets everybody see how many ids were met on which a provider panics.
+    #[must_use]
+    pub fn metered(self, metrics: &QueueMetrics) -> Self {
+        *lock(&self.odd.panics) = metrics.panics.with(&CrewLabels { queue: ODD_QUEUE });
+        self
     }
 
     /// All of them, in the order in which they were configured.
     pub fn iter(&self) -> impl Iterator<Item = &Cloud> + Clone {
-        self.clouds.iter()
+        self.all.iter()
     }
 
     /// The one of this name.
@@ -90,14 +121,40 @@ impl Clouds {
     /// names, or the only one at work. To whom any other node belongs takes a look at the machines.
     pub fn owner(&self, node: &NodeView) -> Option<&Cloud> {
         let Some(id) = &node.provider_id else {
-            return match (node.labels.get(PROVIDER_LABEL), self.clouds.as_slice()) {
+            return match (node.labels.get(PROVIDER_LABEL), self.all.as_slice()) {
                 (Some(name), _) => self.named(name),
                 (None, [only]) => Some(only),
                 (None, _) => None,
             };
         };
-        let reads = |cloud: &&Cloud| matches!(cloud.provider.read_id(id), Reading::Mine(_));
-        self.iter().find(reads)
+        self.iter().find(|cloud| self.is_mine(cloud, &node.name, id))
+    }
+
+    /// Whether a cloud reads an id as one of its own. An id on which it panics is nobody's for certain.
+    fn is_mine(&self, cloud: &Cloud, node: &str, id: &str) -> bool {
+        let OddIds { known, panics } = &*self.odd;
+        let odd = || (cloud.name().to_owned(), id.to_owned());
+        {
+            let known = lock(known);
+            if !known.is_empty() && known.contains(&odd()) {
+                return false;
+            }
+        }
+        caught(|| matches!(cloud.provider.read_id(id), Reading::Mine(_))).unwrap_or_else(|text| {
+            tracing::error!(
+                cloud = cloud.name(),
+                node,
+                id,
+                text,
+                "internal error: reading a provider id panicked"
+            );
+            lock(panics).inc();
+            let mut known = lock(known);
+            if known.len() < ODD_IDS {
+                known.insert(odd());
+            }
+            false
+        })
     }
 }
 

@@ -100,17 +100,19 @@ impl Team {
         join_all(self.members.iter().map(|member| (member.run)())).await;
     }
 
-    /// Works until `stop`, then begins nothing more and gives what is under way `grace` to end.
-    pub async fn run_until(&self, stop: impl Future<Output = ()>, grace: Duration) {
+    /// Works until `stop`, then begins nothing more and gives what is under way `grace` to end. Answers whether it did.
+    pub async fn run_until(&self, stop: impl Future<Output = ()>, grace: Duration) -> bool {
         let mut run = pin!(self.run());
         tokio::select! {
             biased;
             () = stop => self.close(),
-            () = &mut run => return,
+            () = &mut run => return true,
         }
-        if tokio::time::timeout(grace, run).await.is_err() {
+        let ended = tokio::time::timeout(grace, run).await.is_ok();
+        if !ended {
             tracing::warn!("work under way did not end in time; it is taken up by the next leader");
         }
+        ended
     }
 
     /// No new work is begun; [`run`](Self::run) ends when what is under way is over.

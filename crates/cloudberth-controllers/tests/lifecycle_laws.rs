@@ -366,6 +366,62 @@ async fn a_bug_in_a_cloud_stalls_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_that_changes_while_its_deletion_is_on_its_way_is_looked_at_again() {
+    let slow = || kube::Fault::new(Harm::Latency { millis: 3_000 }).on("delete", "nodes").times(1);
+    for comes_back in [true, false] {
+        let mut stage = Stage::new();
+        let id = stage.member(0, "a").await;
+        stage.member(0, "b").await;
+        stage.begin_lifecycle();
+        stage.pass(100).await;
+        stage.api.add_fault(slow());
+        stage.clouds[0].delete_machine(&id);
+        stage.set_ready("a", false).await;
+        for _ in 0..60 {
+            stage.pass(1).await;
+            if !stage.events("a").is_empty() {
+                break;
+            }
+        }
+        assert!(stage.events("a").len() == 1 && stage.node("a").await.is_some(), "the deletion is under way");
+        if comes_back {
+            stage.set_ready("a", true).await;
+            stage.pass(30).await;
+            assert!(stage.node("a").await.is_some(), "L2-606 a node that is Ready is not deleted");
+        } else {
+            stage.merge(&stage.nodes(), "a", json!({"metadata": {"labels": {"some": "label"}}})).await;
+            stage.pass(5).await;
+            assert!(
+                stage.node("a").await.is_none(),
+                "L2-607 a change that does not matter is no reason to wait"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_goes_while_its_machine_is_asked_about_leaves_nothing_behind() {
+    let mut stage = Stage::new();
+    let id = stage.member(0, "a").await;
+    stage.member(0, "b").await;
+    let controller = stage.lifecycle(Share::Percent(10));
+    stage.run_ground();
+    stage.run(std::sync::Arc::clone(&controller).run());
+    stage.pass(100).await;
+    stage.clouds[0].plan_faults(|request| {
+        (request.operation == "get machine").then_some(Fault::Stall(Duration::from_secs(20)))
+    });
+    stage.clouds[0].delete_machine(&id);
+    stage.set_ready("a", false).await;
+    stage.pass(5).await;
+    assert_eq!(lookups(&stage.clouds[0]), 0, "the question is under way");
+    stage.delete(&stage.nodes(), "a").await;
+    stage.pass(600).await;
+    assert_eq!(lookups(&stage.clouds[0]), 1, "it was answered after the node had gone");
+    assert_eq!(controller.remembered(), 0, "L12-600");
+}
+
+#[tokio::test(start_paused = true)]
 async fn closed_it_ends_what_it_began() {
     let mut stage = Stage::new();
     let id = stage.member(0, "a").await;

@@ -127,6 +127,38 @@ async fn a_name_in_a_listing_older_than_the_node_proves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_made_anew_while_a_patch_is_on_its_way_gets_nothing_of_the_old_machine() {
+    let ips = |node: &NodeView| node.addresses.iter().map(|a| a.address().to_owned()).collect::<Vec<_>>();
+    // Which of the two writes is slow.
+    for subresource in ["status", "-"] {
+        let mut stage = Stage::new();
+        open(&mut stage).await;
+        stage.join("other").await;
+        stage.pass(5).await;
+        let slow = ApiFault::new(Harm::Latency { millis: 5_000 }).on("patch", "nodes").times(1);
+        stage.api.add_fault(ApiFault { subresource: subresource.to_owned(), ..slow });
+        let before = stage.clouds[0].add_machine("web-1", "north-1");
+        register(&stage, "web-1", json!({})).await;
+        stage.pass(3).await;
+        stage.clouds[0].delete_machine(&before.id);
+        stage.delete(&stage.nodes(), "web-1").await;
+        register(&stage, "web-1", json!({})).await;
+        stage.pass(4).await;
+        let node = stage.node("web-1").await.unwrap();
+        assert_eq!(
+            (ips(&node), node.provider_id),
+            (vec![], None),
+            "L2-600 {subresource}: nothing was for this node"
+        );
+        let after = stage.clouds[0].add_machine("web-1", "north-2");
+        stage.pass(60).await;
+        let node = stage.node("web-1").await.unwrap();
+        assert_eq!(node.provider_id, Some(format!("alpha://{}", after.id)), "L2-600 {subresource}");
+        assert!(!node.has_taint(UNINITIALISED), "L2-600 {subresource}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_foreign_is_not_even_looked_at() {
     let mut stage = Stage::with(&["alpha", "beta"], |_| {});
     open(&mut stage).await;

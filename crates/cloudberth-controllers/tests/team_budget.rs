@@ -18,12 +18,13 @@ use cloudberth_controllers::{
     team::{Team, TeamSettings},
 };
 use cloudberth_core::{
-    Call as CloudCall, Instances, LoadBalancers, Provider, Result, Routes, ServiceView, annotation,
+    Call as CloudCall, Instances, LoadBalancers, Lookup, Provider, Result, Routes, ServiceView, annotation,
     decide::{
         lifecycle::Cap,
         node::taints::{SHUTDOWN, UNINITIALISED},
+        service::ownership::Ownership,
     },
-    lb::{Claim, Permit, Plan, Scribe, Survey, Turn, Want},
+    lb::{Claim, Name, Permit, Plan, Scribe, Survey, Turn, Want},
     provider::Boxed,
 };
 use cloudberth_fake::{CallRecord, FakeProvider, MachineState};
@@ -329,6 +330,19 @@ impl LoadBalancers for Buggy {
 
     fn settle_time(&self) -> Duration {
         self.balancers().settle_time()
+    }
+
+    fn name_for(&self, service: &ServiceView, cluster: &str) -> Name {
+        self.balancers().name_for(service, cluster)
+    }
+
+    fn owner<'a>(
+        &'a self,
+        call: &'a CloudCall,
+        survey: &'a Survey,
+        want: &'a Want,
+    ) -> Boxed<'a, Lookup<Ownership>> {
+        self.balancers().owner(call, survey, want)
     }
 
     fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim> {

@@ -1,5 +1,7 @@
 //! What every cloud call carries: until when it may take, and whether it may write.
 
+mod write;
+
 use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{
@@ -7,14 +9,28 @@ use crate::{
     time::Tick,
 };
 
+pub use write::{Leave, Write};
+
 /// A write is not sent with less of the leader's claim left than this: it could still be on its way when another
 /// replica begins to write.
 pub const CLAIM_RESERVE: Duration = Duration::from_secs(3);
+
+/// How long a connection may take to come up. The claim is asked before a write is handed to the HTTP client, and what
+/// is left between that and the wire is at most a connect, so a connect has to fit into the reserve.
+pub const CONNECT_LIMIT: Duration = Duration::from_millis(2_500);
+
+const _: () = assert!(CONNECT_LIMIT.as_millis() < CLAIM_RESERVE.as_millis());
 
 /// Tells until when this replica may write. Asked when a call is sent, never remembered (law 9).
 pub trait Gate: Send + Sync {
     /// The end of the present claim; `None` when there is none.
     fn claim_until(&self) -> Option<Tick>;
+
+    /// A write is about to leave. Whoever gives the claim away before its end needs to know.
+    fn write_began(&self) {}
+
+    /// A write that began is over. `in_doubt_until`: nobody answered, so it may take effect up to this time.
+    fn write_ended(&self, _in_doubt_until: Option<Tick>) {}
 }
 
 /// No writes at all: dry runs, plans, standbys.
@@ -70,12 +86,25 @@ impl Call {
     /// The answer never outlives the claim, so a write that is still under way when the claim ends is given up.
     pub fn write_until(&self, now: Tick) -> Result<Tick> {
         let deadline = self.read_until(now)?;
+        self.claim(now).map(|claim| deadline.min(claim))
+    }
+
+    /// The end of the claim, if a write may be sent at `now`.
+    fn claim(&self, now: Tick) -> Result<Tick> {
         match self.gate.claim_until() {
-            Some(until) if until.since(now) >= CLAIM_RESERVE => Ok(deadline.min(until)),
+            Some(until) if until.since(now) >= CLAIM_RESERVE => Ok(until),
             // It may be renewed in a moment, and then the work must go on.
             Some(_) => Err(Error::temporary("the leader's claim is about to end; nothing is written")),
-            None => Err(Error::cancelled("this replica does not lead; nothing is written")),
+            None => {
+                Err(Error::cancelled("this replica does not lead, or is about to stop; nothing is written"))
+            }
         }
+    }
+
+    /// Begins a write, if one may be sent at `now`. It counts as under way until it is [`answered`](Write::answered)
+    /// or dropped.
+    pub fn write(&self, now: Tick) -> Result<Write> {
+        Write::begin(self, now)
     }
 }
 

@@ -40,6 +40,9 @@ pub struct Instance {
     pub addresses: Vec<NodeAddress>,
     /// Labels beyond the well-known ones.
     pub labels: BTreeMap<LabelKey, LabelValue>,
+    /// Why the rest is not known, where the cloud's answer lacks what it always tells or cannot be read: `interfaces is
+    /// missing`. The machine is there, so its node is not deleted, and nothing is written on its node either (law 1).
+    pub flaw: Option<Box<str>>,
 }
 
 impl Instance {
@@ -55,6 +58,13 @@ impl Instance {
             region: None,
             addresses: Vec::new(),
             labels: BTreeMap::new(),
+            flaw: None,
         }
+    }
+
+    /// A machine that is there and of which the cloud did not tell what it always tells.
+    #[must_use]
+    pub fn flawed(id: ProviderId, name: &str, why: &str) -> Self {
+        Self { state: InstanceState::Other, flaw: Some(why.into()), ..Self::new(id, name) }
     }
 }

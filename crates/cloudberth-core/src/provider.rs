@@ -16,11 +16,11 @@ use std::{pin::Pin, time::Duration};
 use crate::{
     annotation,
     call::Call,
-    decide::nodeset::Selector,
+    decide::{nodeset::Selector, service::ownership::Ownership},
     error::{Error, Result},
     instance::Instance,
     label::{Region, Zone},
-    lb::{Claim, Permit, Plan, Scribe, Survey, Turn, Want},
+    lb::{Claim, Name, Permit, Plan, Scribe, Survey, Turn, Want},
     lookup::{Listing, Lookup},
     provider_id::{ProviderId, Reading},
     route::{Route, RouteChange},
@@ -116,6 +116,9 @@ pub trait LoadBalancers: Send + Sync {
         Ok(None)
     }
 
+    /// What a load balancer would be called that is created for the Service now.
+    fn name_for(&self, service: &ServiceView, cluster: &str) -> Name;
+
     /// Names, ids and addresses that a Service lays claim to. Two Services with a claim in common are never worked
     /// on at once, and each sees the other as a rival.
     fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim>;
@@ -123,8 +126,16 @@ pub trait LoadBalancers: Send + Sync {
     /// The listings that serve every Service of a pass.
     fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>>;
 
-    /// One turn of the loop for one Service: observe, then decide, execute and fold until there is nothing more to
-    /// do now.
+    /// Whose the load balancer is that was found for a Service; `Absent` where none was.
+    fn owner<'a>(
+        &'a self,
+        call: &'a Call,
+        survey: &'a Survey,
+        want: &'a Want,
+    ) -> Boxed<'a, Lookup<Ownership>>;
+
+    /// One turn of the loop for one Service: observe, and if what there is is this Service's, then decide,
+    /// execute and fold until there is nothing more to do now.
     fn turn<'a>(
         &'a self,
         call: &'a Call,

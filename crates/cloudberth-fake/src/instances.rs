@@ -38,6 +38,10 @@ impl Instances for FakeProvider {
                         all.clear();
                         None
                     }
+                    Some(Fault::PartsMissing) => {
+                        all.iter_mut().for_each(|machine| machine.private_ip.clear());
+                        None
+                    }
                     Some(Fault::ShortPage) => {
                         all.truncate(all.len() / 2);
                         Some("the second page is missing".to_owned())
@@ -61,7 +65,11 @@ impl Instances for FakeProvider {
             let found = self
                 .network
                 .request(call, Kind::Read, "get machine", id.id(), move |world, _, fault| {
-                    Ok(if fault == Some(Fault::Deny) { None } else { world.machine(&key) })
+                    let mut machine = world.machine(&key).filter(|_| fault != Some(Fault::Deny));
+                    if let (Some(machine), Some(Fault::PartsMissing)) = (&mut machine, fault) {
+                        machine.private_ip.clear();
+                    }
+                    Ok(machine)
                 })
                 .await
                 .map_err(crate::cloud::Trouble::error);

@@ -20,7 +20,7 @@ mod instances;
 mod provider;
 mod routes;
 
-pub use balancers::{ALGORITHM, BALANCER_ID, FLOATING_ADDRESS, Fakes, NODE_SELECTOR, TABLE};
+pub use balancers::{ALGORITHM, BALANCER_ID, BALANCER_NAME, FLOATING_ADDRESS, Fakes, NODE_SELECTOR, TABLE};
 pub use cloud::{
     Balancer, CallRecord, Cloud, Fault, Listener, Machine, MachineState, Manners, Protocol, Request,
     RouteRecord,

@@ -3,8 +3,8 @@
 use std::{pin::pin, time::Duration};
 
 use bytes::Bytes;
-use cloudberth_core::{Call, Category, Error, Result as CoreResult, Secret, Tick, error::cut};
-use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri, header};
+use cloudberth_core::{Call, Category, Error, Result as CoreResult, Secret, Tick, call::Write, error::cut};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
 use http_body_util::Full;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
@@ -18,7 +18,7 @@ use crate::{
     observe::Attempt,
     operation::Plan,
     retry::{Effect, retry_after},
-    transport::{RequestBody, TransportError},
+    transport::{AnswerBody, RequestBody, TransportError},
 };
 
 /// Errors are cut to this: an event has room for 1,024 bytes, and more is said around the error.
@@ -75,16 +75,25 @@ pub(crate) struct Voice {
     what: String,
     hidden: Vec<Secret>,
     used: Option<Authorization>,
+    /// More than one credential was used.
+    swapped: bool,
 }
 
 impl Voice {
     fn new(plan: &Plan, uri: &Uri) -> Self {
-        Self { what: format!("{} {}", plan.method, uri.path()), hidden: plan.hidden.clone(), used: None }
+        let what = format!("{} {}", plan.method, uri.path());
+        Self { what, hidden: plan.hidden.clone(), used: None, swapped: false }
     }
 
     fn uses(&mut self, authorization: Authorization) {
         self.hidden.extend_from_slice(authorization.hidden());
+        self.swapped |= self.used.as_ref().is_some_and(|before| *before != authorization);
         self.used = Some(authorization);
+    }
+
+    /// Notes that this request belongs together with an earlier one.
+    pub(crate) fn follows(&mut self, earlier: &Self) {
+        self.swapped |= earlier.swapped || earlier.used != self.used;
     }
 
     /// Every error that leaves this crate for a sent request went through here.
@@ -102,6 +111,38 @@ impl Plan {
     /// Until when it may take if it is sent at `now`, and whether it may be sent at all (law 9).
     fn until(&self, call: &Call, now: Tick) -> CoreResult<Tick> {
         if self.writes { call.write_until(now) } else { call.read_until(now) }
+    }
+}
+
+/// Until when a request under way may take. That of a write is counted while it lasts, and ends with the claim unless
+/// that is renewed.
+struct Grant {
+    call: Call,
+    write: Option<Write>,
+    until: Tick,
+    /// The server cannot do anything about it any more.
+    over: bool,
+}
+
+impl Grant {
+    fn ask(call: &Call, plan: &Plan, now: Tick) -> CoreResult<Self> {
+        let write = plan.writes.then(|| call.write(now)).transpose()?;
+        let until = write.as_ref().map_or_else(|| call.read_until(now), |write| Ok(write.until()))?;
+        Ok(Self { call: call.clone(), write, until, over: false })
+    }
+
+    fn renew(&mut self, now: Tick) -> CoreResult<()> {
+        self.until = match &mut self.write {
+            Some(write) => write.ask(now)?,
+            None => self.call.read_until(now)?,
+        };
+        Ok(())
+    }
+
+    fn end(self) {
+        if let (Some(write), true) = (self.write, self.over) {
+            write.answered();
+        }
     }
 }
 
@@ -129,6 +170,12 @@ impl Client {
             let wait = policy.again(plan.repeat, trouble.effect, sent, trouble.asked, &self.0.dice);
             match wait {
                 Some(wait) if self.0.clock.now() + wait + TIMER_GRAIN < call.deadline() => sleep(wait).await,
+                _ if is_denial(status) && !self.is_steady(call, &voice).await => {
+                    let text =
+                        "the credential was replaced while the call was under way, so this proves nothing";
+                    let error = Error::temporary(format!("{}; {text}", trouble.error));
+                    return Err(Failure { error: voice.error(&error), doubt: true, absent: false });
+                }
                 _ => {
                     let absent = trouble.answer.is_some_and(|answer| dialect.is_absence(&answer));
                     let times = if sent > 1 { format!(" (attempt {sent})") } else { String::new() };
@@ -140,6 +187,16 @@ impl Client {
                 }
             }
         }
+    }
+
+    /// Whether all that was sent was sent with one credential, and this one is still in force.
+    ///
+    /// If it is not, what a cloud denied it may have denied to another account (law 1).
+    pub(crate) async fn is_steady(&self, call: &Call, voice: &Voice) -> bool {
+        let Some(used) = voice.used.as_ref().filter(|_| !voice.swapped) else { return false };
+        let left = call.deadline().since(self.0.clock.now());
+        let now = timeout(left, self.0.auth.in_force(call)).await;
+        matches!(now, Ok(Ok(now)) if now == *used)
     }
 
     /// Whether a credential that was refused has been replaced by another one.
@@ -168,15 +225,22 @@ impl Client {
         voice.uses(authorization);
 
         let asked_at = self.0.clock.now();
-        self.0.budget.take(call.deadline()).await.map_err(nothing)?;
+        let permit = self.0.budget.take(call.deadline()).await.map_err(nothing)?;
+        let left = call.deadline().since(self.0.clock.now());
+        let line = timeout(left, self.0.transport.ready())
+            .await
+            .unwrap_or_else(|_| Err(TransportError::not_sent("no way out in time")))
+            .map_err(|error| broken(&error).1)?;
         let start = self.0.clock.now();
         if start > asked_at {
             self.0.observer.waited(plan.name, start.since(asked_at));
         }
 
-        // The claim is looked at now, at the moment of sending, whatever was true before the waits above.
-        let granted = plan.until(call, start).map_err(nothing)?;
-        let result = self.converse(call, plan, request, start, granted).await;
+        // The claim is asked now, whatever was true before the waits above. Nothing may come between this and `send`.
+        let mut grant = Grant::ask(call, plan, start).map_err(nothing)?;
+        permit.used();
+        let result = self.converse(plan, line.send(request), start, &mut grant).await;
+        grant.end();
         let took = self.0.clock.now().since(start);
         let (outcome, status) = match &result {
             Ok(answer) => ("answered", Some(answer.status().as_u16())),
@@ -199,22 +263,25 @@ impl Client {
     /// One request, one answer: the head first, then the body, both within the time granted.
     async fn converse(
         &self,
-        call: &Call,
         plan: &Plan,
-        request: Request<RequestBody>,
+        sending: impl Future<Output = Result<Response<AnswerBody>, TransportError>>,
         start: Tick,
-        mut granted: Tick,
+        grant: &mut Grant,
     ) -> Result<Answer, (&'static str, Trouble)> {
         let usual = if plan.writes { self.0.policy.write_attempt } else { self.0.policy.read_attempt };
-        let end = (start + plan.patience.unwrap_or(usual)).min(call.deadline());
-        let head = self.within(call, plan, end, &mut granted, self.0.transport.send(request)).await;
-        let response = match head {
+        let end = (start + plan.patience.unwrap_or(usual)).min(grant.call.deadline());
+        let response = match self.within(end, grant, sending).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(broken(&error)),
+            Ok(Err(error)) => {
+                grant.over = !error.may_have_been_sent();
+                return Err(broken(&error));
+            }
             Err(overdue) => return Err(given_up(overdue, end.since(start))),
         };
         let (head, body) = response.into_parts();
-        let body = self.within(call, plan, end, &mut granted, collect(body, self.0.policy.body_limit)).await;
+        // A gateway that did not wait for the server knows nothing about what the server does next.
+        grant.over = !matches!(head.status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT);
+        let body = self.within(end, grant, collect(body, self.0.policy.body_limit)).await;
         let welcome =
             head.status.is_success() || (plan.unless.is_some() && head.status == StatusCode::NOT_MODIFIED);
         match (welcome, body) {
@@ -238,24 +305,17 @@ impl Client {
     }
 
     /// Does `work` until `end` at most, and for a write only as long as the claim is renewed in time.
-    async fn within<F: Future>(
-        &self,
-        call: &Call,
-        plan: &Plan,
-        end: Tick,
-        granted: &mut Tick,
-        work: F,
-    ) -> Result<F::Output, Overdue> {
+    async fn within<F: Future>(&self, end: Tick, grant: &mut Grant, work: F) -> Result<F::Output, Overdue> {
         let mut work = pin!(work);
         loop {
             let now = self.0.clock.now();
             if now >= end {
                 return Err(Overdue::Time);
             }
-            if now >= *granted {
-                *granted = plan.until(call, now).map_err(Overdue::Claim)?;
+            if now >= grant.until {
+                grant.renew(now).map_err(Overdue::Claim)?;
             }
-            if let Ok(done) = timeout(end.min(*granted).since(now), work.as_mut()).await {
+            if let Ok(done) = timeout(end.min(grant.until).since(now), work.as_mut()).await {
                 return Ok(done);
             }
         }
@@ -282,6 +342,11 @@ impl Client {
         }
         Trouble { error: Error::new(category, message), effect, asked, answer: Some(answer) }
     }
+}
+
+/// Whether a status says that something is not there.
+const fn is_denial(status: Option<StatusCode>) -> bool {
+    matches!(status, Some(StatusCode::NOT_FOUND | StatusCode::GONE))
 }
 
 fn request(plan: &Plan, uri: &Uri, authorization: &Authorization) -> Request<RequestBody> {

@@ -18,6 +18,14 @@ pub trait Authenticator: Send + Sync {
     /// The credential to send now.
     fn authorization<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Authorization>>;
 
+    /// The credential in force at this moment. Asked after a cloud denied something: a denial counts only if it was
+    /// said to this one.
+    ///
+    /// Whoever remembers credentials for a while looks at their source here.
+    fn in_force<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Authorization>> {
+        self.authorization(call)
+    }
+
     /// `used` was refused with 401. Drops it, and says whether asking for another one is worth a second attempt.
     ///
     /// A request is repeated for this reason once only.

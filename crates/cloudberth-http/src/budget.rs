@@ -56,8 +56,9 @@ impl Budget {
         self.0.burst.saturating_sub(requests_in(state.full_at.since(now), self.gap(&state)))
     }
 
-    /// Waits for permission to send one request. Refuses at once if that would take until `until` or longer.
-    pub(crate) async fn take(&self, until: Tick) -> Result<()> {
+    /// Waits for permission to send one request. Refuses at once if that would take until `until` or longer. Whoever
+    /// gives up while waiting leaves no gap.
+    pub async fn take(&self, until: Tick) -> Result<Permit> {
         let now = self.0.clock.now();
         {
             let mut state = self.state(now);
@@ -67,8 +68,7 @@ impl Budget {
                 return Err(busy(turn.since(now)));
             }
             if state.waiting == 0 && turn == now {
-                self.spend(&mut state, now);
-                return Ok(());
+                return Ok(self.spend(&mut state, now));
             }
             state.waiting += 1;
         }
@@ -80,7 +80,7 @@ impl Budget {
         }
     }
 
-    async fn wait(&self, until: Tick) -> Result<()> {
+    async fn wait(&self, until: Tick) -> Result<Permit> {
         let _first = self.0.turnstile.lock().await;
         loop {
             let now = self.0.clock.now();
@@ -88,8 +88,7 @@ impl Budget {
                 let mut state = self.state(now);
                 let turn = self.turn(&state);
                 if turn <= now {
-                    self.spend(&mut state, now);
-                    return Ok(());
+                    return Ok(self.spend(&mut state, now));
                 }
                 turn
             };
@@ -143,8 +142,35 @@ impl Budget {
         (state.full_at - self.depth(state)).max(state.paused_until)
     }
 
-    fn spend(&self, state: &mut State, now: Tick) {
-        state.full_at = state.full_at.max(now) + self.gap(state);
+    fn spend(&self, state: &mut State, now: Tick) -> Permit {
+        let worth = self.gap(state);
+        state.full_at = state.full_at.max(now) + worth;
+        Permit { budget: self.clone(), worth, used: false }
+    }
+}
+
+/// Permission to send one request. One that is dropped unused is given back.
+#[derive(Debug)]
+#[must_use = "a permit that is dropped is given back"]
+pub struct Permit {
+    budget: Budget,
+    worth: Duration,
+    used: bool,
+}
+
+impl Permit {
+    /// The request is sent.
+    pub fn used(mut self) {
+        self.used = true;
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if !self.used {
+            let mut state = self.budget.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.full_at = state.full_at - self.worth;
+        }
     }
 }
 
@@ -200,7 +226,7 @@ mod tests {
     async fn rush(budget: &Budget, clock: &SystemClock, count: u32) -> Vec<u128> {
         let until = clock.now() + Duration::from_secs(1_000);
         join_all((0..count).map(|_| async {
-            budget.take(until).await.unwrap();
+            budget.take(until).await.unwrap().used();
             clock.now().0.as_millis()
         }))
         .await
@@ -223,12 +249,12 @@ mod tests {
     async fn no_time_to_wait_is_said_at_once() {
         let (budget, clock) = budget(1);
         let soon = |ms| clock.now() + Duration::from_millis(ms);
-        budget.take(soon(1)).await.unwrap();
+        budget.take(soon(1)).await.unwrap().used();
         let category = budget.take(soon(100)).await.unwrap_err().category();
         assert_eq!(category, Category::Throttled { retry_after: Some(GAP) });
         assert_eq!(clock.now(), Tick::ZERO, "without waiting");
         let (a, b) = tokio::join!(budget.take(soon(150)), budget.take(soon(150)));
-        assert!(a.is_ok());
+        a.unwrap().used();
         let category = b.unwrap_err().category();
         assert_eq!(category, Category::Throttled { retry_after: Some(2 * GAP) }, "the queue counts");
     }
@@ -281,9 +307,22 @@ mod tests {
     async fn whoever_leaves_the_queue_makes_room() {
         let (budget, clock) = budget(1);
         let until = clock.now() + Duration::from_secs(10);
-        budget.take(until).await.unwrap();
+        budget.take(until).await.unwrap().used();
         let gone = tokio::time::timeout(Duration::from_millis(10), budget.take(until)).await;
         assert!(gone.is_err());
         assert_eq!(rush(&budget, &clock, 1).await, [100]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_permit_that_is_not_used_is_given_back() {
+        let (budget, clock) = budget(2);
+        let until = clock.now() + Duration::from_secs(10);
+        for _ in 0..20 {
+            drop(budget.take(until).await.unwrap());
+        }
+        assert_eq!((budget.left(), clock.now()), (2, Tick::ZERO), "L12-500 nobody sent anything");
+        assert_eq!(rush(&budget, &clock, 4).await, [0, 0, 100, 200], "L12-500");
+        drop(budget.take(until).await.unwrap());
+        assert_eq!(rush(&budget, &clock, 2).await, [300, 400], "L12-501 the next one goes in its place");
     }
 }

@@ -27,6 +27,10 @@
 //! | the claim ended under way | not asked | `Unknown` |
 //!
 //! Once one attempt of a repeated write is in doubt, a later failure does not remove the doubt.
+//!
+//! A 404 counts only for the credential that it was said to. If an attempt of the same call was made with another one, or
+//! another one is in force by the time of the answer, the cloud may have denied it to the wrong account: a read gives
+//! `Temporary`, a write gives `Unknown`, and a listing is short.
 
 mod answer;
 mod attempt;
@@ -37,6 +41,7 @@ mod budget;
 mod classify;
 mod client;
 mod explain;
+mod item;
 mod listing;
 mod observe;
 mod operation;
@@ -53,10 +58,11 @@ mod wire;
 pub use answer::Answer;
 pub use auth::{Anonymous, Authenticator, Authorization};
 pub use base::Base;
-pub use budget::Budget;
+pub use budget::{Budget, Permit};
 pub use classify::Dialect;
 pub use client::{Builder, Client, Fresh};
 pub use explain::explain;
+pub use item::{Flawed, Item};
 pub use observe::{Attempt, Observer, Unobserved};
 pub use operation::{Operation, Read, Write};
 pub use pager::{Array, Envelope, LinkHeader, Next, Numbered, Page, Pager};
@@ -64,4 +70,4 @@ pub use proxy::Proxies;
 pub use retry::{Policy, retry_after};
 pub use token::TokenSource;
 pub use transport::{AnswerBody, RequestBody, Transport, TransportError};
-pub use wire::{Roots, connect};
+pub use wire::{Roots, connect, in_time};

@@ -22,6 +22,7 @@ struct From {
 /// A listing that is being put together.
 struct Walk<T, K> {
     items: Vec<T>,
+    /// What the pages before this one showed.
     seen: BTreeSet<K>,
     total: Option<u64>,
     flaw: Option<String>,
@@ -30,17 +31,35 @@ struct Walk<T, K> {
 
 impl<T, K: Ord> Walk<T, K> {
     /// Takes what is new on a page; says how much that was.
+    ///
+    /// Pages are cut from a listing that goes on living. If something came or went between two of them, what stood at
+    /// the cut has moved: it shows up twice, or on no page at all. Both show in the first of the signs below or in the
+    /// second.
     fn add(&mut self, page: Page<T>, id: impl Fn(&T) -> K) -> usize {
+        self.pages += 1;
         let before = self.items.len();
+        let mut moved = false;
+        let mut here = BTreeSet::new();
         for item in page.items {
-            if self.seen.insert(id(&item)) {
+            let id = id(&item);
+            if self.seen.contains(&id) {
+                moved = true;
+            } else if here.insert(id) {
                 self.items.push(item);
             }
         }
-        self.pages += 1;
+        self.seen.append(&mut here);
+        let flaw = match (self.total, page.total) {
+            _ if page.flaw.is_some() => page.flaw,
+            (Some(then), Some(now)) if then != now => {
+                Some(format!("there are {now} things, and there were {then} on the page before"))
+            }
+            _ if moved => Some("something on it was on an earlier page too".to_owned()),
+            _ => None,
+        };
         self.total = page.total.or(self.total);
         if self.flaw.is_none() {
-            self.flaw = page.flaw.map(|why| format!("page {}: {why}", self.pages));
+            self.flaw = flaw.map(|why| format!("page {}: {why}", self.pages));
         }
         self.items.len() - before
     }
@@ -49,15 +68,15 @@ impl<T, K: Ord> Walk<T, K> {
         self.total.is_some_and(|total| self.items.len() as u64 >= total)
     }
 
-    fn lacks(&self) -> bool {
-        self.total.is_some_and(|total| (self.items.len() as u64) < total)
+    fn is_off(&self) -> bool {
+        self.total.is_some_and(|total| self.items.len() as u64 != total)
     }
 
     /// The listing, short for `why`, for a flaw met on the way, or because the count does not fit.
     fn end(self, why: Option<String>) -> Listing<T> {
         let (have, total) = (self.items.len(), self.total.unwrap_or_default());
-        let lacks = self.lacks().then(|| format!("{have} of {total} were listed"));
-        Listing { items: self.items, short: why.or(self.flaw).or(lacks) }
+        let off = self.is_off().then(|| format!("{have} of {total} were listed"));
+        Listing { items: self.items, short: why.or(self.flaw).or(off) }
     }
 }
 
@@ -66,7 +85,10 @@ impl Client {
     ///
     /// `id` tells things apart: what is listed twice counts once. If the first page cannot be had, nothing was learnt
     /// and the result is an error. Whatever goes wrong later (a page that fails, a link that leads away, pages that
-    /// repeat, an item that cannot be read, a count that does not fit) gives a short listing that keeps what it saw.
+    /// repeat, an item that cannot be read or has moved from page to page, a count that changes or does not fit, a
+    /// credential that is replaced meanwhile) gives a short listing that keeps what it saw.
+    ///
+    /// Where one bad field must not hide the whole item, list [`Item`](crate::Item)s.
     pub async fn list<T, K, P>(
         &self,
         call: &Call,
@@ -79,37 +101,61 @@ impl Client {
         K: Ord + Send,
         P: Pager<T> + ?Sized,
     {
+        let (mut listing, voice) = self.walk(call, operation, pager, id).await?;
+        if listing.short.is_none() && !self.is_steady(call, &voice).await {
+            listing.short = Some("the credential was replaced while listing".to_owned());
+        }
+        Ok(listing)
+    }
+
+    /// Goes from page to page; says with whose voice the last one was asked for.
+    async fn walk<T, K, P>(
+        &self,
+        call: &Call,
+        operation: Operation<Read>,
+        pager: &P,
+        id: impl Fn(&T) -> K + Send,
+    ) -> Result<(Listing<T>, Voice)>
+    where
+        T: DeserializeOwned + Send,
+        K: Ord + Send,
+        P: Pager<T> + ?Sized,
+    {
         let mut walk = Walk { items: Vec::new(), seen: BTreeSet::new(), total: None, flaw: None, pages: 0 };
-        let mut ask = operation.clone();
+        let (mut page, mut from) = self.page(call, operation.clone(), pager).await?;
         loop {
-            let (page, from) = match self.page(call, ask, pager).await {
-                Ok(found) => found,
-                Err(error) if walk.pages == 0 => return Err(error),
-                Err(error) => {
-                    let why = format!("page {} is missing: {error}", walk.pages + 1);
-                    return Ok(walk.end(Some(why)));
-                }
-            };
             let (next, empty) = (page.next.clone(), page.items.is_empty());
             let added = walk.add(page, &id);
-            ask = match next {
-                Next::End => return Ok(walk.end(None)),
+            let ask = match next {
+                Next::End => return Ok((walk.end(None), from.voice)),
                 // Numbered pages end where the total is reached, or with an empty one.
-                Next::Number(_) if walk.has_all() || empty => return Ok(walk.end(None)),
+                Next::Number(_) if walk.has_all() || empty => return Ok((walk.end(None), from.voice)),
                 _ if added == 0 => {
                     let why = format!("page {} holds nothing new, yet another is said to follow", walk.pages);
-                    return Ok(walk.end(Some(why)));
+                    return Ok((walk.end(Some(why)), from.voice));
                 }
                 _ if walk.pages >= self.0.policy.page_limit => {
                     let why = format!("there are more than {} pages", walk.pages);
-                    return Ok(walk.end(Some(why)));
+                    return Ok((walk.end(Some(why)), from.voice));
                 }
                 Next::Number(parameter) => operation.clone().query(parameter, walk.pages + 1),
                 Next::Link(link) => match self.0.base.follow(&from.uri, &link) {
                     Ok(uri) => operation.clone().at(uri),
-                    Err(refused) => return Ok(walk.end(Some(from.voice.clean(refused.message())))),
+                    Err(refused) => {
+                        return Ok((walk.end(Some(from.voice.clean(refused.message()))), from.voice));
+                    }
                 },
             };
+            match self.page(call, ask, pager).await {
+                Ok((found, mut at)) => {
+                    at.voice.follows(&from.voice);
+                    (page, from) = (found, at);
+                }
+                Err(error) => {
+                    let why = format!("page {} is missing: {error}", walk.pages + 1);
+                    return Ok((walk.end(Some(why)), from.voice));
+                }
+            }
         }
     }
 

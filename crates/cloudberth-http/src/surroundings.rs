@@ -5,33 +5,42 @@
 use std::{
     collections::BTreeMap,
     hash::{BuildHasher, Hasher, RandomState},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use cloudberth_core::{Clock, Dice, Error, Result, Tick};
 use jiff::{SignedDuration, Timestamp};
+use rustix::time::{ClockId, clock_gettime};
 use rustls::RootCertStore;
 
 /// Time as the program meets it: monotonic time from the runtime, so that a paused runtime pauses it too, and the time
 /// of day.
+///
+/// The runtime's time stands still while the machine is suspended, and a leader that wakes up would go on to write under
+/// a claim that is long over. So the time that the machine slept is added.
 #[derive(Clone, Debug)]
 pub struct SystemClock {
     started: tokio::time::Instant,
+    sleeps: Arc<Mutex<Sleeps>>,
     /// What the time of day was then, if it is to move along; otherwise the system is asked each time.
     wall: Option<Timestamp>,
 }
 
 impl SystemClock {
     /// A clock that begins now and asks the system for the time of day whenever it is asked itself: a machine's clock
-    /// is set right after the start, and monotonic time stands still while a machine is suspended.
+    /// is set right after the start.
     #[must_use]
     pub fn new() -> Self {
-        Self { started: tokio::time::Instant::now(), wall: None }
+        let (with_sleep, without) = time_since_boot();
+        let sleeps = Arc::new(Mutex::new(Sleeps::new(with_sleep, without)));
+        Self { started: tokio::time::Instant::now(), sleeps, wall: None }
     }
 
     /// A clock that begins now and takes the time of day to be `wall`: a test's fixed date, or a skewed replica.
     #[must_use]
     pub fn starting_at(wall: Timestamp) -> Self {
-        Self { started: tokio::time::Instant::now(), wall: Some(wall) }
+        Self { wall: Some(wall), ..Self::new() }
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is where the time of day comes in")]
@@ -48,15 +57,50 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn now(&self) -> Tick {
-        Tick(self.started.elapsed())
+        let (with_sleep, without) = time_since_boot();
+        let slept = self.sleeps.lock().unwrap_or_else(PoisonError::into_inner).total(with_sleep, without);
+        Tick(self.started.elapsed() + slept)
     }
 
     fn wall(&self) -> Timestamp {
         let Some(then) = self.wall else { return Self::time_of_day() };
-        SignedDuration::try_from(self.started.elapsed())
+        SignedDuration::try_from(self.now().0)
             .ok()
             .and_then(|elapsed| then.checked_add(elapsed).ok())
             .unwrap_or(Timestamp::MAX)
+    }
+}
+
+/// How long the machine has been running, with the time that it slept and without. In this order: a pause between the
+/// two readings makes the difference smaller, never larger.
+fn time_since_boot() -> (Duration, Duration) {
+    let read = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
+    (read(ClockId::Boottime), read(ClockId::Monotonic))
+}
+
+/// The two readings are not taken at the same moment. A difference smaller than this is no sleep, and one that matters to
+/// a claim is larger.
+const LEAST_SLEEP: Duration = Duration::from_millis(100);
+
+/// How long the machine has slept since this was made.
+#[derive(Debug)]
+struct Sleeps {
+    before: Duration,
+    total: Duration,
+}
+
+impl Sleeps {
+    fn new(with_sleep: Duration, without: Duration) -> Self {
+        Self { before: with_sleep.saturating_sub(without), total: Duration::ZERO }
+    }
+
+    /// Never less than the last time, so that time does not go back.
+    fn total(&mut self, with_sleep: Duration, without: Duration) -> Duration {
+        let all = with_sleep.saturating_sub(without).saturating_sub(self.before);
+        if all.saturating_sub(self.total) >= LEAST_SLEEP {
+            self.total = all;
+        }
+        self.total
     }
 }
 
@@ -90,8 +134,6 @@ pub fn system_roots() -> Result<RootCertStore> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -102,6 +144,30 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(90)).await;
         assert_eq!(clock.now(), Tick::from_secs(90));
         assert_eq!(clock.wall(), "2031-05-06T12:01:30Z".parse().unwrap());
+    }
+
+    #[test]
+    fn the_time_that_the_machine_slept_counts() {
+        let ms = Duration::from_millis;
+        let mut sleeps = Sleeps::new(ms(1_100_000), ms(1_000_000));
+        let table = [
+            ("L9-522 awake", 1_105_000, 1_005_000, 0),
+            ("L9-522 it slept for a minute", 1_170_000, 1_010_000, 60_000),
+            ("L9-522 awake again", 1_175_000, 1_015_000, 60_000),
+            ("L9-523 a pause between the two readings", 1_176_000, 1_018_000, 60_000),
+            ("L9-523 what two readings differ by is no sleep", 1_180_099, 1_020_000, 60_000),
+            ("L9-522 it slept once more", 1_190_000, 1_020_000, 70_000),
+        ];
+        for (case, with_sleep, without, want) in table {
+            assert_eq!(sleeps.total(ms(with_sleep), ms(without)), ms(want), "{case}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_machine_that_is_awake_adds_nothing() {
+        let clock = SystemClock::new();
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert_eq!(clock.now(), Tick::from_secs(5), "L9-524");
     }
 
     #[tokio::test]

@@ -128,6 +128,14 @@ impl Authenticator for TokenSource {
         Box::pin(std::future::ready(Authorization::bearer(&self.current())))
     }
 
+    fn in_force<'a>(&'a self, _call: &'a Call) -> Boxed<'a, Result<Authorization>> {
+        let token = match self.0.as_ref() {
+            Inner::Fixed(token) => token.clone(),
+            Inner::File(file) => file.look(Duration::ZERO),
+        };
+        Box::pin(std::future::ready(Authorization::bearer(&token)))
+    }
+
     fn refused<'a>(&'a self, used: &'a Authorization) -> Boxed<'a, bool> {
         let changed = match self.0.as_ref() {
             Inner::Fixed(_) => false,

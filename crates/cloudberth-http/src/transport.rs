@@ -89,11 +89,24 @@ impl Transport {
         ))
     }
 
+    /// Waits until something can be sent.
+    pub(crate) async fn ready(&self) -> Result<Ready, TransportError> {
+        let mut service = self.0.clone();
+        service.ready().await?;
+        Ok(Ready(service))
+    }
+}
+
+/// A way that is ready: nothing is left to wait for but, at most, a connection. So whoever holds this asks the claim and
+/// sends, and cannot get the order wrong.
+pub(crate) struct Ready(BoxCloneSyncService<Request<RequestBody>, Response<AnswerBody>, TransportError>);
+
+impl Ready {
     pub(crate) async fn send(
-        &self,
+        mut self,
         request: Request<RequestBody>,
     ) -> Result<Response<AnswerBody>, TransportError> {
-        self.0.clone().oneshot(request).await
+        self.0.call(request).await
     }
 }
 
@@ -118,10 +131,13 @@ mod tests {
         let other = tower::service_fn(|_: Request<RequestBody>| async {
             Err::<Response<RequestBody>, _>(io::Error::other("reset"))
         });
-        let refused = Transport::new(own).send(request()).await.map(|_| ()).unwrap_err();
+        let send = async |transport: Transport| {
+            transport.ready().await.unwrap().send(request()).await.map(|_| ()).unwrap_err()
+        };
+        let refused = send(Transport::new(own)).await;
         assert_eq!(refused, TransportError::not_sent("refused"));
         assert!(!refused.may_have_been_sent());
-        let lost = Transport::new(other).send(request()).await.map(|_| ()).unwrap_err();
+        let lost = send(Transport::new(other)).await;
         assert_eq!(lost, TransportError::lost("reset"));
         assert!(lost.may_have_been_sent());
     }

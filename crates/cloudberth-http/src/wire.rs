@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use cloudberth_core::{Error, Result};
+use cloudberth_core::{Error, Result, call::CONNECT_LIMIT};
 use http::{Request, header::PROXY_AUTHORIZATION};
 use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::{
@@ -10,7 +10,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
-use tower::ServiceExt;
+use tower::{BoxError, ServiceExt};
 
 use crate::{
     proxy::{Connector, Proxies},
@@ -18,8 +18,6 @@ use crate::{
     transport::{RequestBody, Transport, TransportError, chain},
 };
 
-/// How long a connection may take to come about, per server address.
-const CONNECT: Duration = Duration::from_secs(10);
 /// How long an unused connection is kept. Shorter than the minute after which common gateways close theirs, so that
 /// a request rarely meets a closing one.
 const IDLE: Duration = Duration::from_secs(50);
@@ -52,13 +50,16 @@ pub fn connect(roots: Roots, proxies: Proxies) -> Result<Transport> {
     let mut direct = HttpConnector::new();
     direct.enforce_http(false);
     direct.set_nodelay(true);
-    direct.set_connect_timeout(Some(CONNECT));
+    // Shared out among the addresses of a name, so that a dead one does not use it up.
+    direct.set_connect_timeout(Some(CONNECT_LIMIT));
     direct.set_keepalive(Some(Duration::from_secs(30)));
     let connector = HttpsConnectorBuilder::new()
         .with_tls_config(tls)
         .https_or_http()
         .enable_http1()
-        .wrap_connector(Connector::new(direct, proxies.clone()));
+        .wrap_connector(Connector::new(direct, proxies.clone()))
+        // All of it: names, every address, a proxy and the handshake.
+        .map_future(|connecting| Box::pin(in_time(connecting)));
     let client = Client::builder(TokioExecutor::new())
         .pool_idle_timeout(IDLE)
         .pool_timer(TokioTimer::new())
@@ -76,4 +77,14 @@ pub fn connect(roots: Roots, proxies: Proxies) -> Result<Transport> {
                 request
             }),
     ))
+}
+
+/// Connects in time or not at all: a write is sent as soon as there is a connection, and the claim was asked before.
+pub async fn in_time<T>(
+    connecting: impl Future<Output = std::result::Result<T, BoxError>>,
+) -> std::result::Result<T, BoxError> {
+    match tokio::time::timeout(CONNECT_LIMIT, connecting).await {
+        Ok(connected) => connected,
+        Err(_) => Err(format!("no connection within {CONNECT_LIMIT:?}").into()),
+    }
 }

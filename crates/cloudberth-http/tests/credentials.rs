@@ -12,7 +12,9 @@ use std::{
 };
 
 use cloudberth_core::{Call, Category, Result, Secret, lb::Outcome, provider::Boxed};
-use cloudberth_http::{Authenticator, Authorization, Client, Operation, Read, TokenSource, testing::Reply};
+use cloudberth_http::{
+    Authenticator, Authorization, Client, LinkHeader, Operation, Read, TokenSource, testing::Reply,
+};
 use common::Stage;
 use serde_json::{Value, json};
 
@@ -93,6 +95,114 @@ async fn a_refused_write_is_sent_again_too() {
     let client = stage.builder(1).authenticator(Arc::new(source)).build();
     let outcome = client.write::<Value>(&stage.call(60), Operation::post("x", "x")).await;
     assert_eq!(outcome, Outcome::Done(json!(1)), "401 is certain: nothing was done");
+}
+
+/// A token file that becomes another when a reply is under way.
+struct Swap {
+    stage: Stage,
+    client: Client,
+    path: std::path::PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+impl Swap {
+    fn new() -> Self {
+        let stage = Stage::new();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("token");
+        fs::write(&path, "ours").unwrap();
+        let source = TokenSource::file(&path, stage.clock.clone()).unwrap();
+        let client = stage.builder(1).authenticator(Arc::new(source)).build();
+        Self { stage, client, path, _dir: dir }
+    }
+
+    /// Puts another token into the file after this many milliseconds, if at all.
+    fn after(&self, millis: Option<u64>) {
+        let Some(millis) = millis else { return };
+        let path = self.path.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(millis)).await;
+            // The test may be over by now.
+            let _ = fs::write(&path, "theirs");
+        });
+    }
+}
+
+/// Replies, and after how many milliseconds the token changes.
+type Story = (&'static str, Vec<Reply>, Option<u64>, bool);
+
+fn stories() -> Vec<Story> {
+    let gone = || Reply::json(404, &json!({"detail": "Not found."}));
+    let slow = |reply: Reply| reply.after(Duration::from_millis(100));
+    vec![
+        ("nothing changes", vec![gone()], None, true),
+        ("nothing changes, at the second attempt", vec![Reply::empty(503), gone()], None, true),
+        ("it changes afterwards", vec![gone()], Some(50), true),
+        ("L5-402 refused, then asked with another", vec![slow(Reply::empty(401)), gone()], Some(50), false),
+        ("L5-403 while the answer is under way", vec![slow(gone())], Some(50), false),
+        ("L5-404 between two attempts", vec![Reply::empty(503), gone()], Some(50), false),
+        ("L5-405 gone for good", vec![slow(Reply::json(410, &json!({})))], Some(50), false),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_denial_to_another_credential_is_no_absence() {
+    for (case, replies, change, counts) in stories() {
+        let swap = Swap::new();
+        swap.stage.cloud.on("DELETE /v1/x/1", replies.clone());
+        swap.after(change);
+        let delete = Operation::delete("x", "x").segment("1").repeatable();
+        let outcome = swap.client.remove(&swap.stage.call(60), delete).await;
+        assert_eq!(outcome == Outcome::Done(()), counts, "{case}: {outcome:?}");
+        if let Outcome::Unknown(why) = &outcome {
+            assert!(why.message().contains("the credential was replaced"), "{case}: {why}");
+            assert_eq!(why.category(), Category::Temporary, "{case}");
+        }
+        assert_eq!(matches!(outcome, Outcome::Unknown(_)), !counts, "{case}: {outcome:?}");
+
+        let swap = Swap::new();
+        swap.stage.cloud.on("GET /v1/x/1", replies.clone());
+        swap.after(change);
+        let get = || Operation::get("x", "x").segment("1");
+        let found = swap.client.lookup::<Value>(&swap.stage.call(60), get()).await;
+        assert_eq!(found.is_absent(), counts, "L1-416 {case}: {found:?}");
+
+        let swap = Swap::new();
+        swap.stage.cloud.on("GET /v1/x/1", replies);
+        swap.after(change);
+        let error = swap.client.read::<Value>(&swap.stage.call(60), get()).await.unwrap_err();
+        assert_eq!(error.category() == Category::NotFound, counts, "L1-417 {case}: {error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listing_for_two_credentials_denies_nothing() {
+    let slow = |reply: Reply| reply.after(Duration::from_millis(100));
+    let page = |id: u64| Reply::json(200, &json!([{"id": id}]));
+    let first = || page(1).header("link", "</v1/servers?after=1>; rel=\"next\"");
+    let second = "GET /v1/servers?after=1";
+    let table = [
+        ("one credential", vec![first()], vec![page(2)], false, true),
+        ("L1-418 replaced while the last page is under way", vec![first()], vec![slow(page(2))], true, false),
+        (
+            "L1-419 refused, then asked with another",
+            vec![first()],
+            vec![slow(Reply::empty(401)), page(2)],
+            true,
+            false,
+        ),
+        ("L1-420 already the first page", vec![slow(Reply::empty(401)), first()], vec![page(2)], true, false),
+    ];
+    for (case, one, two, change, complete) in table {
+        let swap = Swap::new();
+        swap.stage.cloud.on(LINE, one);
+        swap.stage.cloud.on(second, two);
+        swap.after(change.then_some(50));
+        let id = |value: &Value| value["id"].as_u64();
+        let listing = swap.client.list(&swap.stage.call(60), servers(), &LinkHeader, id).await.unwrap();
+        assert_eq!(listing.items.len(), 2, "{case}");
+        assert_eq!(listing.is_complete(), complete, "{case}: {:?}", listing.short);
+    }
 }
 
 /// The smallest possible token exchange on top of the client: what an `OAuth2` provider does.

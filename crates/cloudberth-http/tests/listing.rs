@@ -8,7 +8,9 @@ mod common;
 use std::time::Duration;
 
 use cloudberth_core::{Category, Listing, Lookup, Result};
-use cloudberth_http::{Array, Client, Envelope, LinkHeader, Numbered, Operation, Policy, testing::Reply};
+use cloudberth_http::{
+    Array, Client, Envelope, Flawed, Item, LinkHeader, Numbered, Operation, Policy, testing::Reply,
+};
 use common::{Stage, TOKEN};
 use serde_json::{Value, json};
 
@@ -18,6 +20,12 @@ const ENVELOPE: Envelope =
 #[derive(Clone, Debug, serde::Deserialize)]
 struct Server {
     id: u64,
+}
+
+#[derive(Clone, Debug, serde::Deserialize)]
+struct Sized {
+    id: u64,
+    size: String,
 }
 
 fn page(ids: &[u64], next: Option<&str>, total: u64) -> Reply {
@@ -59,13 +67,11 @@ async fn check(case: &str, first: Reply, second: Option<Reply>, want: &[u64], wh
 
 #[tokio::test(start_paused = true)]
 async fn a_whole_listing_is_complete() {
-    let table: [(&str, Reply, Option<Reply>, &[u64]); 6] = [
+    let table: [(&str, Reply, Option<Reply>, &[u64]); 4] = [
         ("one page", page(&[1, 2], None, 2), None, &[1, 2]),
         ("none at all", page(&[], None, 0), None, &[]),
         ("two pages", page(&[1, 2], Some(TWO), 3), Some(page(&[3], None, 3)), &[1, 2, 3]),
         ("a relative link", page(&[1], Some("?page=2"), 2), Some(page(&[2], None, 2)), &[1, 2]),
-        ("listed twice", page(&[1, 2], Some(TWO), 3), Some(page(&[2, 3], None, 3)), &[1, 2, 3]),
-        ("grown meanwhile", page(&[1], Some(TWO), 1), Some(page(&[2], None, 2)), &[1, 2]),
     ];
     for (case, first, second, want) in table {
         check(case, first, second, want, "").await;
@@ -90,7 +96,60 @@ async fn a_listing_that_lacks_a_page_says_so_and_keeps_the_rest() {
     }
     check("L1-327 fewer than the total", page(&[1], None, 2), None, &[1], "1 of 2 were listed").await;
     let (first, second) = (page(&[1, 2], Some(TWO), 4), page(&[2, 4], None, 4));
-    check("L1-328 shifted meanwhile", first, Some(second), &[1, 2, 4], "3 of 4").await;
+    check("L1-328 shifted meanwhile", first, Some(second), &[1, 2, 4], "on an earlier page too").await;
+    check("L1-410 more than the total", page(&[1, 2], None, 1), None, &[1, 2], "2 of 1 were listed").await;
+}
+
+/// What came or went between two pages has moved others across the cut.
+#[tokio::test(start_paused = true)]
+async fn what_moved_between_pages_makes_it_short() {
+    let table: [(_, _, _, &[u64], _); 4] = [
+        ("L1-411 one came: 2 twice", page(&[1, 2], Some(TWO), 3), page(&[2, 3], None, 3), &[1, 2, 3], "too"),
+        (
+            "L1-412 one came, and the total",
+            page(&[1], Some(TWO), 1),
+            page(&[2], None, 2),
+            &[1, 2],
+            "there were 1",
+        ),
+        // Of 1, 2, 3 and 4 somebody deletes 1; 3 moves to the first page, which was read before.
+        (
+            "L1-413 one went: 3 on no page",
+            page(&[1, 2], Some(TWO), 4),
+            page(&[4], None, 3),
+            &[1, 2, 4],
+            "there are 3",
+        ),
+        ("L1-414 a whole page again", page(&[1, 2], Some(TWO), 4), page(&[1, 2], None, 4), &[1, 2], "too"),
+    ];
+    for (case, first, second, want, why) in table {
+        check(case, first, Some(second), want, why).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_bad_field_hides_no_item() {
+    let stage = Stage::new();
+    let odd = json!({"servers": [{"id": 1, "size": "s"}, {"id": 2, "size": null}, {"id": 3}], "meta": {"total": 3}});
+    stage.cloud.always(FIRST, Reply::json(200, &odd));
+    let all = Operation::get("list_servers", "servers").query("per_page", 200);
+    let id = |item: &Item<Sized, Server>| match item {
+        Item::Whole(server) => server.id,
+        Item::Flawed(flawed) => flawed.identity.id,
+    };
+    let listing = stage.client().list(&stage.call(60), all, &ENVELOPE, id).await.unwrap();
+    assert!(listing.is_complete(), "L11-403 whoever is there is known: {:?}", listing.short);
+    let seen = listing.items.into_iter().map(|item| match item {
+        Item::Whole(Sized { id, size }) => format!("{id}: {size}"),
+        Item::Flawed(Flawed { identity, why }) => format!("{}: {why}", identity.id),
+    });
+    assert_eq!(seen.collect::<Vec<_>>(), ["1: s", "2: size is null", "3: size is missing"], "L11-403");
+
+    let nameless = json!({"servers": [{"id": 1, "size": "s"}, {"size": "s"}], "meta": {"total": 2}});
+    stage.cloud.always(FIRST, Reply::json(200, &nameless));
+    let all = Operation::get("list_servers", "servers").query("per_page", 200);
+    let short = stage.client().list(&stage.call(60), all, &ENVELOPE, id).await.unwrap().short.unwrap();
+    assert!(short.contains("item 2 cannot be read: id is missing"), "L1-415 {short}");
 }
 
 #[tokio::test(start_paused = true)]

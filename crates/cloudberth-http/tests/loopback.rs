@@ -8,7 +8,11 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{Call, Category, Clock, Dice, Secret, call::Unguarded, lb::Outcome};
+use cloudberth_core::{
+    Call, Category, Clock, Dice, Secret,
+    call::{CLAIM_RESERVE, Unguarded},
+    lb::Outcome,
+};
 use cloudberth_http::{
     Base, Client, Operation, Policy, Proxies, Roots, TokenSource, Transport, connect,
     surroundings::{SystemClock, system_roots},
@@ -204,6 +208,20 @@ async fn accidents_on_the_wire_are_told_apart() {
     let outcome =
         set.client(&base, transport.clone()).write::<Value>(&set.call(), Operation::post("x", "x")).await;
     assert!(matches!(&outcome, Outcome::Failed(e) if e.message().contains("no connection")), "{outcome:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_accepts_and_says_nothing_is_given_up_before_the_reserve_is_used_up() {
+    // The kernel accepts for it, and nobody ever answers the handshake.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let set = setting();
+    let base = format!("https://localhost:{}/v1", silent.local_addr().unwrap().port());
+    let client = set.client(&base, connect(Roots::These(RootCertStore::empty()), Proxies::none()).unwrap());
+    let outcome = client.write::<Value>(&set.call(), Operation::post("x", "x")).await;
+    assert!(matches!(&outcome, Outcome::Failed(e) if e.message().contains("no connection")), "{outcome:?}");
+    // Twice, because what was not sent may be sent again.
+    let took = set.clock.now().0 / 2;
+    assert!(took < CLAIM_RESERVE, "L9-521: sent {took:?} after the claim was asked");
 }
 
 #[tokio::test]

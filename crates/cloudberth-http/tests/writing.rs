@@ -239,6 +239,57 @@ async fn the_claim_is_looked_at_when_the_request_is_sent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_write_that_had_to_wait_into_the_reserve_is_not_sent_and_costs_nothing() {
+    let stage = Stage::new();
+    stage.cloud.always("POST /v1/load-balancers", made());
+    let budget = cloudberth_http::Budget::new(Duration::from_secs(5), 1, stage.clock.clone());
+    let client = stage.builder(1).budget(budget).build();
+    let call = stage.guarded(60, Claim::until(7));
+    assert_eq!(brief(&client.write::<Value>(&call, create()).await), ("done", None));
+    let outcome = client.write::<Value>(&call, create()).await;
+    assert_eq!(brief(&outcome), ("failed", Some(Category::Temporary)), "L9-518");
+    let told = matches!(&outcome, Outcome::Failed(why) if why.message().contains("claim is about to end"));
+    assert!(told, "L9-518 {outcome:?}");
+    assert_eq!((stage.cloud.lines().len(), stage.millis()), (1, 5_000), "L9-518");
+    assert_eq!(client.budget().left(), 1, "L12-502 the permit is given back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_counts_as_under_way_until_the_server_is_done_with_it() {
+    let slow = Duration::from_secs(20);
+    let table = [
+        ("answered", vec![made()], None),
+        ("refused", vec![Reply::empty(422)], None),
+        ("failed", vec![Reply::empty(500)], None),
+        ("a gateway did not wait", vec![Reply::empty(504)], Some(30)),
+        ("not sent at first", vec![Reply::refused(), made()], None),
+        ("no answer", vec![Reply::dropped()], Some(30)),
+        ("given up", vec![made().after(slow)], Some(30)),
+    ];
+    for (case, replies, doubt) in table {
+        let stage = Stage::new();
+        stage.cloud.on("POST /v1/load-balancers", replies);
+        let claim = Claim::until(30);
+        let client =
+            stage.builder(1).policy(Policy { write_attempt: Duration::from_secs(10), ..steady() }).build();
+        let call = stage.guarded(60, claim.clone());
+        let _ = client.write::<Value>(&call, create()).await;
+        assert_eq!(claim.writes(), (0, doubt.map(Tick::from_secs)), "L9-519 {case}");
+    }
+    let stage = Stage::new();
+    stage.cloud.on("POST /v1/load-balancers", [made().after(slow)]);
+    let (claim, client) = (Claim::until(30), stage.client());
+    let call = stage.guarded(60, claim.clone());
+    let cut = tokio::time::timeout(Duration::from_secs(1), client.write::<Value>(&call, create()));
+    let (cut, ()) = tokio::join!(cut, async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!(claim.writes(), (1, None), "L9-520 under way");
+    });
+    assert!(cut.is_err());
+    assert_eq!(claim.writes(), (0, Some(Tick::from_secs(30))), "L9-520 its task was dropped");
+}
+
+#[tokio::test(start_paused = true)]
 async fn between_attempts_the_claim_may_go() {
     let stage = Stage::new();
     stage.cloud.on("PUT /v1/load-balancers/1", [Reply::empty(503), made()]);

@@ -17,6 +17,10 @@ use crate::options::LogFormat;
 /// It tells of every request to the API server that failed, but neither which nor why; whoever asked tells both.
 const SAID_BY_US: &str = "kube_client::client::builder";
 
+/// It tells of answers that it cannot read by repeating them whole, and a review of a token holds that token (law 10). It
+/// is never heard, whatever the level; whoever asked tells of the trouble.
+const REPEATS_SECRETS: &str = "kube_client::client";
+
 /// `--v`, as it is now, and `--vmodule`. Clones are one and the same.
 #[derive(Clone, Debug, Default)]
 pub struct Verbosity {
@@ -50,6 +54,9 @@ impl Verbosity {
     /// Libraries below speak in their own terms; of them, only trouble is shown unless everything is.
     fn shows(&self, metadata: &Metadata<'_>) -> bool {
         let target = metadata.target();
+        if target == REPEATS_SECRETS {
+            return false;
+        }
         let named = self.modules.iter().find(|(name, _)| target.split("::").any(|part| part == name));
         let level = meaning(named.map_or_else(|| self.get(), |(_, level)| *level));
         let ours = target.starts_with("cloudberth") || named.is_some();

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use cloudberth_runtime::metrics::BuildInfo;
+
 /// The version of this program, as it is reported.
 pub const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
@@ -49,6 +51,22 @@ pub fn raw_version_line(build: &Build<'_>) -> String {
          Compiler:{:?}, Platform:{:?}}}",
         build.commit, build.date, build.compiler, build.platform
     )
+}
+
+/// The same for `kubernetes_build_info`. The labels are those that dashboards look for.
+#[must_use]
+pub fn build_info(build: &Build<'_>) -> BuildInfo {
+    BuildInfo {
+        major: env!("CARGO_PKG_VERSION_MAJOR").to_owned(),
+        minor: env!("CARGO_PKG_VERSION_MINOR").to_owned(),
+        git_version: VERSION.to_owned(),
+        git_commit: build.commit.to_owned(),
+        git_tree_state: String::new(),
+        build_date: build.date.to_owned(),
+        go_version: build.compiler.to_owned(),
+        compiler: "rustc".to_owned(),
+        platform: build.platform.to_owned(),
+    }
 }
 
 /// Refuses a version that `--version=v…` may not report: one that differs from ours in more than what follows the
@@ -99,6 +117,14 @@ mod tests {
             .replace("MINOR", env!("CARGO_PKG_VERSION_MINOR"))
             .replace("ALL", env!("CARGO_PKG_VERSION"));
         assert_eq!(raw_version_line(&build), want);
+    }
+
+    #[test]
+    fn the_metric_says_the_same_as_the_line() {
+        let build = Build { commit: "abc", date: "today", compiler: "rustc 1.95", platform: "linux/amd64" };
+        let info = build_info(&build);
+        assert_eq!((info.git_version.as_str(), info.git_commit.as_str()), (VERSION, "abc"));
+        assert_eq!((info.go_version.as_str(), info.platform.as_str()), ("rustc 1.95", "linux/amd64"));
     }
 
     #[test]

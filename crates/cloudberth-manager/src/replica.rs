@@ -9,6 +9,7 @@
 //! simulation and in the demonstration.
 
 use std::{
+    convert::Infallible,
     fmt,
     sync::{Arc, OnceLock, Weak},
     time::Duration,
@@ -21,7 +22,7 @@ use cloudberth_controllers::{
 };
 use cloudberth_core::{
     Clock, Dice, Result,
-    call::{Gate, Unguarded},
+    call::{CLAIM_RESERVE, Gate, Unguarded},
     decide::election::Config,
     time::Tick,
 };
@@ -38,8 +39,12 @@ use futures_util::{
 use kube::Client;
 
 /// How long work that is under way may take to end when the program is told to stop. What takes longer is given up;
-/// the next leader takes it up again.
+/// the next leader takes it up again, after the Lease has run out.
 pub const GRACE: Duration = Duration::from_secs(5);
+
+/// How long work that is under way may still write after the program was told to stop. The rest of the grace is for
+/// what was sent: it is to be answered before the Lease is let go of.
+pub const LAST_WRITE: Duration = GRACE.saturating_sub(CLAIM_RESERVE);
 
 /// What a replica is made of.
 pub struct Parts {
@@ -99,11 +104,11 @@ impl Replica {
             Some(election) => Arc::clone(election) as _,
             None => Arc::new(Unguarded),
         };
-        let cluster = Cluster::new(client, Arc::clone(&clock), Arc::clone(&gate));
+        let cluster = Cluster::new(client, Arc::clone(&clock), Arc::clone(&gate)).metered(&metrics.queues);
         let dropped = metrics.manager.events_dropped.clone();
         let herald = Herald::counting(cluster.clone(), Arc::clone(&dice), dropped);
         told_by.get_or_init(|| Arc::downgrade(&herald));
-        let clouds = Clouds::new(parts.clouds, parts.default_cloud, &clock)?;
+        let clouds = Clouds::new(parts.clouds, parts.default_cloud, &clock)?.metered(&metrics.queues);
         let desk = Desk {
             cluster,
             clouds,
@@ -133,8 +138,9 @@ impl Replica {
         self.branch.election.as_ref()
     }
 
-    /// Works until `stop`, then ends what is under way and lets go of the Lease. Dropping it is a crash: nothing is let
-    /// go of, and the next leader waits for the end of the Lease.
+    /// Works until `stop`, then ends what is under way and lets go of the Lease, unless something that was sent may
+    /// still take effect. Dropping it is a crash: nothing is let go of, and the next leader waits for the end of the
+    /// Lease.
     pub async fn run(&self, stop: impl Future<Output = ()> + Send) {
         let Desk { cluster, herald, dice, .. } = self.desk();
         let ground = join4(
@@ -145,7 +151,7 @@ impl Replica {
         );
         tokio::select! {
             biased;
-            () = self.branch.run(stop.shared()) => {}
+            _ = self.branch.run(stop.shared()) => {}
             _ = ground => {}
         }
     }
@@ -166,18 +172,32 @@ impl Branch {
         self.inner.as_ref().map_or(Ok(()), |inner| inner.check())
     }
 
-    fn run<'a, S>(&'a self, stop: Shared<S>) -> BoxFuture<'a, ()>
+    /// Answers whether all work had ended when it was over.
+    fn run<'a, S>(&'a self, stop: Shared<S>) -> BoxFuture<'a, bool>
     where
         S: Future<Output = ()> + Send + 'a,
     {
         Box::pin(async move {
             let work = async {
-                self.terms(&stop).await;
+                let ended = self.terms(&stop).await;
                 if let Some(election) = &self.election {
+                    election.close();
+                    if ended {
+                        // Events are written beside the work. Should one not end, the election keeps the Lease.
+                        let _ = tokio::time::timeout(CLAIM_RESERVE, election.settled()).await;
+                    } else {
+                        election.cut_short();
+                    }
                     election.stop();
                 }
+                ended
             };
-            join(work, self.stand()).await;
+            let both = join(work, self.stand());
+            tokio::select! {
+                biased;
+                (ended, ()) = both => ended,
+                never = self.close_in_time(&stop) => match never {},
+            }
         })
     }
 
@@ -185,12 +205,22 @@ impl Branch {
         if let Some(election) = &self.election
             && !election.run().await
         {
-            tracing::warn!("the Lease could not be let go of; the next leader waits for its end");
+            tracing::warn!("the Lease was not let go of; the next leader waits for its end");
         }
     }
 
-    /// One team for each time of leading, until the program is told to stop.
-    async fn terms<S: Future<Output = ()> + Send>(&self, stop: &Shared<S>) {
+    /// Shuts the gate for new writes early enough for those that were sent to be answered.
+    async fn close_in_time<S: Future<Output = ()> + Send>(&self, stop: &Shared<S>) -> Infallible {
+        stop.clone().await;
+        tokio::time::sleep(LAST_WRITE).await;
+        if let Some(election) = &self.election {
+            election.close();
+        }
+        pending().await
+    }
+
+    /// One team for each time of leading, until the program is told to stop. Answers whether all work had ended then.
+    async fn terms<S: Future<Output = ()> + Send>(&self, stop: &Shared<S>) -> bool {
         loop {
             let led = async {
                 match &self.election {
@@ -200,7 +230,7 @@ impl Branch {
             };
             let term = tokio::select! {
                 biased;
-                () = stop.clone() => return,
+                () = stop.clone() => return true,
                 term = led => term,
             };
             let lost = async {
@@ -209,17 +239,18 @@ impl Branch {
                     _ => pending().await,
                 }
             };
-            let Ok(controllers) = Team::new(&self.desk, &self.team) else { return };
+            let Ok(controllers) = Team::new(&self.desk, &self.team) else { return true };
             tracing::info!(?controllers, "this replica leads");
             let inner = async {
-                if let Some(inner) = &self.inner {
-                    inner.run(stop.clone()).await;
+                match &self.inner {
+                    Some(inner) => inner.run(stop.clone()).await,
+                    None => true,
                 }
             };
             tokio::select! {
                 biased;
                 () = lost => tracing::warn!("this replica does not lead any more; it stands again"),
-                _ = join(controllers.run_until(stop.clone(), GRACE), inner) => return,
+                (ended, inner) = join(controllers.run_until(stop.clone(), GRACE), inner) => return ended && inner,
             }
         }
     }
@@ -231,6 +262,16 @@ struct Both(Arc<dyn Gate>, Arc<dyn Gate>);
 impl Gate for Both {
     fn claim_until(&self) -> Option<Tick> {
         Some(self.0.claim_until()?.min(self.1.claim_until()?))
+    }
+
+    fn write_began(&self) {
+        self.0.write_began();
+        self.1.write_began();
+    }
+
+    fn write_ended(&self, in_doubt_until: Option<Tick>) {
+        self.0.write_ended(in_doubt_until);
+        self.1.write_ended(in_doubt_until);
     }
 }
 

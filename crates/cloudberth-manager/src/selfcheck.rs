@@ -5,7 +5,7 @@ use std::time::Duration;
 use cloudberth_core::{
     Error, NodeView, Result, decide::node::taints::UNINITIALISED, provider::Provider, provider_id::Reading,
 };
-use cloudberth_runtime::trouble::translate;
+use cloudberth_runtime::{bug::caught, trouble::translate};
 use futures_util::future::join_all;
 use kube::{
     Client,
@@ -103,7 +103,10 @@ async fn allowed(client: &Client, right: &Right, verb: &str, namespace: &str) ->
 pub fn odd_nodes<'a>(nodes: impl IntoIterator<Item = &'a NodeView>, clouds: &[&dyn Provider]) -> Vec<String> {
     let (mut never, mut foreign) = (Vec::new(), Vec::new());
     for node in nodes {
-        let reads = |id: &String| clouds.iter().any(|cloud| cloud.read_id(id) != Reading::Foreign);
+        // Whose an id is on which its provider panics cannot be told; it is at least not certain to be foreign.
+        let foreign_to =
+            |cloud: &&dyn Provider, id: &str| caught(|| cloud.read_id(id)) == Ok(Reading::Foreign);
+        let reads = |id: &String| !clouds.iter().all(|cloud| foreign_to(cloud, id));
         match &node.provider_id {
             Some(id) if !reads(id) => foreign.push(format!("{} ({id})", node.name)),
             None if !node.has_taint(UNINITIALISED) => never.push(node.name.clone()),

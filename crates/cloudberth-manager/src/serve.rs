@@ -18,6 +18,7 @@ use kube::Client;
 use serde_json::Value;
 
 use crate::{
+    heartbeat::Heartbeat,
     logging::Verbosity,
     options::{CaLookup, Certificate, Serving, TlsVersion},
     replica::Replica,
@@ -29,13 +30,13 @@ const WATCH_TOLERANCE: Duration = Duration::from_secs(300);
 /// The port and its certificates, opened before anything else so that what is wrong with them is told at once.
 #[derive(Debug)]
 pub struct Port {
-    listener: tokio::net::TcpListener,
+    listener: std::net::TcpListener,
     tls: Settled,
     certificates: Arc<CertificateStore>,
 }
 
 impl Port {
-    /// Opens the port. Must be called inside the runtime that serves it.
+    /// Opens the port. Must be called inside a runtime, which need not be the one that serves it.
     pub fn open(serving: &Serving, clock: &Arc<dyn Clock>) -> Result<Self, Vec<Error>> {
         let mut mistakes = Vec::new();
         let mut note = |texts: Vec<String>| mistakes.extend(texts.into_iter().map(Error::user_input));
@@ -54,8 +55,8 @@ impl Port {
     }
 
     /// What a person should know about the settings.
-    pub fn notices(&self) -> &[String] {
-        &self.tls.notices
+    pub fn notices(&self) -> impl Iterator<Item = &String> {
+        self.tls.notices.iter().chain(self.certificates.notices())
     }
 }
 
@@ -103,11 +104,11 @@ impl std::fmt::Debug for Reviewers {
     }
 }
 
-/// Who may see the pages.
+/// Who may see the pages. What it asks of the cluster later on is asked from the runtime that this is called in.
 pub async fn guard(
     serving: &Serving,
     reviewers: Reviewers,
-    registry: &mut Registry,
+    metrics: Metrics,
     clock: &Arc<dyn Clock>,
     dice: &Arc<Dice>,
 ) -> Result<Guard> {
@@ -135,7 +136,6 @@ pub async fn guard(
         allowed_ttl: what.allowed_ttl,
         refused_ttl: what.denied_ttl,
     };
-    let metrics = Metrics::register(registry);
     let guard =
         Guard::open(&authentication, &authorization, Arc::clone(clock), Arc::clone(dice), metrics).await;
     guard.map_err(|why| Error::permanent(why.to_string()))
@@ -144,6 +144,7 @@ pub async fn guard(
 /// The pages about a replica.
 pub fn pages(
     replica: &Arc<Replica>,
+    heart: Heartbeat,
     registry: Registry,
     configz: Value,
     verbosity: Verbosity,
@@ -154,6 +155,7 @@ pub fn pages(
     healthz.add(lease.clone());
     livez.add(lease);
     livez.add(watch_checks(replica));
+    livez.add([check("main-loop", move |now| heart.check(now))]);
     readyz.add(cloud_checks(replica));
     let tally = tally(replica);
     Pages {
@@ -229,7 +231,7 @@ impl cloudberth_serving::Verbosity for Verbosity {
     }
 }
 
-/// Puts the port, its guard and its pages together.
+/// Puts the port, its guard and its pages together. Must be called inside the runtime that serves it.
 pub fn server(
     port: Port,
     guard: Guard,
@@ -242,7 +244,8 @@ pub fn server(
         streams: serving.http2_streams.unwrap_or_default(),
         ..Limits::default()
     };
-    let server =
-        Server::new(port.listener, &port.tls, port.certificates, guard, pages, limits, Arc::clone(clock));
+    let listener = tokio::net::TcpListener::from_std(port.listener)
+        .map_err(|why| Error::permanent(format!("the port cannot be served: {why}")))?;
+    let server = Server::new(listener, &port.tls, port.certificates, guard, pages, limits, Arc::clone(clock));
     server.map_err(|why| Error::permanent(why.to_string()))
 }

@@ -8,6 +8,9 @@ use cloudberth_manager::{
     logging::{Verbosity, log},
     options::LogFormat,
 };
+use http::{Request, Response};
+use kube::{Client, client::Body};
+use tower::service_fn;
 
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
@@ -35,6 +38,23 @@ fn speak() {
     tracing::info!(target: "hyper", "theirs at info");
     tracing::warn!(target: "hyper", "theirs at warn");
     tracing::error!(target: "kube_client::client::builder", "once more");
+}
+
+/// Reviews of a token, answered with something else, and refused with something else.
+fn review_that_cannot_be_read() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        for status in [201, 500] {
+            let wire = service_fn(move |_: Request<Body>| async move {
+                let text = r#"{"kind":"TokenReview","spec":{"token":"s3cr3t"},"status":"odd"}"#;
+                Response::builder().status(status).body(Body::from(text.as_bytes().to_vec()))
+            });
+            let client = Client::new(wire, "default");
+            let question =
+                Request::post("/apis/authentication.k8s.io/v1/tokenreviews").body(Vec::new()).unwrap();
+            assert!(client.request::<u32>(question).await.is_err());
+        }
+    });
 }
 
 #[test]
@@ -66,6 +86,18 @@ fn the_level_can_be_changed_while_it_runs() {
     let said = |text: &str| lines.contains(text);
     assert!(said("at debug") && !said("at trace") && said("theirs at info"), "{lines}");
     drop(guard);
+
+    for verbosity in
+        [Verbosity::new(0), Verbosity::new(9), Verbosity::new(0).with_modules(vec![("client".into(), 9)])]
+    {
+        let writer = sink.clone();
+        let guard =
+            tracing::subscriber::set_default(log(LogFormat::Text, &verbosity, move || writer.clone()));
+        review_that_cannot_be_read();
+        let text = sink.take();
+        assert!(!text.contains("s3cr3t"), "L10-500 {verbosity:?}: {text}");
+        drop(guard);
+    }
 
     let writer = sink.clone();
     let _guard =

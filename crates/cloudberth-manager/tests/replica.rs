@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use cloudberth_controllers::{node::NodeSettings, service::ServiceSettings, team::TeamSettings};
 use cloudberth_core::{Clock, Dice, Result, decide::election::Config, provider::Provider};
-use cloudberth_fake::{Cloud, FakeProvider, Manners};
+use cloudberth_fake::{Cloud, FakeProvider, Fault, Manners};
 use cloudberth_http::surroundings::SystemClock;
 use cloudberth_manager::replica::{Parts, Replica};
 use cloudberth_runtime::metrics::{Metrics, Registry, render};
@@ -18,7 +18,10 @@ use kube::{
     api::{ApiResource, DynamicObject, PostParams},
 };
 use serde_json::{Value, json};
-use tokio::{sync::oneshot, time::timeout};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::timeout,
+};
 
 /// A cloud that has a name and nothing else.
 struct Bare;
@@ -157,4 +160,83 @@ async fn the_version_of_the_cluster_decides_what_is_published_and_holds_nobody_u
         let asked = api.calls(0).iter().filter(|call| call.resource == "/version").count();
         assert!(asked == 1 || refused, "{case}: asked {asked} times");
     }
+}
+
+fn services(api: &KubeApi) -> Api<DynamicObject> {
+    let kind = ApiResource {
+        group: String::new(),
+        version: "v1".into(),
+        api_version: "v1".into(),
+        kind: "Service".into(),
+        plural: "services".into(),
+    };
+    Api::namespaced_with(Client::new(api.service(), "default"), "default", &kind)
+}
+
+/// A Service that takes a step in the cloud for each of its ports.
+async fn expose(api: &KubeApi, ports: u16) {
+    let ports: Vec<_> = (0..ports).map(|n| json!({"name": format!("p{n}"), "port": 80 + n})).collect();
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
+        "spec": {"type": "LoadBalancer", "ports": ports},
+    });
+    let service = serde_json::from_value(service).unwrap();
+    services(api).create(&PostParams::default(), &service).await.unwrap();
+}
+
+/// Whom the Lease names; empty if it was let go of.
+fn holder(api: &KubeApi) -> String {
+    let leases = api.objects("leases.coordination.k8s.io");
+    leases[0].pointer("/spec/holderIdentity").and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_outlives_the_grace_leaves_the_lease_to_run_out() {
+    let api = KubeApi::new(Surroundings::of_this_machine());
+    expose(&api, 1).await;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let cloud = Cloud::new(Arc::clone(&clock), Dice::seeded(1), Manners::default());
+    let sent = Arc::new(Notify::new());
+    let seen = Arc::clone(&sent);
+    cloud.plan_faults(move |request| {
+        request.write.then(|| {
+            seen.notify_one();
+            Fault::Stall(Duration::from_secs(60))
+        })
+    });
+    let provider = FakeProvider::new("alpha", &cloud, "manager", clock);
+    let replica = replica(&api, Arc::new(provider), &mut Registry::default()).unwrap();
+    let told = async { sent.notified().await };
+    Box::pin(timeout(Duration::from_secs(60), replica.run(told))).await.expect("it ends all the same");
+    assert_eq!(
+        holder(&api),
+        "me",
+        "L9-500: the next leader waits until the write cannot be on its way any more"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_told_to_stop_begins_no_write_that_may_outlast_its_claim() {
+    let api = KubeApi::new(Surroundings::of_this_machine());
+    expose(&api, 16).await;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let latency = Duration::from_millis(600);
+    let cloud = Cloud::new(Arc::clone(&clock), Dice::seeded(1), Manners { latency, ..Manners::default() });
+    let provider = FakeProvider::new("alpha", &cloud, "manager", Arc::clone(&clock));
+    let replica = replica(&api, Arc::new(provider), &mut Registry::default()).unwrap();
+    let told_at = std::sync::Mutex::new(None);
+    let told = async {
+        while !cloud.calls().iter().any(|call| call.write) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        *told_at.lock().unwrap() = Some(clock.now());
+    };
+    Box::pin(timeout(Duration::from_secs(60), replica.run(told))).await.expect("it ends");
+    let told_at = told_at.lock().unwrap().unwrap();
+    let sent: Vec<_> = cloud.calls().into_iter().filter(|call| call.write).map(|call| call.sent).collect();
+    let late = |after: u64| sent.iter().filter(|sent| **sent > told_at + Duration::from_secs(after)).count();
+    assert_eq!(late(2), 0, "L9-501: sent so late that its answer may come after the claim is gone");
+    assert!(late(0) > 0, "what was begun goes on for a while");
+    assert_eq!(holder(&api), "", "L9-502: everything has ended, so the next leader need not wait");
+    assert!(clock.now().since(told_at) < Duration::from_secs(5), "within the grace");
 }

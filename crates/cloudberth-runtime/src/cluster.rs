@@ -8,7 +8,7 @@ use std::{
 };
 
 use cloudberth_core::{
-    Call, Clock, Dice, Error, NodeView, ObjectKey, Result, ServiceView,
+    Call, Category, Clock, Dice, Error, NodeView, ObjectKey, Result, ServiceView,
     call::Gate,
     decide::node::patch::{NodePatch, Subresource},
     lb::ServerVersion,
@@ -24,8 +24,9 @@ use serde_json::Value;
 
 use crate::{
     informer::Informer,
+    metrics::QueueMetrics,
     object::{Object, Watched},
-    trouble::translate,
+    trouble::{is_over, translate},
 };
 
 const NODES: &str = "/api/v1/nodes";
@@ -53,6 +54,14 @@ impl Cluster {
     pub fn new(client: Client, clock: Arc<dyn Clock>, gate: Arc<dyn Gate>) -> Self {
         let (nodes, services) = (Informer::new(Arc::clone(&clock)), Informer::new(Arc::clone(&clock)));
         Self { client, clock, gate, version: Arc::default(), nodes, services }
+    }
+
+    /// Lets everybody see how often a listener met a bug.
+    #[must_use]
+    pub fn metered(self, metrics: &QueueMetrics) -> Self {
+        self.nodes.count_panics(metrics);
+        self.services.count_panics(metrics);
+        self
     }
 
     /// The same cluster with the same stores, written to as far as another gate allows.
@@ -115,36 +124,41 @@ impl Cluster {
         };
         match answer.await {
             Ok(node) => Lookup::Present(node),
-            Err(why) if why.category() == cloudberth_core::Category::NotFound => Lookup::Absent,
+            Err(why) if why.category() == Category::NotFound => Lookup::Absent,
             Err(why) => Lookup::Unknown(why),
         }
     }
 
-    /// Patches a node or its status; the answer is the node as it is now.
+    /// Patches a node or its status; the answer is the node as it is now. If another node of its name has taken its
+    /// place, nothing is written and the answer is `NotFound`.
     pub async fn patch_node(&self, call: &Call, name: &str, patch: &NodePatch) -> Result<Arc<NodeView>> {
         let request = Request::new(NODES);
-        let (params, body) = (PatchParams::default(), Patch::Strategic(&patch.body));
-        let request = match patch.subresource {
+        let (params, body) = (PatchParams::default(), Patch::Strategic(patch.body()));
+        let request = match patch.subresource() {
             Subresource::Main => request.patch(name, &params, &body),
             Subresource::Status => request.patch_subresource("status", name, &params, &body),
         };
-        self.write(call, request, &self.nodes).await
+        self.write(call, request, &self.nodes, patch.uid()).await
     }
 
-    /// Deletes this very node; one of the same name that came after it stays. A node that is gone is a success.
-    pub async fn delete_node(&self, call: &Call, name: &str, uid: &str) -> Result<()> {
-        let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+    /// Deletes a node as it was just read. One that changed since, or another of its name that came after it, stays, and
+    /// that is a conflict. A node that is gone is a success.
+    pub async fn delete_node(&self, call: &Call, node: &NodeView) -> Result<()> {
+        let preconditions = Preconditions {
+            uid: Some(node.uid.clone()),
+            resource_version: Some(node.resource_version.clone()),
+        };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        let request = Request::new(NODES).delete(name, &params).map_err(|why| bad_request(&why))?;
-        let until = call.write_until(self.clock.now())?;
-        match self.send::<Value>(until, request).await {
-            Err(why) if why.category() == cloudberth_core::Category::NotFound => Ok(()),
+        let request = Request::new(NODES).delete(&node.name, &params).map_err(|why| bad_request(&why))?;
+        match self.change::<Value>(call, request).await {
+            Err(why) if why.category() == Category::NotFound => Ok(()),
             answer => answer.map(|_| ()),
         }
     }
 
     /// Patches a Service through its status subresource, where finalizers and annotations may be written too. The
-    /// answer is the Service as it is now.
+    /// answer is the Service as it is now. If another Service of its name has taken its place, nothing is written and
+    /// the answer is `NotFound`.
     pub async fn patch_service(
         &self,
         call: &Call,
@@ -152,9 +166,10 @@ impl Cluster {
         body: &Value,
     ) -> Result<Arc<ServiceView>> {
         let path = format!("/api/v1/namespaces/{}/services", key.namespace);
+        let uid = body.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
         let (params, body) = (PatchParams::default(), Patch::Strategic(body));
         let request = Request::new(path).patch_subresource("status", &key.name, &params, &body);
-        self.write(call, request, &self.services).await
+        self.write(call, request, &self.services, &uid).await
     }
 
     /// Creates an object that nobody here watches: an event.
@@ -162,15 +177,13 @@ impl Cluster {
         let bytes = serde_json::to_vec(body).map_err(|why| Error::permanent(why.to_string()))?;
         let request =
             Request::new(path).create(&PostParams::default(), bytes).map_err(|why| bad_request(&why))?;
-        let until = call.write_until(self.clock.now())?;
-        self.send(until, request).await
+        self.change(call, request).await
     }
 
     /// Merges `body` into an object that nobody here watches.
     pub async fn merge(&self, call: &Call, path: &str, name: &str, body: &Value) -> Result<Value> {
         let request = Request::new(path).patch(name, &PatchParams::default(), &Patch::Merge(body));
-        let until = call.write_until(self.clock.now())?;
-        self.send(until, request.map_err(|why| bad_request(&why))?).await
+        self.change(call, request.map_err(|why| bad_request(&why))?).await
     }
 
     async fn write<V: Watched>(
@@ -178,21 +191,57 @@ impl Cluster {
         call: &Call,
         request: std::result::Result<http::Request<Vec<u8>>, kube::core::request::Error>,
         known: &Informer<V>,
+        uid: &str,
     ) -> Result<Arc<V>> {
+        if uid.is_empty() {
+            return Err(Error::permanent(
+                "a write that does not say by its UID which object it is for is not sent",
+            ));
+        }
         let request = request.map_err(|why| bad_request(&why))?;
-        let until = call.write_until(self.clock.now())?;
-        let view = self.send::<Object<V>>(until, request).await?.view?;
+        let view = self.change::<Object<V>>(call, request).await?.view?;
+        // The API server compares the UIDs. If one does not, at least nothing is decided from its answer.
+        if view.uid() != uid {
+            return Err(another());
+        }
         known.wrote(view.clone());
         Ok(Arc::new(view))
+    }
+
+    /// Every write goes through here. It asks the claim now, and carries the question along: a client that makes it
+    /// wait asks again before it leaves.
+    async fn change<T: DeserializeOwned>(
+        &self,
+        call: &Call,
+        mut request: http::Request<Vec<u8>>,
+    ) -> Result<T> {
+        let write = call.write(self.clock.now())?;
+        request.extensions_mut().insert(write.leave(Arc::clone(&self.clock)));
+        let left = write.until().since(self.clock.now());
+        let Ok(answer) = tokio::time::timeout(left, self.client.request::<T>(request)).await else {
+            return Err(too_slow());
+        };
+        if answer.as_ref().err().is_none_or(is_over) {
+            write.answered();
+        }
+        answer.map_err(|why| translate(&why))
     }
 
     async fn send<T: DeserializeOwned>(&self, until: Tick, request: http::Request<Vec<u8>>) -> Result<T> {
         let left = until.since(self.clock.now());
         match tokio::time::timeout(left, self.client.request::<T>(request)).await {
             Ok(answer) => answer.map_err(|why| translate(&why)),
-            Err(_) => Err(Error::temporary("the Kubernetes API did not answer in time")),
+            Err(_) => Err(too_slow()),
         }
     }
+}
+
+fn another() -> Error {
+    Error::new(Category::NotFound, "the object is gone; another of its name has taken its place")
+}
+
+fn too_slow() -> Error {
+    Error::temporary("the Kubernetes API did not answer in time")
 }
 
 /// A request that cannot even be written down: a name that is no name.

@@ -3,7 +3,6 @@
 //! A bug that one key meets is caught here: it is counted, the key backs off, and the other keys go on (law 11).
 
 use std::{
-    any::Any,
     fmt,
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex},
@@ -19,6 +18,7 @@ use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::sync::Notify;
 
 use crate::{
+    bug::message,
     lock,
     metrics::{Meter, QueueMetrics},
 };
@@ -171,11 +171,6 @@ where
     let again = key.clone();
     let ended = AssertUnwindSafe(async { work(again).await }).catch_unwind().await;
     (key, ended.map_err(|panic| message(panic.as_ref())))
-}
-
-fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
 
 #[cfg(test)]

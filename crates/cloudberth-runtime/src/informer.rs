@@ -4,6 +4,7 @@ use std::{
     fmt,
     pin::pin,
     sync::{Arc, Mutex, Weak},
+    time::Duration,
 };
 
 use cloudberth_core::{Clock, Dice, time::Tick};
@@ -12,11 +13,16 @@ use kube::Client;
 
 pub use crate::store::Change;
 use crate::{
+    bug::caught,
     lock,
+    metrics::{Counter, QueueMetrics, queue::CrewLabels},
     object::Watched,
     store::Store,
-    watch::{Told, watch},
+    watch::{Health, Told, watch},
 };
+
+/// How long a watch rests before it begins anew because versions went back.
+const REST: Duration = Duration::from_millis(500);
 
 /// Somebody who is told. What it does must be quick and must not wait: it puts keys into queues.
 pub trait Listener<V>: Send + Sync {
@@ -32,7 +38,8 @@ pub struct Informer<V: Watched> {
     store: Mutex<Store<V>>,
     listeners: Mutex<Vec<Weak<dyn Listener<V>>>>,
     clock: Arc<dyn Clock>,
-    broken_since: Arc<Mutex<Option<Tick>>>,
+    health: Arc<Mutex<Health>>,
+    panics: Mutex<Counter>,
 }
 
 impl<V: Watched> Informer<V> {
@@ -42,17 +49,39 @@ impl<V: Watched> Informer<V> {
             store: Mutex::new(Store::new()),
             listeners: Mutex::new(Vec::new()),
             clock,
-            broken_since: Arc::default(),
+            health: Arc::default(),
+            panics: Mutex::default(),
         })
+    }
+
+    /// Lets everybody see how often a listener met a bug.
+    pub fn count_panics(&self, metrics: &QueueMetrics) {
+        *lock(&self.panics) = metrics.panics.with(&CrewLabels { queue: V::WATCH });
+    }
+
+    /// How often a listener met a bug.
+    pub fn panics(&self) -> u64 {
+        lock(&self.panics).get()
     }
 
     /// Watches until it is dropped. The store is kept over that; the next run brings it up to date.
     pub async fn run(&self, client: Client, dice: Arc<Dice>) {
-        let broken_since = Arc::clone(&self.broken_since);
-        let answered = move || *lock(&broken_since) = None;
-        let mut events = pin!(watch::<V>(client, dice, answered));
-        while let Some(told) = events.next().await {
-            self.take_in(told);
+        loop {
+            let (health, clock) = (Arc::clone(&self.health), Arc::clone(&self.clock));
+            let answered = move || lock(&health).answered(clock.now());
+            let clock = Arc::clone(&self.clock);
+            let mut events = pin!(watch::<V>(client.clone(), Arc::clone(&dice), clock, answered));
+            while let Some(told) = events.next().await {
+                self.take_in(told);
+                if lock(&self.store).went_back() {
+                    tracing::warn!(
+                        kind = V::KIND,
+                        "versions went back, as after a restore of etcd; all is listed again"
+                    );
+                    break;
+                }
+            }
+            tokio::time::sleep(dice.jitter(REST, 1.0)).await;
         }
     }
 
@@ -63,10 +92,10 @@ impl<V: Watched> Informer<V> {
             (store.all(), store.is_synced())
         };
         for new in known {
-            listener.changed(&Change { old: None, new: Some(new) });
+            self.tell_one(listener, &Change { old: None, new: Some(new) });
         }
         if synced {
-            listener.synced();
+            self.tell_synced(listener);
         }
         lock(&self.listeners).push(Arc::downgrade(listener));
     }
@@ -104,14 +133,14 @@ impl<V: Watched> Informer<V> {
 
     /// Since when the watch has been failing; `None` while it is well.
     pub fn broken_since(&self) -> Option<Tick> {
-        *lock(&self.broken_since)
+        lock(&self.health).broken_since(self.clock.now())
     }
 
     fn take_in(&self, told: Told<V>) {
         match &told {
             Told::Broken(why) => {
                 tracing::warn!(kind = V::KIND, why, "the watch broke; it is taken up again");
-                lock(&self.broken_since).get_or_insert(self.clock.now());
+                lock(&self.health).broke(self.clock.now());
             }
             Told::Unreadable(key, why) => {
                 tracing::warn!(kind = V::KIND, ?key, %why, "an object cannot be read; its last version is kept");
@@ -121,6 +150,9 @@ impl<V: Watched> Informer<V> {
         let (changes, first_complete) = {
             let mut store = lock(&self.store);
             let before = store.is_synced();
+            if matches!(told, Told::There(_) | Told::Gone(_)) && !store.is_listing() {
+                lock(&self.health).told();
+            }
             let changes = store.learn(told);
             (changes, !before && store.is_synced())
         };
@@ -135,13 +167,29 @@ impl<V: Watched> Informer<V> {
         };
         for change in changes {
             for listener in &listeners {
-                listener.changed(&change);
+                self.tell_one(listener, &change);
             }
         }
         if first_complete {
             for listener in &listeners {
-                listener.synced();
+                self.tell_synced(listener);
             }
+        }
+    }
+
+    /// A bug that one listener meets with one object must not end the watch, and with it the program (law 11).
+    fn tell_one(&self, listener: &Arc<dyn Listener<V>>, change: &Change<V>) {
+        if let Err(text) = caught(|| listener.changed(change)) {
+            let key = change.new.as_ref().or(change.old.as_ref()).map(|view| view.key());
+            tracing::error!(kind = V::KIND, ?key, text, "internal error: a listener panicked");
+            lock(&self.panics).inc();
+        }
+    }
+
+    fn tell_synced(&self, listener: &Arc<dyn Listener<V>>) {
+        if let Err(text) = caught(|| listener.synced()) {
+            tracing::error!(kind = V::KIND, text, "internal error: a listener panicked");
+            lock(&self.panics).inc();
         }
     }
 }

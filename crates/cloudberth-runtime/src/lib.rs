@@ -8,6 +8,7 @@
 //!   watch ──► Informer (store, listeners) ──► Crew (queue, workers) ──► a controller ──► Cluster, Herald
 //! ```
 
+pub mod bug;
 pub mod cluster;
 pub mod crew;
 pub mod election;

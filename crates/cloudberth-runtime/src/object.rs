@@ -21,6 +21,8 @@ pub trait Watched: Clone + Debug + Send + Sync + 'static {
     const KIND: &'static str;
     /// `nodes`, `services`.
     const PLURAL: &'static str;
+    /// What its watch is called in health checks and metrics.
+    const WATCH: &'static str;
 
     /// Takes from an object what is used.
     fn read(json: &Value) -> Result<Self>;
@@ -38,6 +40,7 @@ impl Watched for NodeView {
     type Key = String;
     const KIND: &'static str = "Node";
     const PLURAL: &'static str = "nodes";
+    const WATCH: &'static str = "watch-nodes";
 
     fn read(json: &Value) -> Result<Self> {
         Self::from_json(json)
@@ -64,6 +67,7 @@ impl Watched for ServiceView {
     type Key = ObjectKey;
     const KIND: &'static str = "Service";
     const PLURAL: &'static str = "services";
+    const WATCH: &'static str = "watch-services";
 
     fn read(json: &Value) -> Result<Self> {
         Self::from_json(json)

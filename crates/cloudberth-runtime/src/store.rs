@@ -1,7 +1,11 @@
 //! The newest version that is known of every object of a kind.
 //!
-//! Versions arrive by two ways, the watch and the answers to our own writes, and either may be faster. A version that
-//! is older than the one that is known is not news, whichever way it comes.
+//! Versions arrive by two ways, the watch and the answers to our own writes, and either may be faster. The watch is
+//! believed: what it lists and tells is how things are. Only where the answer to a write of ours was faster, what the
+//! watch says about that object is old until it has caught up.
+//!
+//! Whether a version is older is asked about writes of ours alone, because versions can go back: after a restore of
+//! etcd they begin again lower than those that are known.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,12 +27,25 @@ pub(crate) struct Store<V: Watched> {
     objects: BTreeMap<V::Key, Arc<V>>,
     /// What a listing that is under way has shown so far.
     shown: Option<BTreeSet<V::Key>>,
+    /// Objects that are known by the answer to a write, and with which the watch has not caught up yet.
+    written: BTreeSet<V::Key>,
+    /// The newest version that the watch told of since the last listing began.
+    newest: u64,
+    /// The watch told of an older version than before.
+    went_back: bool,
     synced: bool,
 }
 
 impl<V: Watched> Store<V> {
     pub(crate) const fn new() -> Self {
-        Self { objects: BTreeMap::new(), shown: None, synced: false }
+        Self {
+            objects: BTreeMap::new(),
+            shown: None,
+            written: BTreeSet::new(),
+            newest: 0,
+            went_back: false,
+            synced: false,
+        }
     }
 
     pub(crate) fn get(&self, key: &V::Key) -> Option<Arc<V>> {
@@ -48,18 +65,30 @@ impl<V: Watched> Store<V> {
         self.synced
     }
 
+    /// Whether a listing is under way.
+    pub(crate) const fn is_listing(&self) -> bool {
+        self.shown.is_some()
+    }
+
     /// Takes in what the watch said. A listing that begins takes nothing away; when it is complete, what it did not
     /// show is gone.
     pub(crate) fn learn(&mut self, told: Told<V>) -> Vec<Change<V>> {
         match told {
             Told::Begin => {
                 self.shown = Some(BTreeSet::new());
+                // What was answered before the listing began is in it.
+                self.written.clear();
+                (self.newest, self.went_back) = (0, false);
                 Vec::new()
             }
             Told::There(view) => {
                 let key = view.key();
                 self.show(&key);
-                self.replace(key, view).into_iter().collect()
+                if let Some(version) = number(&view) {
+                    self.went_back |= self.shown.is_none() && version < self.newest;
+                    self.newest = self.newest.max(version);
+                }
+                self.told(key, view).into_iter().collect()
             }
             Told::Unreadable(key, _) => {
                 self.show(&key);
@@ -79,8 +108,31 @@ impl<V: Watched> Store<V> {
     /// Takes in the answer to a write. It cannot bring back an object that is gone by now.
     pub(crate) fn wrote(&mut self, view: V) -> Option<Change<V>> {
         let key = view.key();
-        self.objects.get(&key).filter(|known| known.uid() == view.uid())?;
-        self.replace(key, view)
+        self.objects.get(&key).filter(|known| known.uid() == view.uid() && is_newer(&view, known))?;
+        self.written.insert(key.clone());
+        Some(self.replace(key, view))
+    }
+
+    /// Whether the versions went back while the watch went on, as after a restore of etcd: it may have missed anything,
+    /// and only a listing tells what.
+    pub(crate) const fn went_back(&self) -> bool {
+        self.went_back
+    }
+
+    /// Takes in a version that the watch lists or tells of.
+    fn told(&mut self, key: V::Key, view: V) -> Option<Change<V>> {
+        let known = self.objects.get(&key).filter(|known| known.uid() == view.uid());
+        let version = view.resource_version();
+        match known {
+            Some(known) if known.resource_version() == version => {
+                self.written.remove(&key);
+                return None;
+            }
+            Some(known) if self.written.contains(&key) && !is_newer(&view, known) => return None,
+            _ => {}
+        }
+        self.written.remove(&key);
+        Some(self.replace(key, view))
     }
 
     fn show(&mut self, key: &V::Key) {
@@ -89,24 +141,24 @@ impl<V: Watched> Store<V> {
         }
     }
 
-    fn replace(&mut self, key: V::Key, view: V) -> Option<Change<V>> {
-        let old = self.objects.get(&key).cloned();
-        if old.as_ref().is_some_and(|old| old.uid() == view.uid() && !is_newer(&view, old)) {
-            return None;
-        }
+    fn replace(&mut self, key: V::Key, view: V) -> Change<V> {
         let new = Arc::new(view);
-        self.objects.insert(key, Arc::clone(&new));
-        Some(Change { old, new: Some(new) })
+        let old = self.objects.insert(key, Arc::clone(&new));
+        Change { old, new: Some(new) }
     }
 
     fn remove(&mut self, key: &V::Key) -> Option<Change<V>> {
+        self.written.remove(key);
         self.objects.remove(key).map(|old| Change { old: Some(old), new: None })
     }
 }
 
+fn number<V: Watched>(view: &V) -> Option<u64> {
+    view.resource_version().parse().ok()
+}
+
 /// Versions are numbers that grow. One that is not a number cannot be compared, and is believed.
 fn is_newer<V: Watched>(view: &V, known: &V) -> bool {
-    let number = |view: &V| view.resource_version().parse::<u64>().ok();
     match (number(view), number(known)) {
         (Some(new), Some(old)) => new > old,
         _ => view.resource_version() != known.resource_version(),
@@ -148,7 +200,7 @@ mod tests {
         let table = [
             ("a newer version", node("a", "1", "7"), vec!["a5>a7"]),
             ("the same version again", node("a", "1", "5"), vec![]),
-            ("an older version", node("a", "1", "4"), vec![]),
+            ("L1-600 an older version: etcd was restored", node("a", "1", "4"), vec!["a5>a4"]),
             ("numbers, not texts", node("a", "1", "10"), vec!["a5>a10"]),
             ("another object of that name", node("a", "9", "3"), vec!["a5>a3"]),
             ("a version that is no number", node("a", "1", "x"), vec!["a5>ax"]),
@@ -179,6 +231,55 @@ mod tests {
         store.learn(Told::Unreadable("a".into(), Error::permanent("bad")));
         assert_eq!(tell(store.learn(Told::Complete)), ["b6>"], "L1-22");
         assert!(store.get(&"a".to_owned()).is_some());
+    }
+
+    #[test]
+    fn after_a_restore_of_etcd_the_listing_is_believed() {
+        let mut store = filled();
+        assert_eq!(tell(store.wrote(node("a", "1", "9"))), ["a5>a9"]);
+        store.learn(Told::Begin);
+        assert_eq!(
+            tell(store.learn(Told::There(node("a", "1", "3")))),
+            ["a9>a3"],
+            "L1-601 versions went back"
+        );
+        assert_eq!(tell(store.learn(Told::There(node("c", "3", "2")))), [">c2"]);
+        assert_eq!(tell(store.learn(Told::Complete)), ["b6>"]);
+        assert_eq!(
+            tell(store.learn(Told::There(node("a", "1", "4")))),
+            ["a3>a4"],
+            "L1-602 and what follows too"
+        );
+        assert!(!store.went_back());
+    }
+
+    #[test]
+    fn an_event_older_than_the_one_before_says_that_a_listing_is_needed() {
+        let mut store = filled();
+        store.learn(Told::There(node("a", "1", "9")));
+        assert!(!store.went_back());
+        store.learn(Told::There(node("b", "2", "8")));
+        assert!(store.went_back(), "L1-603");
+        store.learn(Told::Begin);
+        store.learn(Told::There(node("b", "2", "8")));
+        store.learn(Told::There(node("a", "1", "7")));
+        assert!(!store.went_back(), "a listing is in the order of names");
+    }
+
+    #[test]
+    fn a_write_that_was_answered_after_a_listing_began_is_newer_than_it() {
+        let mut store = filled();
+        store.learn(Told::Begin);
+        assert_eq!(tell(store.wrote(node("a", "1", "9"))), ["a5>a9"]);
+        let quiet =
+            |store: &mut Store<NodeView>, version| tell(store.learn(Told::There(node("a", "1", version))));
+        assert_eq!(quiet(&mut store, "5"), [""; 0], "L1-604 the listing is older");
+        store.learn(Told::There(node("b", "2", "6")));
+        assert_eq!(tell(store.learn(Told::Complete)), [""; 0]);
+        assert_eq!(quiet(&mut store, "8"), [""; 0], "L1-604 the watch has not caught up");
+        assert_eq!(quiet(&mut store, "9"), [""; 0], "L4-701 it has now");
+        assert_eq!(quiet(&mut store, "10"), ["a9>a10"]);
+        assert_eq!(quiet(&mut store, "7"), ["a10>a7"], "L1-605 from here on the watch is believed again");
     }
 
     #[test]

@@ -3,14 +3,22 @@
 use std::time::Duration;
 
 use cloudberth_core::{Category, Error};
+use kube::core::response::StatusCause;
 
 /// Reads an error of the Kubernetes client.
 #[must_use]
 pub fn translate(error: &kube::Error) -> Error {
+    if let Some(ours) = refused_here(error) {
+        return ours.clone();
+    }
     let kube::Error::Api(status) = error else { return Error::temporary(in_full(error)) };
     let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+    // A patch names the UID of the object that it is meant for. The API server takes that for an attempt to change it.
+    let about_uid = |cause: &StatusCause| cause.field == "metadata.uid";
+    let another = status.details.as_ref().is_some_and(|details| details.causes.iter().any(about_uid));
     let category = match status.code {
+        422 if another => Category::NotFound,
         404 => Category::NotFound,
         409 => Category::Conflict,
         401 | 403 => Category::Unauthorised,
@@ -19,6 +27,24 @@ pub fn translate(error: &kube::Error) -> Error {
         _ => Category::Temporary,
     };
     Error::new(category, status.message.clone())
+}
+
+/// What a layer of ours said instead of sending the request.
+fn refused_here(error: &kube::Error) -> Option<&Error> {
+    match error {
+        kube::Error::Service(why) => why.downcast_ref::<Error>(),
+        _ => None,
+    }
+}
+
+/// Whether a write that ended so cannot take effect later: the server is done with it, or never saw it. A gateway that
+/// did not wait for the server says nothing about that, and neither does a connection that broke.
+pub(crate) fn is_over(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => !matches!(status.code, 502 | 504),
+        kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) => true,
+        _ => refused_here(error).is_some(),
+    }
 }
 
 /// An error with its causes: what the outermost says (`client error (Connect)`) helps nobody.
@@ -68,6 +94,25 @@ mod tests {
     use kube::core::Status;
 
     #[test]
+    fn a_write_is_over_when_the_server_is_done_with_it() {
+        let api = |code| kube::Error::Api(Box::new(Status::failure("no", "Reason").with_code(code)));
+        let ours = kube::Error::Service(Box::new(Error::cancelled("this replica does not lead")));
+        assert_eq!(translate(&ours), Error::cancelled("this replica does not lead"), "L9-516");
+        let broken = kube::Error::Service(Box::new(Outer(std::io::Error::other("reset"))));
+        let table = [
+            ("refused", api(422), true),
+            ("failed", api(500), true),
+            ("the server's time is over", api(504), false),
+            ("a gateway lost the server", api(502), false),
+            ("the connection broke", broken, false),
+            ("held back by us", ours, true),
+        ];
+        for (case, error, want) in table {
+            assert_eq!(is_over(&error), want, "L9-517 {case}");
+        }
+    }
+
+    #[test]
     fn a_status_code_leads_to_its_category() {
         let throttled = Category::Throttled { retry_after: None };
         let table = [
@@ -84,5 +129,12 @@ mod tests {
             let status = Status::failure("no", "Reason").with_code(code);
             assert_eq!(translate(&kube::Error::Api(Box::new(status))).category(), want, "{code}");
         }
+        // The answer to a patch whose UID is that of an object before this one, as a real API server writes it.
+        let answer = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"Invalid","code":422,
+            "message":"Node \"n\" is invalid: metadata.uid: Invalid value: \"1\": field is immutable",
+            "details":{"name":"n","kind":"Node","causes":[{"reason":"FieldValueInvalid",
+            "message":"Invalid value: \"1\": field is immutable","field":"metadata.uid"}]}}"#;
+        let status: Status = serde_json::from_str(answer).unwrap();
+        assert_eq!(translate(&kube::Error::Api(Box::new(status))).category(), Category::NotFound, "L2-605");
     }
 }

@@ -1,8 +1,8 @@
 //! The socket.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::TcpSocket;
 
 use crate::error::{Error, Result};
 
@@ -19,7 +19,7 @@ pub struct Bind {
     pub share_port: bool,
 }
 
-/// Opens the port; `None` where none is wanted. An address that was in use a moment ago can be used again at once,
+/// Opens the port; `None` where none is wanted. It belongs to no runtime yet, so another thread can serve it. An address that was in use a moment ago can be used again at once,
 /// whatever `--permit-address-sharing` says.
 pub fn listen(bind: &Bind) -> Result<Option<TcpListener>> {
     if bind.port == 0 {
@@ -37,7 +37,7 @@ fn open(address: SocketAddr, share_port: bool) -> std::io::Result<TcpListener> {
     #[cfg(unix)]
     socket.set_reuseport(share_port)?;
     socket.bind(address)?;
-    socket.listen(BACKLOG)
+    socket.listen(BACKLOG)?.into_std()
 }
 
 #[cfg(test)]

@@ -62,6 +62,7 @@ pub struct Metrics {
     authentication_seconds: Histograms,
     authorizations: Family<Label, Counter>,
     authorization_seconds: Histograms,
+    evictions: Counter,
 }
 
 fn review_buckets() -> Histogram {
@@ -86,6 +87,7 @@ impl Metrics {
             authentication_seconds: family(attempt_buckets),
             authorizations: Family::default(),
             authorization_seconds: family(attempt_buckets),
+            evictions: Counter::default(),
         };
         let m = metrics.clone();
         registry.register(
@@ -125,6 +127,11 @@ impl Metrics {
             "How long it took to know whether they may",
             m.authorization_seconds,
         );
+        registry.register(
+            "cloudberth_port_evicted_connections",
+            "Connections to the HTTPS port that were closed to let others in",
+            m.evictions,
+        );
         metrics
     }
 
@@ -153,6 +160,11 @@ impl Metrics {
         self.authorizations.get_or_create(&label).inc();
         self.authorization_seconds.get_or_create(&label).observe(took.as_secs_f64());
     }
+
+    /// A connection was closed to let another in.
+    pub(crate) fn evicted(&self) {
+        self.evictions.inc();
+    }
 }
 
 /// Users are many; a label has few values.
@@ -176,6 +188,7 @@ mod tests {
         metrics.reviewed(Review::Access, None, Duration::ZERO);
         metrics.authenticated("success", Some("bob@example.org"), Duration::from_millis(3));
         metrics.authorized("allowed", Duration::ZERO);
+        metrics.evicted();
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
         for line in [
@@ -191,6 +204,7 @@ mod tests {
             "authentication_duration_seconds_bucket{le=\"16.384\",result=\"success\"} 1",
             "authorization_attempts_total{result=\"allowed\"} 1",
             "authorization_duration_seconds_count{result=\"allowed\"} 1",
+            "cloudberth_port_evicted_connections_total 1",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} in\n{text}");
         }

@@ -70,32 +70,41 @@ async fn the_grace_has_an_end() {
 }
 
 #[tokio::test]
+async fn an_answer_has_a_deadline() {
+    let (client, _) = slow_cluster(30_000);
+    let limits = Limits { answer: Duration::from_millis(200), ..Limits::default() };
+    let port = start(Wants { limits, ..delegated(&client) }).await;
+    let got = port.get("/metrics", &Caller::token("prometheus")).await;
+    assert_eq!(got.status, 504, "L12-908: {}", got.body);
+}
+
+#[tokio::test]
 async fn who_dawdles_is_cut_off() {
-    // What is sent meets one of two patiences; the other is longer than the test.
-    let (short, long) = (Duration::from_millis(1_500), Duration::from_secs(3_600));
-    let (header, idle) = (
-        start(Wants {
-            limits: Limits { header: short, idle: long, ..Limits::default() },
-            ..Wants::default()
-        })
-        .await,
-        start(Wants {
-            limits: Limits { header: long, idle: short, ..Limits::default() },
-            ..Wants::default()
-        })
-        .await,
-    );
+    // What is sent meets one of two patiences, and the other is longer than the test. The short one is long enough for
+    // the handshakes of a slow machine.
+    let (short, long) = (Duration::from_secs(4), Duration::from_secs(3_600));
+    let with =
+        |header, idle| Wants { limits: Limits { header, idle, ..Limits::default() }, ..Wants::default() };
+    let (header, idle) = (start(with(short, long)).await, start(with(long, short)).await);
     let request = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
+    let half = &request[..20];
+    // What is sent, what follows the answer, whether it is HTTP/2, and where.
     let table = [
-        ("nothing", &b""[..], &idle),
-        ("half a header", &request[..20], &header),
-        ("a request", request, &idle),
+        ("L12-902 nothing", &b""[..], &b""[..], false, &header),
+        ("L12-902 nothing, and it is HTTP/2", b"", b"", true, &header),
+        ("L12-902 half a header", half, b"", false, &header),
+        ("a request", request, b"", false, &idle),
+        ("L12-903 a request and a half", request, half, false, &header),
     ];
-    let each = table.map(async |(case, sent, port)| {
-        let mut stream = port.tls(&Caller::nobody(), port.roots()).await.unwrap();
+    let each = table.map(async |(case, sent, then, http2, port)| {
         let began = Instant::now();
+        let mut stream = port.tls(&Caller { http2, ..Caller::nobody() }, port.roots()).await.unwrap();
         stream.write_all(sent).await.unwrap();
         let mut answer = Vec::new();
+        while sent == request && !answer.ends_with(b"ok") {
+            stream.read_buf(&mut answer).await.unwrap();
+        }
+        stream.write_all(then).await.unwrap();
         // The other side may or may not say goodbye.
         let _ = timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("it stays open");
         let took = began.elapsed();
@@ -111,11 +120,13 @@ async fn who_dawdles_is_cut_off() {
 #[tokio::test]
 async fn a_header_has_a_size() {
     let port = start(Wants { authorization: Authorization::default(), ..Wants::default() }).await;
-    for (size, want) in [(900 << 10, true), (1100 << 10, false)] {
-        let caller = Caller::nobody().header("x-padding", &"x".repeat(size));
+    for (size, http2, want) in
+        [(60 << 10, false, true), (70 << 10, false, false), (60 << 10, true, true), (70 << 10, true, false)]
+    {
+        let caller = Caller { http2, ..Caller::nobody() }.header("x-padding", &"x".repeat(size));
         // A client that is still sending may be cut off before it reads the refusal.
         let got = port.try_get("/healthz", &caller).await.map(|got| got.status);
-        assert_eq!(got == Ok(200), want, "{size} bytes: {got:?}");
+        assert_eq!(got == Ok(200), want, "L12-907: {size} bytes, HTTP/2 {http2}: {got:?}");
         assert!(want || got == Ok(431) || got.is_err(), "{size} bytes: {got:?}");
     }
 }

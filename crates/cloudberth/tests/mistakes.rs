@@ -38,7 +38,7 @@ fn every_mistake_is_named_once_and_all_are_named_at_once() {
         ("wrong value", &["--leader-elect-retry-period=soon"], &["\"--leader-elect-retry-period\" flag"]),
         (
             "durations that do not fit",
-            &["--leader-elect-lease-duration=3s"],
+            &["--leader-elect-lease-duration=9s"],
             &["--leader-elect-lease-duration"],
         ),
         ("positional argument", &["extra"], &["does not take any arguments, got [\"extra\"]"]),

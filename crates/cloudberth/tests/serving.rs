@@ -50,6 +50,7 @@ async fn the_pages_are_shown_to_whom_the_cluster_allows() {
         ("/healthz?verbose", admin, 200, "[+]leaderElection ok"),
         ("/livez", nobody, 200, "ok"),
         ("/livez?verbose", admin, 200, "[+]watch-nodes ok"),
+        ("/livez?verbose", admin, 200, "[+]main-loop ok"),
         ("/readyz", nobody, 200, "ok"),
         ("/readyz?verbose", admin, 200, "[+]fake ok"),
         ("/metrics", nobody, 403, "User \\\"system:anonymous\\\" cannot get path \\\"/metrics\\\""),
@@ -66,9 +67,11 @@ async fn the_pages_are_shown_to_whom_the_cluster_allows() {
         assert!(answer.body.contains(part), "{path} {token:?}: {}", answer.body);
     }
     let metrics = get(&client, "/metrics", admin).await.body;
-    for series in
-        ["leader_election_master_status{name=\"cloud-controller-manager\"} 1", "rest_client_requests_total{"]
-    {
+    for series in [
+        "leader_election_master_status{name=\"cloud-controller-manager\"} 1",
+        "rest_client_requests_total{",
+        "kubernetes_build_info{",
+    ] {
         assert!(metrics.lines().any(|line| line.starts_with(series)), "{series}:\n{metrics}");
     }
     let config = get(&client, "/configz", admin).await.json()["cloudcontrollermanager.config.k8s.io"].clone();

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use cloudberth_core::{
     Call, Clock, Error, Instance, Instances, Listing, LoadBalancers, Lookup, Provider, ProviderId, Result,
     Routes, ServiceView, Zones, annotation,
-    decide::nodeset::Selector,
-    lb::{Claim, Goal, IntentMark, Permit, Plan, Publish, Rest, Scribe, Survey, Turn, Want},
+    decide::{nodeset::Selector, service::ownership::Ownership},
+    lb::{Claim, Goal, IntentMark, Name, Permit, Plan, Publish, Rest, Scribe, Survey, Turn, Want},
     provider::Boxed,
 };
 use cloudberth_fake::FakeProvider;
@@ -17,6 +17,8 @@ use cloudberth_fake::FakeProvider;
 pub enum Broken {
     /// Laws 1 and 2: what is not known is taken for absent.
     UnknownIsAbsent,
+    /// Law 2: patches of nodes do not say which node they are meant for.
+    NoNodeUid,
     /// Law 4: it writes although nothing differs.
     SecondPassWrites,
     /// Law 5: what cannot be observed is torn down.
@@ -25,28 +27,38 @@ pub enum Broken {
     NoIntent,
     /// Law 7: each listing also asks about every machine.
     AsksAboutEach,
+    /// Law 9: a replica that is told to end lets go of the Lease when its grace is over, whatever is still under way.
+    LetsGo,
     /// Law 9: the clock of one replica runs at half the speed, so that its claim lasts twice as long.
     SlowClock,
 }
 
 impl Broken {
-    const ALL: [(&str, Self); 6] = [
+    const ALL: [(&str, Self); 8] = [
         ("2", Self::UnknownIsAbsent),
+        ("2-uid", Self::NoNodeUid),
         ("4", Self::SecondPassWrites),
         ("5", Self::DeletesOnError),
         ("6", Self::NoIntent),
         ("7", Self::AsksAboutEach),
         ("9", Self::SlowClock),
+        ("9-release", Self::LetsGo),
     ];
 
-    /// The program that breaks this law.
-    pub fn law(number: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(law, _)| *law == number).map(|(_, broken)| broken)
+    /// The program of this name: the number of the law that it breaks, and how, where there are several ways.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, broken)| broken)
+    }
+
+    /// All names, in words.
+    pub fn names() -> String {
+        Self::ALL.map(|(name, _)| name).join(", ")
     }
 
     /// Whether this is about the law that it breaks. What else a careless program does wrong shows nothing.
     pub(crate) fn explains(self, wrong: &str) -> bool {
-        let law = Self::ALL.into_iter().find(|(_, broken)| *broken == self).map(|(law, _)| law);
+        let name = Self::ALL.into_iter().find(|(_, broken)| *broken == self).map(|(name, _)| name);
+        let law = name.and_then(|name| name.split('-').next());
         law.is_some_and(|law| wrong.starts_with(&format!("law {law}:")))
     }
 }
@@ -142,6 +154,23 @@ impl LoadBalancers for Careless {
 
     fn selector(&self, service: &ServiceView) -> Result<Option<Selector>> {
         self.balancers().map_or(Ok(None), |inner| inner.selector(service))
+    }
+
+    fn name_for(&self, service: &ServiceView, cluster: &str) -> Name {
+        let nameless = || Name { text: String::new(), generated: false };
+        self.balancers().map_or_else(nameless, |inner| inner.name_for(service, cluster))
+    }
+
+    fn owner<'a>(
+        &'a self,
+        call: &'a Call,
+        survey: &'a Survey,
+        want: &'a Want,
+    ) -> Boxed<'a, Lookup<Ownership>> {
+        match self.balancers() {
+            Some(inner) => inner.owner(call, survey, want),
+            None => Box::pin(std::future::ready(Lookup::Unknown(none()))),
+        }
     }
 
     fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim> {

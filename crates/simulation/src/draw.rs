@@ -16,6 +16,10 @@ const FLAVORS: [&str; 3] = ["small", "medium", "large"];
 /// Most patches, because most writes are.
 const VERBS: [&str; 8] = ["patch", "patch", "list", "watch", "update", "get", "create", "delete"];
 
+/// During which requests a credential is swapped.
+const SWAPPED: [&str; 5] =
+    ["delete balancer", "get balancer", "list balancers", "list machines", "change routes"];
+
 fn choose(rng: &mut Rng, from: &[&'static str]) -> &'static str {
     from.get(rng.usize(0..from.len())).copied().unwrap_or_default()
 }
@@ -25,19 +29,55 @@ pub(crate) fn ports(rng: &mut Rng) -> Vec<i64> {
     if ports.is_empty() { vec![80] } else { ports }
 }
 
+/// Draws one deed for a world with so many Services and nodes.
+type Draw = fn(&mut Rng, u8, u8) -> Deed;
+
+/// What can happen, and how often: a deed is drawn in proportion to its weight.
+const WEIGHTS: [(u16, Draw); 18] = [
+    (26, |rng, services, _| about_services(rng, services)),
+    (26, |rng, _, nodes| about_nodes(rng, nodes)),
+    (4, |rng, _, _| Deed::Crash { leader: rng.u8(0..4) > 0 }),
+    (2, |rng, _, _| Deed::Ambush { cloud: rng.u8(0..2) }),
+    (4, |_, _, _| Deed::Retire),
+    (4, |rng, _, _| Deed::Partition {
+        leader: rng.u8(0..4) > 0,
+        silent: rng.bool(),
+        seconds: rng.u64(1..=50),
+    }),
+    (6, |rng, _, _| about_clouds(rng)),
+    (6, |rng, _, _| Deed::Kube { harm: harm(rng), verb: choose(rng, &VERBS), times: rng.u64(1..=6) }),
+    (1, |_, _, _| Deed::RestartKube),
+    (1, |_, _, _| Deed::Compact),
+    (2, |rng, _, _| Deed::Interrupt { cloud: rng.u8(0..2), seconds: rng.u64(6..=12) }),
+    (1, |rng, _, _| Deed::AddOddNode { cloud: rng.u8(0..2) }),
+    (1, |rng, _, _| Deed::Restore { ago: rng.u64(1..=120), outage: rng.u64(70..=100) }),
+    (2, |rng, _, _| {
+        let (cloud, one_in) = (rng.u8(0..2), rng.u64(1..=2));
+        Deed::Cloud { cloud, fault: Fault::PartsMissing, one_in, seconds: rng.u64(30..=180) }
+    }),
+    (2, |rng, services, _| {
+        let service = rng.u8(0..services);
+        // Of the same cloud.
+        Deed::CreateCopy { service, of: rng.bool().then_some(service ^ 2) }
+    }),
+    (2, |rng, services, _| Deed::CreateNamed { service: rng.u8(0..services) }),
+    (2, |rng, _, _| {
+        let (cloud, operation) = (rng.u8(0..2), choose(rng, &SWAPPED));
+        Deed::Swap { cloud, operation, seconds: rng.u64(5..=90) }
+    }),
+    (2, |rng, _, nodes| Deed::Recreate { node: rng.u8(0..nodes), knows_id: rng.bool() }),
+];
+
 pub(crate) fn deed(rng: &mut Rng, services: u8, nodes: u8) -> Deed {
-    match rng.u8(0..40) {
-        0..=12 => about_services(rng, services),
-        13..=25 => about_nodes(rng, nodes),
-        26..=27 => Deed::Crash { leader: rng.u8(0..4) > 0 },
-        28 => Deed::Ambush { cloud: rng.u8(0..2) },
-        29..=30 => Deed::Retire,
-        31..=32 => Deed::Partition { leader: rng.u8(0..4) > 0, silent: rng.bool(), seconds: rng.u64(1..=50) },
-        33..=35 => about_clouds(rng),
-        36..=38 => Deed::Kube { harm: harm(rng), verb: choose(rng, &VERBS), times: rng.u64(1..=6) },
-        _ if rng.bool() => Deed::RestartKube,
-        _ => Deed::Compact,
+    let mut left = rng.u16(0..WEIGHTS.iter().map(|(weight, _)| weight).sum());
+    for (weight, draw) in WEIGHTS {
+        if left < weight {
+            return draw(rng, services, nodes);
+        }
+        left -= weight;
     }
+    // The weights add up, so this is not reached.
+    Deed::Compact
 }
 
 fn about_services(rng: &mut Rng, services: u8) -> Deed {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use cloudberth_core::Tick;
-use cloudberth_fake::MachineState;
+use cloudberth_fake::{Balancer, CallRecord, MachineState};
 use cloudberth_sim::kube::Call;
 use serde_json::Value;
 
@@ -31,20 +31,23 @@ pub(crate) fn broken(world: &World) -> Vec<String> {
     let mut wrong = world.witness.wrong();
     wrong.extend(haste(world));
     wrong.extend(trespasses(world));
+    wrong.extend(taken(world));
     wrong.extend(deletions(world));
     wrong.extend(lost_routes(world));
     wrong.extend(leadership(world));
+    wrong.extend(let_go(world));
     wrong
 }
 
-/// Law 2: within one term of leadership, nodes of a cloud go no faster than the cap. The clusters here are so small that
-/// it is one in ten minutes.
+/// Law 2: within one term of leadership, nodes of a cloud go no faster than the cap, by the times at which the API server
+/// carried the deletions out. The clusters here are so small that it is one in ten minutes. A deletion belongs to the
+/// term in which it was sent: what arrives late, a new leader could not count.
 fn haste(world: &World) -> Vec<String> {
     let all = world.witness.deletions();
     let pairs =
         all.iter().enumerate().flat_map(|(n, first)| all.iter().skip(n + 1).map(move |next| (first, next)));
     let hasty = pairs.filter(|(first, next)| {
-        let same_term = world.witness.term_at(first.at) == world.witness.term_at(next.at);
+        let same_term = world.witness.term_at(first.sent) == world.witness.term_at(next.sent);
         same_term && first.cloud == next.cloud && next.at.since(first.at) < WINDOW
     });
     let words = |(first, next): (&crate::witness::Deletion, &crate::witness::Deletion)| {
@@ -69,6 +72,24 @@ fn trespasses(world: &World) -> Vec<String> {
     foreign.map(|call| format!("law 3: {} of {} {}", call.verb, call.resource, call.name)).collect()
 }
 
+/// Law 3: load balancers of others are as they were built.
+fn taken(world: &World) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (cloud, built) in &world.foreign {
+        let patch = world.sky.iter().find(|patch| patch.name == *cloud);
+        let there = patch.into_iter().flat_map(|patch| patch.cloud.balancers()).find(|b| b.id == built.id);
+        let Some(there) = there else {
+            wrong.push(format!("law 3: {} ({}), which is somebody else's, is gone", built.id, built.name));
+            continue;
+        };
+        if there != (Balancer { ready: there.ready, ..built.clone() }) {
+            wrong
+                .push(format!("law 3: {} ({}), which is somebody else's, was changed", built.id, built.name));
+        }
+    }
+    wrong
+}
+
 /// Law 5: no load balancer was deleted whose owner had not said so.
 fn deletions(world: &World) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -77,9 +98,12 @@ fn deletions(world: &World) -> Vec<String> {
         for deletion in calls.iter().filter(|c| c.operation == "delete balancer" && c.outcome == "ok") {
             let known = patch.cloud.name_of_balancer(&deletion.subject);
             let uid = known.as_deref().and_then(|name| name.strip_prefix(CLUSTER)?.strip_prefix('-'));
-            let condemned = uid.and_then(|uid| world.condemned.get(uid).copied());
+            let spans = uid.and_then(|uid| world.condemned.get(uid)).map(Vec::as_slice).unwrap_or_default();
+            let within = |(from, until): &(Tick, Option<Tick>)| {
+                *from <= deletion.at && until.is_none_or(|until| deletion.at < until)
+            };
             let demolished = world.demolished.contains(&(patch.name, deletion.subject.clone()));
-            if condemned.is_none_or(|at| at > deletion.at) && !demolished {
+            if !spans.iter().any(within) && !demolished {
                 wrong.push(format!("law 5: {} was deleted although its Service wants it", deletion.subject));
             }
         }
@@ -134,6 +158,20 @@ fn leadership(world: &World) -> Vec<String> {
         (holder != who).then_some(wrong)
     });
     stray.collect()
+}
+
+/// Law 9: whoever lets go of the Lease waits for no answer of a cloud any more, to a write that may still take effect.
+/// A Lease that runs out is no such promise.
+fn let_go(world: &World) -> Vec<String> {
+    let calls: Vec<_> = world.sky.iter().flat_map(|patch| patch.cloud.calls()).filter(|c| c.write).collect();
+    let mut wrong = Vec::new();
+    for (at, who) in world.witness.released() {
+        let under_way = |c: &&CallRecord| c.who == who && c.sent < at && at < c.at.min(c.until);
+        wrong.extend(calls.iter().filter(under_way).map(|c| {
+            format!("law 9: {who} let go of the lease at {:?} while its {} was under way", at.0, c.operation)
+        }));
+    }
+    wrong
 }
 
 /// What the program has written and told so far; the Lease aside.

@@ -22,6 +22,7 @@ mod run;
 mod schedule;
 mod shrink;
 mod sky;
+mod touchy;
 mod wire;
 mod witness;
 mod world;

@@ -32,6 +32,7 @@ fn options() -> Result<Options, String> {
     while let Some(arg) = args.next().map_err(|e| e.to_string())? {
         match arg {
             Long("seeds") => options.seeds = number(&mut args).map_err(|e| e.to_string())?,
+            Long("first") => options.first = number(&mut args).map_err(|e| e.to_string())?,
             Long("seed") => {
                 options.first = number(&mut args).map_err(|e| e.to_string())?;
                 options.only = true;
@@ -39,10 +40,10 @@ fn options() -> Result<Options, String> {
             Long("log") => options.log = true,
             Long("break") => {
                 let law = args.value().map_err(|e| e.to_string())?.to_string_lossy().into_owned();
-                let broken = Broken::law(&law);
-                options.broken = Some(broken.ok_or_else(|| {
-                    format!("--break {law}: the laws that can be broken are 2, 4, 5, 6, 7 and 9")
-                })?);
+                options.broken = Some(
+                    Broken::named(&law)
+                        .ok_or_else(|| format!("--break {law}: it must be one of {}", Broken::names()))?,
+                );
                 options.law = Some(law);
             }
             other => return Err(other.unexpected().to_string()),
@@ -79,7 +80,7 @@ fn main() -> ExitCode {
         }
     };
     let next = AtomicU64::new(options.first);
-    let end = options.first + options.seeds;
+    let end = options.first.saturating_add(options.seeds);
     let tally = Mutex::new(Tally::default());
     let work = || {
         loop {
@@ -134,7 +135,7 @@ fn report(options: &Options, tally: &Tally) -> ExitCode {
     let wanted = options.law.is_some() && !options.only;
     if let (Some(law), true) = (&options.law, wanted) {
         let verdict = if tally.failed.is_empty() { "NOT caught" } else { "caught" };
-        println!("a program that breaks law {law} is {verdict}");
+        println!("a program with --break {law} is {verdict}");
     }
     if tally.failed.is_empty() == wanted { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     sky::{NAMES, Sky},
+    touchy::odd_id,
     wire::Wire,
 };
 
@@ -51,8 +52,10 @@ impl People {
             dice: Arc::clone(dice),
             latency: Duration::ZERO,
             partition: Arc::default(),
+            power: Arc::default(),
             witness: None,
-            loses_intent: false,
+            snare: None,
+            loses: None,
         };
         Self(Client::new(wire, "default"))
     }
@@ -79,14 +82,15 @@ impl People {
     }
 
     /// A Service with this number; even ones name no class.
-    pub(crate) async fn create_service(&self, service: u8, ports: &[i64]) {
+    pub(crate) async fn create_service(&self, service: u8, ports: &[i64], annotations: &Value) {
         let spec = json!({
             "type": "LoadBalancer",
             "loadBalancerClass": service_class(service),
             "selector": {"app": "x"},
             "ports": ports_json(ports),
         });
-        create(&self.services(), "Service", &service_name(service), &json!({"spec": spec})).await;
+        let rest = json!({"metadata": {"annotations": annotations}, "spec": spec});
+        create(&self.services(), "Service", &service_name(service), &rest).await;
     }
 
     pub(crate) async fn create_foreign_service(&self, number: u8) {
@@ -131,8 +135,8 @@ impl People {
         let _ = self.services().delete(&service_name(service), &DeleteParams::default()).await;
     }
 
-    /// A kubelet registers its node, which waits for its cloud. Returns whether there is a new node.
-    pub(crate) async fn register(&self, node: u8, provider_id: Option<&str>) -> bool {
+    /// A kubelet registers its node, which waits for its cloud. Returns the UID if there is a new node.
+    pub(crate) async fn register(&self, node: u8, provider_id: Option<&str>) -> Option<String> {
         let cidr = pod_cidr(node);
         let taint = json!({"key": UNINITIALISED, "value": "true", "effect": "NoSchedule"});
         let spec = json!({"taints": [taint], "providerID": provider_id, "podCIDR": cidr, "podCIDRs": [cidr]});
@@ -144,6 +148,12 @@ impl People {
         let taints = if initialised { json!([]) } else { json!([taint]) };
         let spec = json!({"taints": taints, "providerID": format!("other://{number}")});
         create(&self.nodes(), "Node", &format!("{FOREIGN}-{number}"), &json!({"spec": spec})).await;
+    }
+
+    /// Somebody's node carries an id that the cloud's provider does not survive.
+    pub(crate) async fn register_odd(&self, cloud: &str) {
+        let spec = json!({"providerID": odd_id(cloud)});
+        create(&self.nodes(), "Node", &format!("{FOREIGN}-odd-{cloud}"), &json!({"spec": spec})).await;
     }
 
     pub(crate) async fn label(&self, node: u8, key: &str, value: Option<&str>) {
@@ -159,6 +169,23 @@ impl People {
         let _ = self.nodes().delete(name, &DeleteParams::default()).await;
     }
 
+    /// Lets go of the Lease in the name of a replica that holds it.
+    pub(crate) async fn let_go(&self, who: &str) {
+        let mut resource = resource("Lease", "leases");
+        "coordination.k8s.io".clone_into(&mut resource.group);
+        "coordination.k8s.io/v1".clone_into(&mut resource.api_version);
+        let leases: Api<DynamicObject> = Api::all_with(self.0.clone(), &resource);
+        for lease in leases.list(&ListParams::default()).await.into_iter().flatten() {
+            let held = lease.data.pointer("/spec/holderIdentity").and_then(Value::as_str) == Some(who);
+            if let (true, Some(namespace), Some(name)) = (held, lease.metadata.namespace, lease.metadata.name)
+            {
+                let api: Api<DynamicObject> = Api::namespaced_with(self.0.clone(), &namespace, &resource);
+                let patch = Patch::Merge(json!({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}}));
+                let _ = api.patch(&name, &PatchParams::default(), &patch).await;
+            }
+        }
+    }
+
     /// The kubelet of a machine that runs says that it is Ready; of any other, Kubernetes finds that it does not answer.
     pub(crate) async fn heartbeat(&self, sky: &Sky, name: &str) {
         let runs = sky.named(name).is_some_and(|(_, machine)| machine.state == MachineState::Running);
@@ -166,6 +193,15 @@ impl People {
         let condition = json!({"type": "Ready", "status": status, "reason": "Kubelet"});
         let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
         let _ = self.nodes().patch_status(name, &PatchParams::default(), &patch).await;
+    }
+
+    /// People take an annotation off that they set by mistake.
+    pub(crate) async fn take_off(&self, service: u8, key: &str, value: &str) {
+        let there = self.services().get(&service_name(service)).await.ok();
+        let annotations = there.and_then(|service| service.metadata.annotations).unwrap_or_default();
+        if annotations.get(key).is_some_and(|carried| carried == value) {
+            self.annotate(service, key, None).await;
+        }
     }
 
     /// People take away nodes whose machines went before any cloud knew them: nobody else may. Returns their names.
@@ -197,11 +233,13 @@ fn service_class(service: u8) -> Option<String> {
     (!service.is_multiple_of(2)).then(|| class(beta))
 }
 
-/// Creates what may be there already. Returns whether it was not.
-async fn create(api: &Api<DynamicObject>, kind: &str, name: &str, rest: &Value) -> bool {
+/// Creates what may be there already. Returns the UID if it was not.
+async fn create(api: &Api<DynamicObject>, kind: &str, name: &str, rest: &Value) -> Option<String> {
     let mut object = DynamicObject::new(name, &resource(kind, ""));
-    object.data = rest.clone();
-    api.create(&PostParams::default(), &object).await.is_ok()
+    object.metadata.annotations =
+        rest.pointer("/metadata/annotations").and_then(|all| serde_json::from_value(all.clone()).ok());
+    object.data = json!({"spec": rest.get("spec")});
+    api.create(&PostParams::default(), &object).await.ok()?.metadata.uid
 }
 
 async fn views<T>(

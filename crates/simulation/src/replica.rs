@@ -23,7 +23,8 @@ use crate::{
     clock::SkewedClock,
     people::{CLUSTER, CLUSTER_CIDR, class},
     sky::{NAMES, Patch, Sky},
-    wire::{Partition, Wire},
+    touchy::Touchy,
+    wire::{Loss, Partition, Snare, Wire},
     witness::Witness,
 };
 
@@ -40,7 +41,11 @@ pub(crate) struct Site<'a> {
     pub(crate) clock: &'a Arc<dyn Clock>,
     pub(crate) dice: &'a Arc<Dice>,
     pub(crate) witness: &'a Arc<Witness>,
+    pub(crate) snare: &'a Arc<Snare>,
+    pub(crate) power: &'a Arc<Partition>,
     pub(crate) broken: Option<Broken>,
+    /// Nothing is going to happen for long.
+    pub(crate) calm: bool,
 }
 
 /// A place for one copy of the program. A copy that ended is followed by another one, under another name.
@@ -92,8 +97,14 @@ impl Replica {
             dice: Arc::clone(site.dice),
             latency: LATENCY,
             partition: Arc::clone(&self.partition),
+            power: Arc::clone(site.power),
             witness: Some(Arc::clone(site.witness)),
-            loses_intent: site.broken == Some(Broken::NoIntent),
+            snare: Some(Arc::clone(site.snare)),
+            loses: match site.broken {
+                Some(Broken::NoIntent) => Some(Loss::Intent),
+                Some(Broken::NoNodeUid) => Some(Loss::NodeUid),
+                _ => None,
+            },
         };
         let member = |patch| self.member(patch, site.broken, clock);
         Manager::new(Parts {
@@ -103,12 +114,24 @@ impl Replica {
             default_cloud: NAMES.first().map(|name| (*name).to_owned()),
             cluster_name: CLUSTER.to_owned(),
             team: team(),
-            election: Some(Config::with_defaults(&self.identity)),
+            election: Some(self.election(site.calm)),
             migration: None,
             metrics: Metrics::new(&mut Registry::default()),
             clock: Arc::clone(clock),
             dice: Arc::new(Dice::seeded(site.dice.bits())),
         })
+    }
+
+    /// In calm times the Lease is renewed less often: that is most of what there is to simulate then, and of no interest.
+    fn election(&self, calm: bool) -> Config {
+        let config = Config::with_defaults(&self.identity);
+        let times = if calm { 10 } else { 1 };
+        Config {
+            lease_duration: config.lease_duration * times,
+            renew_deadline: config.renew_deadline * times,
+            retry_period: config.retry_period * times,
+            ..config
+        }
     }
 
     fn member(&self, patch: &Patch, broken: Option<Broken>, clock: &Arc<dyn Clock>) -> Member {
@@ -117,7 +140,7 @@ impl Replica {
             Some(broken) => Arc::new(Careless { inner, broken, clock: Arc::clone(clock) }),
             None => Arc::new(inner),
         };
-        (provider, BTreeSet::from([class(patch.name)]))
+        (Arc::new(Touchy(provider)), BTreeSet::from([class(patch.name)]))
     }
 
     /// Ends it at whatever it is doing, without a word.

@@ -17,6 +17,7 @@ use cloudberth_fake::{ALGORITHM, BALANCER_ID, Balancer, Machine, MachineState, N
 use crate::{
     people::{CLUSTER, FOREIGN, class},
     sky::{NAMES, Patch},
+    touchy::odd_id,
     world::World,
 };
 
@@ -36,7 +37,7 @@ pub(crate) async fn unfinished(world: &World) -> Result<Vec<String>, String> {
     }
     for patch in world.sky.iter() {
         about_routes(patch, &nodes, &mut wrong);
-        about_balancers(patch, &services, &nodes, &mut wrong);
+        about_balancers(world, patch, &services, &nodes, &mut wrong);
     }
     for service in &services {
         let key = service.key();
@@ -84,6 +85,10 @@ fn about_node(node: &NodeView, id: &str, machine: &Machine, wrong: &mut Vec<Stri
 }
 
 fn owned(node: &NodeView, cloud: &str) -> bool {
+    if node.provider_id == Some(odd_id(cloud)) {
+        // Nobody can read it, so it is nobody's.
+        return false;
+    }
     node.provider_id.as_deref().and_then(|id| id.split_once("://")).is_some_and(|(scheme, _)| scheme == cloud)
 }
 
@@ -100,7 +105,13 @@ fn about_routes(patch: &Patch, nodes: &[NodeView], wrong: &mut Vec<String>) {
     }
 }
 
-fn about_balancers(patch: &Patch, services: &[ServiceView], nodes: &[NodeView], wrong: &mut Vec<String>) {
+fn about_balancers(
+    world: &World,
+    patch: &Patch,
+    services: &[ServiceView],
+    nodes: &[NodeView],
+    wrong: &mut Vec<String>,
+) {
     let mut balancers = patch.cloud.balancers();
     for service in services.iter().filter(|service| !service.name.starts_with(FOREIGN)) {
         let key = service.key();
@@ -121,6 +132,9 @@ fn about_balancers(patch: &Patch, services: &[ServiceView], nodes: &[NodeView], 
             }
         }
     }
+    balancers.retain(|b| !world.foreign.iter().any(|(cloud, f)| *cloud == patch.name && f.id == b.id));
+    // Of a Service that no backup knows, nobody can know either.
+    balancers.retain(|b| !world.forgotten.iter().any(|uid| b.name == format!("{CLUSTER}-{uid}")));
     let leaked = |b: &Balancer| format!("law 6: load balancer {} ({}) belongs to nobody", b.id, b.name);
     wrong.extend(balancers.iter().map(leaked));
 }

@@ -2,13 +2,14 @@
 
 use std::{cell::RefCell, sync::Once, time::Duration};
 
-use tokio::{runtime, time};
+use tokio::{runtime, sync::mpsc, time};
 
 use crate::{
     broken::Broken,
     laws, rest,
     schedule::{Schedule, TURMOIL},
-    world::World,
+    touchy::ON_PURPOSE,
+    world::{Alarm, World},
 };
 
 /// How long the world may take to come to rest once everything goes well: a pending intent, a few back-offs, one
@@ -53,14 +54,17 @@ pub fn run(schedule: &Schedule, broken: Option<Broken>) -> Account {
 
 async fn live(schedule: &Schedule, broken: Option<Broken>) -> Account {
     PANICS.with_borrow_mut(Vec::clear);
-    let mut world = World::new(schedule.seed, broken);
+    let (alarm, mut alarms) = mpsc::unbounded_channel();
+    let mut world = World::new(schedule.seed, broken, alarm);
     world.restart_program().await;
     let start = time::Instant::now();
     for (at, deed) in &schedule.deeds {
-        pass_time(&mut world, start + *at).await;
+        pass_time(&mut world, &mut alarms, start + *at).await;
         world.perform(deed).await;
     }
-    pass_time(&mut world, start + TURMOIL).await;
+    pass_time(&mut world, &mut alarms, start + TURMOIL).await;
+    // Whatever still waits for the world to act is let go.
+    drop(alarms);
     world.end_faults().await;
     let (mut wrong, rested_after) = come_to_rest(&world).await;
     if wrong.is_empty() {
@@ -75,12 +79,12 @@ async fn live(schedule: &Schedule, broken: Option<Broken>) -> Account {
     Account { wrong, terms: world.witness.terms(), rested_after, log: laws::log(&world) }
 }
 
-/// Lets time pass, and whoever leads die who walks into an ambush meanwhile.
-async fn pass_time(world: &mut World, until: time::Instant) {
+/// Lets time pass. Meanwhile somebody may walk into one of the traps that were set.
+async fn pass_time(world: &mut World, alarms: &mut mpsc::UnboundedReceiver<Alarm>, until: time::Instant) {
     loop {
         tokio::select! {
             biased;
-            () = world.ambushed() => world.crash(true).await,
+            Some(alarm) = alarms.recv() => world.heed(alarm).await,
             () = time::sleep_until(until) => return,
         }
     }
@@ -108,7 +112,7 @@ async fn stay_at_rest(world: &mut World) -> Vec<String> {
     // What is under way when the world comes to rest may still be answered.
     time::sleep(Duration::from_secs(60)).await;
     let before = laws::writes(world);
-    world.restart_program().await;
+    world.restart_calmly().await;
     // Until one of them leads and has seen everything once.
     time::sleep(Duration::from_secs(60)).await;
     let quiet_since = world.clock.now();
@@ -132,6 +136,9 @@ fn note_panics() {
     ONCE.call_once(|| {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |what| {
+            if what.to_string().contains(ON_PURPOSE) {
+                return;
+            }
             // A thread that is ending has nobody left to tell.
             let _ = PANICS.try_with(|all| all.borrow_mut().push(what.to_string()));
             usual(what);

@@ -14,14 +14,16 @@ use cloudberth_core::{Dice, lb::INTENT_ANNOTATION};
 use cloudberth_sim::kube::{Body, KubeService};
 use http::{HeaderValue, Method, Request, header::USER_AGENT};
 use tokio::{
-    sync::{Notify, oneshot},
+    sync::{Notify, mpsc, oneshot},
     time,
 };
 use tower::Service;
 
 use crate::{
     lock,
+    people::node_name,
     witness::{Witness, is_lease},
+    world::Alarm,
 };
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -70,6 +72,52 @@ impl Partition {
     }
 }
 
+/// Holds up the next write to a node until the world has done something about it.
+pub(crate) struct Snare {
+    set: Mutex<Option<(u8, bool)>>,
+    alarm: mpsc::UnboundedSender<Alarm>,
+}
+
+impl Snare {
+    pub(crate) fn new(alarm: mpsc::UnboundedSender<Alarm>) -> Self {
+        Self { set: Mutex::default(), alarm }
+    }
+
+    pub(crate) fn set(&self, node: u8, knows_id: bool) {
+        *lock(&self.set) = Some((node, knows_id));
+    }
+
+    pub(crate) fn clear(&self) {
+        *lock(&self.set) = None;
+    }
+
+    async fn pass(&self, patched: Option<&str>) {
+        let caught =
+            lock(&self.set).take_if(|(node, _)| patched.is_some_and(|name| name == node_name(*node)));
+        if let Some((node, knows_id)) = caught {
+            let (go_on, waiting) = oneshot::channel();
+            let _ = self.alarm.send(Alarm::Snared { node, knows_id, go_on });
+            // Nobody listens once the turmoil is over.
+            let _ = waiting.await;
+        }
+    }
+}
+
+/// The node that a request patches, or whose status.
+pub(crate) fn patched_node<B>(request: &Request<B>) -> Option<&str> {
+    let path = request.uri().path().strip_prefix("/api/v1/nodes/");
+    path.filter(|_| request.method() == Method::PATCH)?.split('/').next()
+}
+
+/// What is left out of the requests of a careless program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// The intent.
+    Intent,
+    /// The UID of the node that a patch is meant for.
+    NodeUid,
+}
+
 /// A client's connection.
 #[derive(Clone)]
 pub(crate) struct Wire {
@@ -78,9 +126,12 @@ pub(crate) struct Wire {
     pub(crate) dice: Arc<Dice>,
     pub(crate) latency: Duration,
     pub(crate) partition: Arc<Partition>,
+    /// Whether the API server is there at all.
+    pub(crate) power: Arc<Partition>,
     pub(crate) witness: Option<Arc<Witness>>,
-    /// What it carries arrives without the intent.
-    pub(crate) loses_intent: bool,
+    pub(crate) snare: Option<Arc<Snare>>,
+    /// What it carries arrives without this.
+    pub(crate) loses: Option<Loss>,
 }
 
 impl Wire {
@@ -100,6 +151,7 @@ impl Service<Request<kube::client::Body>> for Wire {
 
     fn call(&mut self, mut request: Request<kube::client::Body>) -> Self::Future {
         request.headers_mut().insert(USER_AGENT, self.who.clone());
+        let sent = self.witness.as_ref().map(|witness| witness.now()).unwrap_or_default();
         if let Some(witness) = &self.witness {
             witness.sends(self.who.to_str().unwrap_or_default(), &request);
         }
@@ -109,10 +161,18 @@ impl Service<Request<kube::client::Body>> for Wire {
         tokio::spawn(async move {
             let result = async {
                 wire.partition.cross().await?;
+                wire.power.cross().await?;
                 time::sleep(there).await;
                 let about_lease = is_lease(&request);
-                let doomed = wire.witness.as_ref().and_then(|witness| witness.doomed(&request));
-                let request = if wire.loses_intent { without_intent(request).await? } else { request };
+                let patched = patched_node(&request).map(str::to_owned);
+                if let Some(snare) = &wire.snare {
+                    snare.pass(patched.as_deref()).await;
+                }
+                let doomed = wire.witness.as_ref().and_then(|witness| witness.doomed(sent, &request));
+                let request = match wire.loses {
+                    Some(loss) => without(loss, request).await?,
+                    None => request,
+                };
                 let result = wire.api.call(request).await;
                 if let Some(witness) = &wire.witness {
                     if about_lease {
@@ -121,9 +181,13 @@ impl Service<Request<kube::client::Body>> for Wire {
                     if let Some(doomed) = doomed {
                         witness.deleted(wire.who.to_str().unwrap_or_default(), doomed);
                     }
+                    if let Some(name) = patched {
+                        witness.patched(wire.who.to_str().unwrap_or_default(), &name);
+                    }
                 }
                 time::sleep(back).await;
                 wire.partition.cross().await?;
+                wire.power.cross().await?;
                 Ok(result?)
             };
             // Nobody waiting any more is no concern of the server.
@@ -133,18 +197,24 @@ impl Service<Request<kube::client::Body>> for Wire {
     }
 }
 
-/// What a program that records no intent would have sent.
-async fn without_intent(
+/// What a careless program would have sent.
+async fn without(
+    loss: Loss,
     request: Request<kube::client::Body>,
 ) -> Result<Request<kube::client::Body>, BoxError> {
-    if request.method() != Method::PATCH {
+    let about_node = patched_node(&request).is_some();
+    if request.method() != Method::PATCH || (loss == Loss::NodeUid) != about_node {
         return Ok(request);
     }
     let (head, body) = request.into_parts();
     let bytes = body.collect_bytes().await?;
     let mut patch: serde_json::Value = serde_json::from_slice(&bytes)?;
-    if let Some(annotations) = patch.pointer_mut("/metadata/annotations").and_then(|a| a.as_object_mut()) {
-        annotations.remove(INTENT_ANNOTATION);
+    let (parent, key) = match loss {
+        Loss::Intent => ("/metadata/annotations", INTENT_ANNOTATION),
+        Loss::NodeUid => ("/metadata", "uid"),
+    };
+    if let Some(parent) = patch.pointer_mut(parent).and_then(|parent| parent.as_object_mut()) {
+        parent.remove(key);
     }
     Ok(Request::from_parts(head, serde_json::to_vec(&patch)?.into()))
 }

@@ -1,7 +1,7 @@
 //! Sees by true time who leads, who writes, and which nodes are deleted. No replica can look here.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
 };
 
@@ -30,6 +30,8 @@ struct Claimant {
 /// A node that is about to be deleted.
 #[derive(Clone, Debug)]
 pub(crate) struct Doomed {
+    /// When the request left the replica.
+    sent: Tick,
     name: String,
     uid: String,
     provider_id: String,
@@ -39,7 +41,10 @@ pub(crate) struct Doomed {
 /// A node that a replica deleted.
 #[derive(Clone, Debug)]
 pub(crate) struct Deletion {
+    /// When the API server carried it out.
     pub(crate) at: Tick,
+    /// When it left the replica.
+    pub(crate) sent: Tick,
     pub(crate) who: String,
     pub(crate) node: String,
     /// The cloud whose id it carried.
@@ -53,6 +58,10 @@ struct Notes {
     sent: Vec<SentWrite>,
     claimants: BTreeMap<String, Claimant>,
     deletions: Vec<Deletion>,
+    /// The UIDs of nodes that are deleted. A backup may bring them back.
+    buried: BTreeSet<String>,
+    /// The machine on which the node of a UID runs: its provider id and its address.
+    machines: BTreeMap<String, (String, String)>,
     wrong: Vec<String>,
 }
 
@@ -67,6 +76,11 @@ pub(crate) struct Witness {
 impl Witness {
     pub(crate) fn new(api: KubeApi, sky: Sky, clock: Arc<dyn Clock>) -> Self {
         Self { api, sky, clock, notes: Mutex::default() }
+    }
+
+    /// True time.
+    pub(crate) fn now(&self) -> Tick {
+        self.clock.now()
     }
 
     /// A replica stands for election.
@@ -90,7 +104,7 @@ impl Witness {
     }
 
     /// The node that a request is about to delete.
-    pub(crate) fn doomed<B>(&self, request: &Request<B>) -> Option<Doomed> {
+    pub(crate) fn doomed<B>(&self, sent: Tick, request: &Request<B>) -> Option<Doomed> {
         let name = request
             .uri()
             .path()
@@ -101,6 +115,7 @@ impl Witness {
         let is = |c: &Value, key, value| c.get(key).and_then(Value::as_str) == Some(value);
         let ready = |c: &Value| is(c, "type", "Ready") && is(c, "status", "True");
         Some(Doomed {
+            sent,
             name: name.to_owned(),
             uid: text(&node, "/metadata/uid").to_owned(),
             provider_id: text(&node, "/spec/providerID").to_owned(),
@@ -116,20 +131,65 @@ impl Witness {
     /// The request was carried out, or not. A machine that is gone never comes back, so one that is there now was there
     /// when its node was deleted (laws 1 and 2).
     pub(crate) fn deleted(&self, who: &str, doomed: Doomed) {
-        let Doomed { name, uid, provider_id, ready } = doomed;
+        let Doomed { sent, name, uid, provider_id, ready } = doomed;
         if self.node(&name).is_some_and(|node| text(&node, "/metadata/uid") == uid) {
             return;
         }
         let at = self.clock.now();
         let cloud = provider_id.split("://").next().unwrap_or_default().to_owned();
         let mut notes = lock(&self.notes);
+        if !notes.buried.insert(uid) {
+            // Two requests for one node, the first slow: the API server deleted it once.
+            return;
+        }
         if let Some(machine) = self.sky.machine(&provider_id) {
             notes.wrong.push(format!("law 2: {name} was deleted at {:?} and {} exists", at.0, machine.id));
         }
         if ready {
             notes.wrong.push(format!("law 2: {name} was deleted at {:?} although it was Ready", at.0));
         }
-        notes.deletions.push(Deletion { at, who: who.to_owned(), node: name, cloud });
+        notes.deletions.push(Deletion { at, sent, who: who.to_owned(), node: name, cloud });
+    }
+
+    /// A kubelet registered a node with this UID; this is its machine.
+    pub(crate) fn registered(&self, uid: String, provider_id: String, address: String) {
+        lock(&self.notes).machines.insert(uid, (provider_id, address));
+    }
+
+    /// The provider id of the machine on which the node of a UID runs.
+    pub(crate) fn runs_on(&self, uid: &str) -> Option<String> {
+        lock(&self.notes).machines.get(uid).map(|(id, _)| id.clone())
+    }
+
+    /// The API server came back with a backup.
+    pub(crate) fn restored(&self) {
+        lock(&self.notes).buried.clear();
+        self.looks();
+    }
+
+    /// A write to a node was carried out, or not. A node that runs on one machine never gets the id or the address of
+    /// another: sooner or later it would be deleted because of that (law 2).
+    pub(crate) fn patched(&self, who: &str, name: &str) {
+        let Some(node) = self.node(name) else { return };
+        let mut notes = lock(&self.notes);
+        let Some((id, address)) = notes.machines.get(text(&node, "/metadata/uid")) else { return };
+        let carried = text(&node, "/spec/providerID");
+        let addresses = node.pointer("/status/addresses").and_then(Value::as_array);
+        let internal = addresses.into_iter().flatten().filter(|a| text(a, "/type") == "InternalIP");
+        let mut internal = internal.map(|a| text(a, "/address"));
+        if addresses.is_some_and(|all| !all.is_empty()) && internal.clone().next().is_none() {
+            let wrong = format!("law 1: {who} left {name} without an address, which the cloud did not say");
+            notes.wrong.push(wrong);
+            return;
+        }
+        let other = internal.find(|one| one != address);
+        let id = Some(carried).filter(|carried| !carried.is_empty() && carried != id);
+        let wrong: Vec<_> = [id, other]
+            .into_iter()
+            .flatten()
+            .map(|what| format!("law 2: {who} gave {name} {what}, which is another machine's"))
+            .collect();
+        notes.wrong.extend(wrong);
     }
 
     /// The nodes that replicas deleted.
@@ -173,6 +233,14 @@ impl Witness {
             .find(|(since, _)| *since <= at)
             .map(|(_, who)| who.clone())
             .unwrap_or_default()
+    }
+
+    /// When somebody let go of the Lease, and who.
+    pub(crate) fn released(&self) -> Vec<(Tick, String)> {
+        let notes = lock(&self.notes);
+        let pairs = notes.holders.iter().zip(notes.holders.iter().skip(1));
+        let released = pairs.filter(|((_, who), (_, next))| !who.is_empty() && next.is_empty());
+        released.map(|((_, who), (at, _))| (*at, who.clone())).collect()
     }
 
     /// The replica that leads by true time, if any does.

@@ -6,13 +6,18 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{Clock, Dice, Tick, decide::nodeset::eligible::EXCLUDE_LABEL};
-use cloudberth_fake::{ALGORITHM, Cloud, MachineState, NODE_SELECTOR};
+use cloudberth_core::{Clock, Dice, Tick, decide::nodeset::eligible::EXCLUDE_LABEL, view::ServiceType};
+use cloudberth_fake::{ALGORITHM, BALANCER_ID, BALANCER_NAME, Balancer, Cloud, MachineState, NODE_SELECTOR};
+use cloudberth_manager::replica::GRACE;
 use cloudberth_sim::{
     Surroundings,
-    kube::{Fault, KubeApi},
+    kube::{Fault, KubeApi, Snapshot},
 };
-use tokio::{sync::Notify, time::Instant};
+use serde_json::json;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
 
 use crate::{
     broken::Broken,
@@ -21,20 +26,41 @@ use crate::{
     replica::{PROGRAM, Replica, Site},
     schedule::Deed,
     sky::{Patch, Sky},
-    wire::Cut,
+    wire::{Cut, Partition, Snare},
     witness::Witness,
 };
 
+/// More nodes than these no schedule has.
+const NODES: u8 = 16;
 /// So long after its end a machine may still be listed, and its name is not given to another one.
 const REMEMBERED: Duration = Duration::from_secs(60);
+
+/// Somebody walked into a trap that a deed had set.
+#[derive(Debug)]
+pub(crate) enum Alarm {
+    /// The replica that leads asked a cloud for a load balancer.
+    Ambush,
+    /// The API server comes back, with its backup.
+    Restore,
+    /// The replica that leads sent a write to a cloud that will take its time.
+    Busy,
+    /// A write to a node has reached the API server, which waits.
+    Snared { node: u8, knows_id: bool, go_on: oneshot::Sender<()> },
+}
 
 /// Everything that one run is made of.
 pub(crate) struct World {
     pub(crate) api: KubeApi,
     pub(crate) sky: Sky,
     pub(crate) clock: Arc<dyn Clock>,
-    /// When the owner of a load balancer first said that it may go: by the Service's UID.
-    pub(crate) condemned: BTreeMap<String, Tick>,
+    /// From when until when the owner of a load balancer said that it may go: by the Service's UID.
+    pub(crate) condemned: BTreeMap<String, Vec<(Tick, Option<Tick>)>>,
+    /// The UIDs of Services that a restored backup does not know: what they had in a cloud is nobody's any more.
+    pub(crate) forgotten: BTreeSet<String>,
+    /// Load balancers that are none of ours, as they were built: the cloud's name, and what there was.
+    pub(crate) foreign: Vec<(&'static str, Balancer)>,
+    /// Annotations that people set by mistake: the Service's number, the key, and the value.
+    mistakes: BTreeSet<(u8, &'static str, String)>,
     /// Load balancers that somebody deleted by hand: the cloud's name, and the id.
     pub(crate) demolished: BTreeSet<(&'static str, String)>,
     /// From when until when people let each node live; what the program deleted, the witness knows.
@@ -44,13 +70,17 @@ pub(crate) struct World {
     pub(crate) people: People,
     dice: Arc<Dice>,
     broken: Option<Broken>,
+    calm: bool,
     replicas: Vec<Replica>,
-    /// Somebody walked into an ambush.
-    sprung: Arc<Notify>,
+    alarm: mpsc::UnboundedSender<Alarm>,
+    snare: Arc<Snare>,
+    backup: Option<Snapshot>,
+    /// Cuts all replicas off while the API server is down.
+    power: Arc<Partition>,
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, broken: Option<Broken>) -> Self {
+    pub(crate) fn new(seed: u64, broken: Option<Broken>, alarm: mpsc::UnboundedSender<Alarm>) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(RunClock(Instant::now()));
         let dice = Arc::new(Dice::seeded(seed ^ 0x5eed));
         let wall = Arc::clone(&clock);
@@ -63,14 +93,21 @@ impl World {
             sky,
             clock,
             condemned: BTreeMap::new(),
+            forgotten: BTreeSet::new(),
+            foreign: Vec::new(),
+            mistakes: BTreeSet::new(),
+            backup: None,
+            power: Arc::default(),
             demolished: BTreeSet::new(),
             lives: BTreeMap::new(),
             witness,
             people,
             dice,
             broken,
+            calm: false,
             replicas: vec![Replica::new(0), Replica::new(1)],
-            sprung: Arc::default(),
+            snare: Arc::new(Snare::new(alarm.clone())),
+            alarm,
         }
     }
 
@@ -81,9 +118,16 @@ impl World {
         }
     }
 
+    /// Starts both again for a time in which nothing happens.
+    pub(crate) async fn restart_calmly(&mut self) {
+        self.calm = true;
+        self.restart_program().await;
+    }
+
     async fn restart(&mut self, slot: usize) {
-        let Self { api, sky, clock, dice, witness, broken, replicas, .. } = self;
-        let site = Site { api, sky, clock, dice, witness, broken: *broken };
+        let Self { api, sky, clock, dice, witness, snare, power, broken, calm, replicas, .. } = self;
+        let (broken, calm) = (*broken, *calm);
+        let site = Site { api, sky, clock, dice, witness, snare, power, broken, calm };
         if let Some(replica) = replicas.get_mut(slot) {
             replica.kill(witness).await;
             replica.start(&site);
@@ -110,32 +154,57 @@ impl World {
         if leader { leads } else { (leads + 1) % self.replicas.len() }
     }
 
-    /// Waits until somebody walks into an ambush.
-    pub(crate) fn ambushed(&self) -> impl Future<Output = ()> + use<> {
-        let sprung = Arc::clone(&self.sprung);
-        async move { sprung.notified().await }
+    pub(crate) async fn heed(&mut self, alarm: Alarm) {
+        match alarm {
+            Alarm::Ambush => self.crash(true).await,
+            Alarm::Busy => self.retire_leader(),
+            Alarm::Restore => self.restore().await,
+            Alarm::Snared { node, knows_id, go_on } => {
+                self.recreate(node, knows_id).await;
+                // Whoever sent the request may be gone; the request goes on.
+                let _ = go_on.send(());
+            }
+        }
+    }
+
+    /// The next write to a cloud is slow, and whoever sent it is told to end meanwhile.
+    fn interrupt(&self, cloud: u8, seconds: u64) {
+        let mut alarm = Some(self.alarm.clone());
+        self.sky.of(cloud).cloud.plan_faults(move |request| {
+            let alarm = request.write.then(|| alarm.take()).flatten()?;
+            let _ = alarm.send(Alarm::Busy);
+            Some(cloudberth_fake::Fault::Stall(Duration::from_secs(seconds)))
+        });
     }
 
     fn lie_in_wait(&self, cloud: u8) {
-        let sprung = Arc::clone(&self.sprung);
-        let mut once = Some(move || sprung.notify_one());
+        let mut alarm = Some(self.alarm.clone());
         self.sky.of(cloud).cloud.plan_faults(move |request| {
             if request.operation == "create balancer"
-                && let Some(spring) = once.take()
+                && let Some(alarm) = alarm.take()
             {
-                spring();
+                // Once everything goes well nobody listens any more.
+                let _ = alarm.send(Alarm::Ambush);
             }
             None
         });
     }
 
-    pub(crate) async fn crash(&mut self, leader: bool) {
+    async fn crash(&mut self, leader: bool) {
         self.restart(self.slot(leader)).await;
     }
 
     fn retire_leader(&self) {
-        if let Some(replica) = self.replicas.get(self.slot(true)) {
-            replica.retire();
+        let Some(replica) = self.replicas.get(self.slot(true)) else { return };
+        replica.retire();
+        if self.broken == Some(Broken::LetsGo) {
+            let (people, witness, who) =
+                (self.people.clone(), Arc::clone(&self.witness), replica.identity.clone());
+            tokio::spawn(async move {
+                tokio::time::sleep(GRACE).await;
+                people.let_go(&who).await;
+                witness.looks();
+            });
         }
     }
 
@@ -160,6 +229,8 @@ impl World {
     pub(crate) async fn end_faults(&mut self) {
         self.sky.iter().for_each(|patch| patch.cloud.stop_faults());
         self.api.clear_faults();
+        self.snare.clear();
+        self.power.mend();
         for replica in &self.replicas {
             replica.partition.mend();
         }
@@ -167,13 +238,18 @@ impl World {
         for name in self.people.tidy_up(&self.sky).await {
             self.bury(&name);
         }
+        for (service, key, value) in std::mem::take(&mut self.mistakes) {
+            self.people.take_off(service, key, &value).await;
+        }
     }
 
     pub(crate) async fn perform(&mut self, deed: &Deed) {
         self.replace_retired(false).await;
         let people = self.people.clone();
         match deed {
-            Deed::Create { service, ports } => people.create_service(*service, ports).await,
+            Deed::Create { service, ports } => people.create_service(*service, ports, &json!({})).await,
+            Deed::CreateCopy { service, of } => self.create_copy(*service, *of).await,
+            Deed::CreateNamed { service } => self.create_named(*service).await,
             Deed::SetPorts { service, ports } => people.set_ports(*service, ports).await,
             Deed::SetAlgorithm { service, algorithm } => {
                 people.annotate(*service, ALGORITHM.name(), Some((*algorithm).to_owned())).await;
@@ -194,7 +270,13 @@ impl World {
             Deed::AddForeignService { number } => people.create_foreign_service(*number).await,
             Deed::Join { node, knows_id } => self.join(*node, *knows_id).await,
             // Each cloud keeps the first of its machines.
-            Deed::Remove { node } | Deed::Destroy { node, .. } if *node < 2 => {}
+            Deed::Remove { node } | Deed::Destroy { node, .. } | Deed::Recreate { node, .. } if *node < 2 => {
+            }
+            Deed::Recreate { node, knows_id } => {
+                // A new node is written to soon, and that write finds yet another one.
+                self.recreate(*node, *knows_id).await;
+                self.snare.set(*node, *knows_id);
+            }
             Deed::Remove { node } => self.remove(*node).await,
             Deed::Power { node, on, lag } => {
                 let state = if *on { MachineState::Running } else { MachineState::Stopped };
@@ -213,10 +295,12 @@ impl World {
             Deed::AddForeignNode { number, initialised } => {
                 people.register_foreign(*number, *initialised).await;
             }
+            Deed::AddOddNode { cloud } => people.register_odd(self.sky.of(*cloud).name).await,
             Deed::Demolish { service } => self.demolish(*service).await,
             Deed::Crash { leader } => self.crash(*leader).await,
             Deed::Ambush { cloud } => self.lie_in_wait(*cloud),
             Deed::Retire => self.retire_leader(),
+            Deed::Interrupt { cloud, seconds } => self.interrupt(*cloud, *seconds),
             Deed::Partition { leader, silent, seconds } => self.cut_off(*leader, *silent, *seconds),
             Deed::Cloud { cloud, fault, one_in, seconds } => {
                 self.plan(*cloud, "", *fault, *one_in, *seconds);
@@ -224,6 +308,7 @@ impl World {
             Deed::Lie { cloud, operation, seconds } => {
                 self.plan(*cloud, operation, cloudberth_fake::Fault::Deny, 1, *seconds);
             }
+            Deed::Swap { cloud, operation, seconds } => self.swap(*cloud, operation, *seconds),
             Deed::Kube { harm, verb, times } => {
                 let mut fault = Fault::new(harm.clone());
                 PROGRAM.clone_into(&mut fault.user_agent);
@@ -231,6 +316,8 @@ impl World {
                 fault.times = Some(*times);
                 self.api.add_fault(fault);
             }
+            Deed::Backup => self.backup = Some(self.api.snapshot()),
+            Deed::Restore { outage, .. } => self.shut_down(*outage),
             Deed::RestartKube => self.api.restart(),
             Deed::Compact => self.api.compact(),
         }
@@ -254,10 +341,143 @@ impl World {
         });
     }
 
+    /// Swaps the credential of a cloud during the next request of this operation.
+    fn swap(&self, cloud: u8, operation: &'static str, seconds: u64) {
+        let (clock, length) = (Arc::clone(&self.clock), Duration::from_secs(seconds));
+        let mut until = None;
+        self.sky.of(cloud).cloud.plan_faults(move |request| match until {
+            None if request.operation == operation => {
+                until = Some(clock.now() + length);
+                Some(cloudberth_fake::Fault::Swapped)
+            }
+            Some(until) if clock.now() < until => Some(cloudberth_fake::Fault::OtherAccount),
+            _ => None,
+        });
+    }
+
     async fn condemn(&mut self, service: u8) {
         if let Some(uid) = self.people.uid(service).await {
-            self.condemned.entry(uid).or_insert_with(|| self.clock.now());
+            let spans = self.condemned.entry(uid).or_default();
+            if spans.last().is_none_or(|(_, until)| until.is_some()) {
+                spans.push((self.clock.now(), None));
+            }
         }
+    }
+
+    /// The API server is away, and comes back with the backup. Nobody can reach it for so long that every claim has
+    /// ended by then and every write to a cloud that was under way shows in the cloud's listings.
+    fn shut_down(&self, seconds: u64) {
+        self.power.cut(Cut::Refused);
+        self.api.restart();
+        let alarm = self.alarm.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            let _ = alarm.send(Alarm::Restore);
+        });
+    }
+
+    async fn restore(&mut self) {
+        let before = self.people.all_services().await.unwrap_or_default();
+        let names = self.node_names().await;
+        if let Some(backup) = &self.backup {
+            self.api.restore(backup);
+            self.witness.restored();
+        }
+        let now = self.clock.now();
+        let after = self.people.all_services().await.unwrap_or_default();
+        for service in &after {
+            let wanted = !service.deleting && service.service_type == ServiceType::LoadBalancer;
+            // It wants again what somebody had said since that it does not.
+            if let (true, Some((_, until))) =
+                (wanted, self.condemned.get_mut(&service.uid).and_then(|spans| spans.last_mut()))
+            {
+                until.get_or_insert(now);
+            }
+        }
+        let known: BTreeSet<_> = after.into_iter().map(|service| service.uid).collect();
+        self.forgotten
+            .extend(before.into_iter().map(|service| service.uid).filter(|uid| !known.contains(uid)));
+        self.settle_nodes(&names).await;
+        self.power.mend();
+    }
+
+    async fn node_names(&self) -> BTreeSet<String> {
+        self.people.all_nodes().await.unwrap_or_default().into_iter().map(|node| node.name).collect()
+    }
+
+    /// Kubelets find out what the API server has forgotten. `before` are the nodes that it knew until now.
+    async fn settle_nodes(&mut self, before: &BTreeSet<String>) {
+        let nodes = self.people.all_nodes().await.unwrap_or_default();
+        let now = self.clock.now();
+        for number in 0..NODES {
+            let name = node_name(number);
+            let machine = self.sky.named(&name);
+            let node = nodes.iter().find(|node| node.name == name);
+            match (node, machine) {
+                (Some(node), Some((id, _)))
+                    if self.witness.runs_on(&node.uid).is_none_or(|its| its != id) =>
+                {
+                    // The node of a machine that is gone, and another machine has its name.
+                    self.people.delete_node(&name).await;
+                    self.bury(&name);
+                    self.register(number, true).await;
+                }
+                (None, Some(_)) => {
+                    self.bury(&name);
+                    self.register(number, true).await;
+                }
+                (Some(_), _) => {
+                    if !before.contains(&name) {
+                        self.lives.entry(name.clone()).or_default().push((now, None));
+                    }
+                    self.people.heartbeat(&self.sky, &name).await;
+                }
+                (None, None) => self.bury(&name),
+            }
+        }
+    }
+
+    async fn create_copy(&mut self, service: u8, of: Option<u8>) {
+        if self.people.uid(service).await.is_some() {
+            return;
+        }
+        let id = match of {
+            Some(other) => {
+                let Some(uid) = self.people.uid(other).await else { return };
+                let name = format!("{CLUSTER}-{uid}");
+                let there = self.sky.of(service).cloud.balancers();
+                there.into_iter().find(|balancer| balancer.name == name).map(|balancer| balancer.id)
+            }
+            None => {
+                let name = format!("other-{:08x}-0000-4000-8000-{:012x}", self.dice.bits() >> 32, service);
+                self.build_by_hand(service, &name)
+            }
+        };
+        let Some(id) = id else { return };
+        let key = BALANCER_ID.name();
+        self.people.create_service(service, &[80], &json!({key: id})).await;
+        self.mistakes.insert((service, key, id));
+    }
+
+    async fn create_named(&mut self, service: u8) {
+        if self.people.uid(service).await.is_some() {
+            return;
+        }
+        let name = format!("prod-{service}");
+        if self.build_by_hand(service, &name).is_some() {
+            let key = BALANCER_NAME.name();
+            self.people.create_service(service, &[80], &json!({key: name})).await;
+            self.mistakes.insert((service, key, name));
+        }
+    }
+
+    /// Somebody has a load balancer that is no Service's of this cluster. Returns its id.
+    fn build_by_hand(&mut self, service: u8, name: &str) -> Option<String> {
+        let Patch { name: cloud_name, cloud } = self.sky.of(service);
+        let id = cloud.add_balancer(name)?;
+        let built = cloud.balancers().into_iter().find(|balancer| balancer.id == id)?;
+        self.foreign.push((*cloud_name, built));
+        Some(id)
     }
 
     async fn demolish(&mut self, service: u8) {
@@ -278,11 +498,31 @@ impl World {
         if there || listed || self.sky.named(&name).is_some() {
             return;
         }
-        let Patch { name: scheme, cloud } = self.sky.of(node);
-        let id = format!("{scheme}://{}", cloud.add_machine(&name, "north-1").id);
-        self.people.register(node, knows_id.then_some(&id)).await;
+        self.sky.of(node).cloud.add_machine(&name, "north-1");
+        self.register(node, knows_id).await;
+    }
+
+    /// The kubelet of a node's machine registers the node.
+    async fn register(&mut self, node: u8, knows_id: bool) {
+        let name = node_name(node);
+        let Some((id, machine)) = self.sky.named(&name) else { return };
+        if let Some(uid) = self.people.register(node, knows_id.then_some(&id)).await {
+            self.witness.registered(uid, id, machine.private_ip);
+        }
         self.lives.entry(name.clone()).or_default().push((self.clock.now(), None));
         self.people.heartbeat(&self.sky, &name).await;
+    }
+
+    /// A node and its machine make way for others of the same name.
+    async fn recreate(&mut self, node: u8, knows_id: bool) {
+        let name = node_name(node);
+        if self.sky.named(&name).is_none() {
+            return;
+        }
+        self.to_machine(node, |cloud, id| drop(cloud.replace_machine(id)));
+        self.people.delete_node(&name).await;
+        self.bury(&name);
+        self.register(node, knows_id).await;
     }
 
     async fn remove(&mut self, node: u8) {

@@ -107,10 +107,10 @@ fn fakes(names: &[String], clouds: &[Cloud], clock: &Arc<dyn Clock>) -> Vec<Memb
 fn desk(members: Vec<Member>, client: &Client, clock: &Arc<dyn Clock>, gate: Arc<dyn Gate>) -> Desk {
     let default = members.first().map(|(provider, _)| provider.name().to_owned());
     let clouds = Clouds::new(members, default, clock).unwrap();
-    let cluster = Cluster::new(client.clone(), Arc::clone(clock), gate);
+    let metrics = Metrics::new(&mut Registry::default());
+    let cluster = Cluster::new(client.clone(), Arc::clone(clock), gate).metered(&metrics.queues);
     let dice = Arc::new(Dice::seeded(1));
     let herald = Herald::new(cluster.clone(), Arc::clone(&dice));
-    let metrics = Metrics::new(&mut Registry::default());
     Desk { cluster, clouds, herald, metrics, dice, cluster_name: "test".into() }
 }
 

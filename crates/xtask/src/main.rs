@@ -63,7 +63,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "sim",
-        usage: "sim [--seeds N] [--seed S] [--break LAW] [--log]",
+        usage: "sim [--seeds N] [--first S | --seed S] [--break LAW] [--log]",
         about: "run seeds of the deterministic simulation; a failing one says how to replay it",
         run: sim::command,
     },

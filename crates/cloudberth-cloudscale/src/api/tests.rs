@@ -139,6 +139,11 @@ async fn what_is_created_is_sent_whole_and_read_whole() {
         full["flavor"] = json!({"slug": "lb-standard"});
         full["zone"] = json!({"slug": "lpg1"});
         full["vip_addresses"] = json!([{"address": "10.0.0.5", "subnet": null}]);
+        full["status"] = json!("changing");
+        full["http"] = match &body["http"] {
+            http if http["version"].is_string() => http.clone(),
+            _ => json!(null),
+        };
         let (outcome, script) = send(&act, [Reply::json(201, &full)]).await;
         let Outcome::Done(answer) = outcome else { panic!("{case}: {outcome:?}") };
         let id = match answer {
@@ -323,7 +328,8 @@ async fn no_id_leads_out_of_its_place() {
 #[tokio::test(start_paused = true)]
 async fn the_links_of_an_answer_are_not_followed() {
     let script = Script::new();
-    let elsewhere = json!({"uuid": uuid(1), "name": "n", "href": "https://evil.example/v1/load-balancers/1"});
+    let elsewhere = json!({"uuid": uuid(1), "name": "n", "status": "running", "vip_addresses": [],
+        "href": "https://evil.example/v1/load-balancers/1"});
     let line = format!("GET /v1/load-balancers/{}", uuid(1));
     script.cloud.always(&line, Reply::json(200, &elsewhere));
     let found = script.api.balancer(&script.call(), &uuid(1)).await.known().unwrap().unwrap();

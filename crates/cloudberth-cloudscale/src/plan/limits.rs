@@ -1,8 +1,10 @@
 //! What cannot be: immutable settings, and things that another Service claims too.
 
+use std::net::IpAddr;
+
 use cloudberth_core::{
     annotation::Value,
-    lb::{ClaimKind, INTENT_ANNOTATION, Refusal, Rival, Want},
+    lb::{Claim, ClaimKind, INTENT_ANNOTATION, Refusal, Rival, Want},
     net::parse_ip,
     view::IpFamilyPolicy,
 };
@@ -90,11 +92,16 @@ pub(super) fn contested(want: &Want, standing: Option<&Standing>) -> Option<Refu
     if let Some(standing) = standing {
         let balancer = &standing.balancer;
         let recorded = TABLE.parse(&want.service.annotations).get(&UUID).set();
-        let shown = want.service.ingress.iter().filter_map(|entry| entry.ip.as_deref());
+        let shared = |ip: IpAddr| {
+            let claim = Claim::new(ClaimKind::Published, ip.to_string());
+            want.rivals.iter().any(|rival| rival.claim == claim)
+        };
+        let shown = want.service.ingress.iter().filter_map(|entry| parse_ip(entry.ip.as_deref()?));
+        let own = |ip: IpAddr| balancer.vip_addresses.iter().any(|vip| parse_ip(&vip.address) == Some(ip));
         let mine = standing.new
             || balancer.name == default_name(&want.service)
             || (recorded.as_ref() == Some(&balancer.uuid) && rivals(ClaimKind::Id).is_none())
-            || shown.into_iter().any(|ip| balancer.vip_addresses.iter().any(|vip| vip.address == ip));
+            || shown.into_iter().any(|ip| own(ip) && !shared(ip));
         if mine {
             return None;
         }

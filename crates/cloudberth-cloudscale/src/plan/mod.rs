@@ -41,6 +41,9 @@ const FIRST_POLL: Duration = Duration::from_millis(400);
 /// Polls become rarer while a change takes longer, up to this.
 const LAST_POLL: Duration = Duration::from_secs(5);
 
+/// When to look again for what the cloud does not tell.
+const UNTOLD_POLL: Duration = Duration::from_secs(60);
+
 /// What to do next about what was seen.
 #[must_use]
 pub fn decide(want: &Want, seen: Option<&Seen>) -> Decision<Act> {
@@ -66,7 +69,8 @@ fn converge(want: &Want, seen: &Seen, standing: &Standing) -> Decision<Act> {
         return decision(wish, waiting(standing), Some(publish));
     }
     let floating = limits::floating(&mut wish, want, standing);
-    let next = rounds::next_round(&wish, standing, &floating).map_or(Next::Converged, Next::Act);
+    let rest = if seen.machines.unknown.is_empty() { Next::Converged } else { untold() };
+    let next = rounds::next_round(&wish, standing, &floating).map_or(rest, Next::Act);
     let open = |pair: &pairs::Pair<'_>| pair.listener().is_some();
     if wish.pools.len() == pairs::pairs(&wish, standing).iter().filter(|pair| open(pair)).count() {
         publish.ingress = ingress(&wish, standing);
@@ -97,6 +101,10 @@ fn decision(wish: Wish<'_>, next: Next<Act>, publish: Option<Publish>) -> Decisi
     Decision { next, publish, refused: wish.refused, notices: wish.notices }
 }
 
+fn untold() -> Next<Act> {
+    Next::Wait { on: "the cloud to describe all servers", poll: UNTOLD_POLL }
+}
+
 fn waiting(standing: &Standing) -> Next<Act> {
     let poll = (standing.changing_for / 2).clamp(FIRST_POLL, LAST_POLL);
     Next::Wait { on: "the load balancer to finish changing", poll }
@@ -119,6 +127,10 @@ fn remove(want: &Want, standing: Option<&Standing>) -> Decision<Act> {
 fn create(want: &Want, seen: &Seen) -> Decision<Act> {
     let mut wish = Wish::read(want, seen, true);
     wish.refused.extend(limits::contested(want, None));
+    if !seen.machines.unknown.is_empty() && wish.annotations.get(&ZONE).set().is_none() {
+        // It stays where it is created for good, and nobody knows where all the servers are.
+        return decision(wish, untold(), None);
+    }
     let vip = |vip: &crate::annotations::Vip| NewVip {
         address: vip.address.clone().filter(|text| !text.is_empty()),
         subnet: vip.subnet.clone().filter(|text| !text.is_empty()),

@@ -11,7 +11,7 @@ use cloudberth_core::net::parse_ip;
 use crate::{
     seen::{SeenPool, Standing},
     wire::{HealthMonitor, Listener, Member},
-    wish::{WantedListener, WantedMember, WantedMonitor, WantedPool, Wish, http_version},
+    wish::{Sight, WantedListener, WantedMember, WantedMonitor, WantedPool, Wish, http_version},
 };
 
 /// A wanted pool that is there.
@@ -53,12 +53,13 @@ pub(super) fn pairs<'a>(wish: &'a Wish<'_>, standing: &'a Standing) -> Vec<Pair<
 }
 
 /// The pools that nobody wants. Where a port is refused, only those whose name a wanted pool has: the others may be the
-/// refused port's.
+/// refused port's. Where addresses are not known, only the others: those would be replaced by pools that lack members.
 pub(super) fn surplus_pools<'a>(wish: &Wish<'_>, standing: &'a Standing) -> Vec<&'a SeenPool> {
     let wanted = |seen: &SeenPool| wish.pools.iter().any(|pool| is_pool(pool, seen));
     let replaced = |seen: &SeenPool| wish.pools.iter().any(|pool| pool.name == seen.pool.name);
     let surplus = standing.pools.iter().filter(|seen| !wanted(seen));
-    surplus.filter(|seen| !wish.ports_refused || replaced(seen)).collect()
+    let surplus = surplus.filter(|seen| !wish.ports_refused || replaced(seen));
+    surplus.filter(|seen| wish.sight == Sight::Clear || !replaced(seen)).collect()
 }
 
 /// An address, equal for equal ones in whatever spelling.

@@ -20,7 +20,7 @@ use crate::{
     annotations::Floating,
     seen::Standing,
     wire::{HealthMonitor, Listener, Member, NewHttp, NewListener, NewMember, NewMonitor, NewPool},
-    wish::{WantedMember, WantedMonitor, WantedPool, Wish},
+    wish::{Sight, WantedMember, WantedMonitor, WantedPool, Wish},
 };
 
 type Steps = Vec<Step<Act>>;
@@ -37,7 +37,9 @@ pub(super) fn next_round(wish: &Wish<'_>, standing: &Standing, floating: &[Float
         &|| rename(wish, standing),
         &|| floating.iter().map(|ip| assign(ip, standing)).collect(),
     ];
-    rounds.iter().map(|round| round()).find(|steps| !steps.is_empty())
+    // Without any address the first four could only take members away, or lead a port to a pool that has none.
+    let useless = if wish.sight == Sight::Blind { 4 } else { 0 };
+    rounds.iter().skip(useless).map(|round| round()).find(|steps| !steps.is_empty())
 }
 
 fn rename(wish: &Wish<'_>, standing: &Standing) -> Steps {
@@ -50,7 +52,10 @@ fn rename(wish: &Wish<'_>, standing: &Standing) -> Steps {
 }
 
 fn missing_pools(wish: &Wish<'_>, standing: &Standing) -> Steps {
-    let missing = wish.pools.iter().filter(|pool| find_pool(standing, pool).is_none());
+    let held = |pool: &WantedPool| {
+        wish.sight != Sight::Clear && standing.pools.iter().any(|seen| seen.pool.name == pool.name)
+    };
+    let missing = wish.pools.iter().filter(|pool| find_pool(standing, pool).is_none() && !held(pool));
     let create = |pool: &WantedPool| {
         let act = Act::CreatePool(NewPool {
             name: pool.name.clone(),
@@ -172,7 +177,9 @@ fn removals(wish: &Wish<'_>, standing: &Standing) -> Steps {
     let mut steps = Vec::new();
     for pair in &pairs(wish, standing) {
         steps.extend(pair.surplus_listeners().map(|listener| close(listener, Impact::Minimal)));
-        steps.extend(pair.surplus_members().map(|member| remove_member(pair, member)));
+        if wish.sight == Sight::Clear {
+            steps.extend(pair.surplus_members().map(|member| remove_member(pair, member)));
+        }
     }
     for surplus in surplus_pools(wish, standing).into_iter().chain(doubled_pools(wish, standing)) {
         let act = Act::DeletePool { pool: surplus.pool.uuid.clone() };

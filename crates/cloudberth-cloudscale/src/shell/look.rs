@@ -3,17 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cloudberth_core::{
-    Call, Error, Listing, Lookup, Result,
+    Call, Error, Lookup, Result,
     lb::{Goal, Want},
 };
+use cloudberth_http::{Flawed, Item};
 
-use super::{Survey, survey::whole};
+use super::{
+    Survey,
+    survey::{Servers, whole},
+};
 use crate::{
     Machines, Parts, Seen, Standing, Trail,
     annotations::{FLOATING_IPS, TABLE},
     api::Api,
     uuid::{ServerId, parse_uuid, server_id},
-    wire::{BalancerStatus, LoadBalancer, Member, Server},
+    wire::{BalancerStatus, LoadBalancer, Member, Named, Server},
 };
 
 /// So many servers that a listing lacks are asked about one by one. If the source denies all of these, it is believed
@@ -45,8 +49,9 @@ impl Look<'_> {
         let listed = survey.balancers(api, call).await?;
         // What the source denies a listing does not bring back.
         let denied = if asked.is_none() { trail.uuid.as_deref() } else { None };
+        trail.clear_of(&listed.flawed)?;
         let listed: Vec<LoadBalancer> =
-            listed.iter().filter(|balancer| Some(balancer.uuid.as_str()) != denied).cloned().collect();
+            listed.whole.iter().filter(|balancer| Some(balancer.uuid.as_str()) != denied).cloned().collect();
         match trail.follow(&listed, asked.as_ref())? {
             None => Ok(None),
             Some(found) if asked.as_ref().is_some_and(|asked| asked.uuid == found.uuid) => {
@@ -81,19 +86,28 @@ impl Look<'_> {
 
     async fn standing(self, balancer: LoadBalancer) -> Result<Standing> {
         let Look { api, call, survey, want } = self;
-        let mut parts = Parts {
-            pools: survey.pools(api, call).await?.to_vec(),
-            listeners: survey.listeners(api, call).await?.to_vec(),
-            monitors: survey.monitors(api, call).await?.to_vec(),
-            ..Parts::default()
-        };
+        let mut parts = Parts::default();
+        let flawed = &mut parts.flawed;
+        survey.pools(api, call).await?.add_to("pool", &mut parts.pools, flawed);
+        survey.listeners(api, call).await?.add_to("listener", &mut parts.listeners, flawed);
+        survey.monitors(api, call).await?.add_to("health monitor", &mut parts.monitors, flawed);
         let named = TABLE.parse(&want.service.annotations).get(&FLOATING_IPS).set();
-        if named.is_some_and(|named| !named.is_empty()) {
-            parts.floating_ips = survey.floating_ips(api, call).await?.to_vec();
+        if let Some(named) = named.filter(|named| !named.is_empty()) {
+            let ips = survey.floating_ips(api, call).await?;
+            parts.floating_ips.clone_from(&ips.whole);
+            parts.flawed_ips.clone_from(&ips.flawed);
+            parts.all_told(&named)?;
         }
+        parts.all_readable(&balancer.uuid)?;
         let mut members: BTreeMap<String, Vec<Member>> = BTreeMap::new();
         for pool in parts.pools_of(&balancer.uuid) {
-            members.insert(pool.to_owned(), whole(api.members(call, pool)).await?);
+            let (own, flawed) = Item::sort(whole(api.members(call, pool)).await?);
+            if let Some(Flawed { identity, why }) = flawed.into_iter().next() {
+                let place =
+                    format!("member {} of pool {pool} of load balancer {}", identity.uuid, balancer.uuid);
+                return Err(Error::temporary(format!("{place} cannot be read: {why}")));
+            }
+            members.insert(pool.to_owned(), own);
         }
         Standing::assemble(balancer, &parts, members)
     }
@@ -104,30 +118,34 @@ impl Look<'_> {
         if want.backends.is_empty() {
             return Ok(Machines::default());
         }
-        let Listing { items, short } = &*survey.servers(api, call).await?;
+        let Servers { listed, short } = &*survey.servers(api, call).await?;
         let nameless = want.backends.iter().any(|backend| backend.node.provider_id.is_none());
         if let Some(why) = short.as_ref().filter(|_| nameless) {
             return Err(Error::temporary(format!("listing servers: {why}")));
         }
-        let listed: BTreeSet<String> = items.iter().filter_map(|server| parse_uuid(&server.uuid)).collect();
+        let whole = listed.whole.iter().map(|server| &server.uuid);
+        let all = whole.chain(listed.flawed.iter().map(|flawed| &flawed.identity.uuid));
+        let there: BTreeSet<String> = all.filter_map(|uuid| parse_uuid(uuid)).collect();
         let ids = want.backends.iter().filter_map(|backend| {
             match server_id(backend.node.provider_id.as_deref()?) {
                 ServerId::Known(id) => Some(id),
                 ServerId::Malformed | ServerId::Foreign => None,
             }
         });
-        let (known, lacking): (Vec<_>, Vec<_>) = ids.partition(|id| listed.contains(id));
+        let (known, lacking): (Vec<_>, Vec<_>) = ids.partition(|id| there.contains(id));
         // A listing that shows none of the nodes is that of another project: there is nobody to ask about them.
         let asked = if !known.is_empty() || short.is_some() {
             self.confirm(&lacking, short.as_deref()).await?
         } else {
             Vec::new()
         };
-        Machines::of(want, items.iter().chain(&asked))
+        let (asked, more) = Item::sort(asked);
+        let flawed = [listed.flawed.as_slice(), &more].concat();
+        Machines::among(want, listed.whole.iter().chain(&asked), &flawed)
     }
 
     /// Those of the lacking servers that exist all the same.
-    async fn confirm(self, lacking: &[String], short: Option<&str>) -> Result<Vec<Server>> {
+    async fn confirm(self, lacking: &[String], short: Option<&str>) -> Result<Vec<Item<Server, Named>>> {
         let Look { api, call, survey, .. } = self;
         let mut found = Vec::new();
         for id in lacking.iter().take(ASKED) {

@@ -13,14 +13,14 @@ use cloudberth_core::{
     Call, Clock, Error, Lookup, Result, ServiceView, Tick,
     annotation::Table,
     decide::nodeset::Selector,
-    lb::{Balancers, Claim, Decision, Outcome, Want},
+    lb::{Balancers, Claim, Decision, Identity, Name, Outcome, Want},
 };
 
 use crate::{
     Act, Answer, Seen,
     annotations::{TABLE, UUID},
     api::Api,
-    plan,
+    find, plan,
     uuid::parse_uuid,
     wire::{BalancerStatus, LoadBalancer},
 };
@@ -96,7 +96,7 @@ impl Balancers for Cloudscales {
 
     async fn shows(&self, call: &Call, id: &str) -> Lookup<()> {
         match parse_uuid(id) {
-            Some(id) => self.api.balancer(call, &id).await.map(|_| ()),
+            Some(id) => self.api.shows(call, &id).await.map(|_| ()),
             None => Lookup::Unknown(Error::user_input(format!("{}: {id:?} is not a UUID", UUID.name()))),
         }
     }
@@ -107,6 +107,14 @@ impl Balancers for Cloudscales {
 
     fn selector(&self, service: &ServiceView) -> Result<Option<Selector>> {
         plan::selector(service)
+    }
+
+    fn name_for(&self, service: &ServiceView, _cluster: &str) -> Name {
+        find::name_for(service)
+    }
+
+    fn identity(&self, seen: &Seen) -> Option<Identity> {
+        seen.standing.as_ref().map(|standing| find::identity(&standing.balancer))
     }
 
     fn claims(&self, service: &ServiceView, _cluster: &str) -> Vec<Claim> {

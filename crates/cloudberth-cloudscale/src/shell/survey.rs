@@ -7,12 +7,18 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use cloudberth_core::{Call, Error, Listing, Lookup, Result};
+use cloudberth_http::{Flawed, Item};
+use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::{
+    FlawedPart,
     api::Api,
     servers::Reachable,
-    wire::{FloatingIp, HealthMonitor, Listener, LoadBalancer, Pool, Server},
+    wire::{
+        FloatingIdentity, FloatingIp, HealthMonitor, Listener, LoadBalancer, Named, PartIdentity, Pool,
+        Server,
+    },
 };
 
 /// One listing, fetched at most once. What fails for one fails for all who share it.
@@ -31,68 +37,99 @@ impl<T> Once<T> {
     }
 }
 
+/// What was listed: what could be read whole, and what is only known to be there.
+#[derive(Debug)]
+pub(crate) struct Listed<T, I> {
+    pub(crate) whole: Vec<T>,
+    pub(crate) flawed: Vec<Flawed<I>>,
+}
+
+impl<T, I> Listed<T, I> {
+    fn of(items: impl IntoIterator<Item = Item<T, I>>) -> Self {
+        let (whole, flawed) = Item::sort(items);
+        Self { whole, flawed }
+    }
+}
+
+/// Parts of load balancers of one kind.
+type Kind<T> = Listed<T, PartIdentity>;
+
+impl<T: Clone> Kind<T> {
+    /// Adds what there is to what is known of other kinds.
+    pub(crate) fn add_to(&self, kind: &'static str, whole: &mut Vec<T>, flawed: &mut Vec<FlawedPart>) {
+        whole.extend_from_slice(&self.whole);
+        flawed.extend(self.flawed.iter().map(|part| FlawedPart { kind, part: part.clone() }));
+    }
+}
+
 /// The listings of one pass.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
-    balancers: Once<Vec<LoadBalancer>>,
-    servers: Once<Listing<Server>>,
-    pools: Once<Vec<Pool>>,
-    listeners: Once<Vec<Listener>>,
-    monitors: Once<Vec<HealthMonitor>>,
-    floating_ips: Once<Vec<FloatingIp>>,
+    balancers: Once<Listed<LoadBalancer, Named>>,
+    servers: Once<Servers>,
+    pools: Once<Kind<Pool>>,
+    listeners: Once<Kind<Listener>>,
+    monitors: Once<Kind<HealthMonitor>>,
+    floating_ips: Once<Listed<FloatingIp, FloatingIdentity>>,
     /// What the source said about servers that the listing lacks.
-    unlisted: Mutex<BTreeMap<String, Lookup<Server>>>,
+    unlisted: Mutex<BTreeMap<String, Lookup<Item<Server, Named>>>>,
+}
+
+/// Servers, and why some may not have been listed.
+#[derive(Debug)]
+pub(crate) struct Servers {
+    pub(crate) listed: Listed<Server, Named>,
+    pub(crate) short: Option<String>,
 }
 
 impl Survey {
-    pub(crate) async fn balancers(&self, api: &Api, call: &Call) -> Result<Arc<Vec<LoadBalancer>>> {
-        self.balancers
-            .get(whole(
-                api.list(call, "list load balancers", "load-balancers", |b: &LoadBalancer| b.uuid.clone()),
-            ))
-            .await
+    pub(crate) async fn balancers(&self, api: &Api, call: &Call) -> Result<Arc<Listed<LoadBalancer, Named>>> {
+        let id = |item: &Item<LoadBalancer, Named>| match item {
+            Item::Whole(balancer) => balancer.uuid.clone(),
+            Item::Flawed(flawed) => flawed.identity.uuid.clone(),
+        };
+        let fetch = api.list(call, "list load balancers", "load-balancers", id);
+        self.balancers.get(async { Ok(Listed::of(whole(fetch).await?)) }).await
     }
 
-    pub(crate) async fn servers(&self, api: &Api, call: &Call) -> Result<Arc<Listing<Server>>> {
+    pub(crate) async fn servers(&self, api: &Api, call: &Call) -> Result<Arc<Servers>> {
         let trimmed = async {
             let Listing { items, short } = api.servers::<Reachable>(call).await?;
-            Ok(Listing { items: items.into_iter().map(Server::from).collect(), short })
+            Ok(Servers { listed: Listed::of(items.into_iter().map(|Reachable(server)| server)), short })
         };
         self.servers.get(trimmed).await
     }
 
-    pub(crate) async fn pools(&self, api: &Api, call: &Call) -> Result<Arc<Vec<Pool>>> {
-        self.pools
-            .get(whole(api.list(call, "list pools", "load-balancers/pools", |p: &Pool| p.uuid.clone())))
-            .await
+    pub(crate) async fn pools(&self, api: &Api, call: &Call) -> Result<Arc<Kind<Pool>>> {
+        let fetch = parts(api, call, ["list pools", "load-balancers/pools"], |pool: &Pool| &pool.uuid);
+        self.pools.get(fetch).await
     }
 
-    pub(crate) async fn listeners(&self, api: &Api, call: &Call) -> Result<Arc<Vec<Listener>>> {
-        self.listeners
-            .get(whole(
-                api.list(call, "list listeners", "load-balancers/listeners", |l: &Listener| l.uuid.clone()),
-            ))
-            .await
+    pub(crate) async fn listeners(&self, api: &Api, call: &Call) -> Result<Arc<Kind<Listener>>> {
+        let from = ["list listeners", "load-balancers/listeners"];
+        self.listeners.get(parts(api, call, from, |listener: &Listener| &listener.uuid)).await
     }
 
-    pub(crate) async fn monitors(&self, api: &Api, call: &Call) -> Result<Arc<Vec<HealthMonitor>>> {
-        let fetch =
-            api.list(call, "list health monitors", "load-balancers/health-monitors", |m: &HealthMonitor| {
-                m.uuid.clone()
-            });
-        self.monitors.get(whole(fetch)).await
+    pub(crate) async fn monitors(&self, api: &Api, call: &Call) -> Result<Arc<Kind<HealthMonitor>>> {
+        let from = ["list health monitors", "load-balancers/health-monitors"];
+        self.monitors.get(parts(api, call, from, |monitor: &HealthMonitor| &monitor.uuid)).await
     }
 
-    pub(crate) async fn floating_ips(&self, api: &Api, call: &Call) -> Result<Arc<Vec<FloatingIp>>> {
-        self.floating_ips
-            .get(whole(
-                api.list(call, "list floating IPs", "floating-ips", |f: &FloatingIp| f.network.clone()),
-            ))
-            .await
+    pub(crate) async fn floating_ips(
+        &self,
+        api: &Api,
+        call: &Call,
+    ) -> Result<Arc<Listed<FloatingIp, FloatingIdentity>>> {
+        let id = |item: &Item<FloatingIp, FloatingIdentity>| match item {
+            Item::Whole(ip) => ip.network.clone(),
+            Item::Flawed(flawed) => flawed.identity.network.clone(),
+        };
+        let fetch = api.list(call, "list floating IPs", "floating-ips", id);
+        self.floating_ips.get(async { Ok(Listed::of(whole(fetch).await?)) }).await
     }
 
     /// Asks the source about a server that the listing lacks, once for all Services.
-    pub(crate) async fn unlisted(&self, api: &Api, call: &Call, id: &str) -> Lookup<Server> {
+    pub(crate) async fn unlisted(&self, api: &Api, call: &Call, id: &str) -> Lookup<Item<Server, Named>> {
         let mut asked = self.unlisted.lock().await;
         if let Some(answer) = asked.get(id) {
             return answer.clone();
@@ -101,6 +138,20 @@ impl Survey {
         asked.insert(id.to_owned(), answer.clone());
         answer
     }
+}
+
+/// Lists all parts of one kind, by the name of the operation and the path.
+async fn parts<T: DeserializeOwned + Send>(
+    api: &Api,
+    call: &Call,
+    [name, path]: [&'static str; 2],
+    uuid: fn(&T) -> &String,
+) -> Result<Kind<T>> {
+    let id = move |item: &Item<T, PartIdentity>| match item {
+        Item::Whole(part) => uuid(part).clone(),
+        Item::Flawed(flawed) => flawed.identity.uuid.clone(),
+    };
+    Ok(Listed::of(whole(api.list(call, name, path, id)).await?))
 }
 
 /// A listing that may lack something proves nothing about load balancers and their parts: a part that is missing from

@@ -161,6 +161,161 @@ async fn a_question_without_an_answer_is_not_an_absence() {
     }
 }
 
+/// Law 11: what cannot be read of somebody else's load balancer is none of our business; law 1: of our own nothing is
+/// known then.
+#[tokio::test(start_paused = true)]
+async fn a_part_that_cannot_be_read_stops_only_its_own_load_balancer() {
+    let stub = |number| json!({"uuid": uuid(number)});
+    // Pool 11 is of load balancer 1, pool 12 of load balancer 2.
+    let pool = |number: u32, algorithm: Value| {
+        json!({"uuid": uuid(number), "name": "tcp", "load_balancer": stub(number - 10), "algorithm": algorithm,
+               "protocol": "tcp"})
+    };
+    let pools = json!([pool(11, json!("round_robin")), pool(12, json!("round_robin"))]);
+    let table = [
+        (
+            "load-balancers/pools",
+            json!([pool(11, json!(null)), pool(12, json!("x"))]),
+            "pool",
+            "algorithm is null",
+            1,
+        ),
+        (
+            "load-balancers/pools",
+            json!([pool(11, json!("x")), pool(12, json!(null))]),
+            "pool",
+            "algorithm is null",
+            2,
+        ),
+        (
+            "load-balancers/listeners",
+            json!([{"uuid": uuid(21), "load_balancer": stub(1), "pool": null}]),
+            "listener",
+            "name is missing",
+            1,
+        ),
+        (
+            "load-balancers/listeners",
+            json!([{"uuid": uuid(22), "pool": stub(12)}]),
+            "listener",
+            "name is missing",
+            2,
+        ),
+        (
+            "load-balancers/listeners",
+            json!([{"uuid": uuid(21), "pool": stub(11)}]),
+            "listener",
+            "name is missing",
+            1,
+        ),
+        (
+            "load-balancers/health-monitors",
+            json!([{"uuid": uuid(31), "load_balancer": stub(1), "type": "tcp", "http": null, "pool": null}]),
+            "health monitor",
+            "pool is null",
+            1,
+        ),
+        (
+            "load-balancers/health-monitors",
+            json!([{"uuid": uuid(31), "type": "http", "http": null, "pool": stub(11)}]),
+            "health monitor",
+            "http is null",
+            1,
+        ),
+        (
+            "load-balancers/health-monitors",
+            json!([{"uuid": uuid(32), "type": "http", "http": {}, "pool": stub(12)}]),
+            "health monitor",
+            "http.expected_codes is missing",
+            2,
+        ),
+    ];
+    for (path, listing, kind, why, owner) in table {
+        let script = Script::new();
+        project(&script, &[balancer(1, "one"), balancer(2, "two")]);
+        script.cloud.always("GET /v1/load-balancers/pools", Reply::json(200, &pools));
+        for number in [11, 12] {
+            let line = format!("GET /v1/load-balancers/pools/{}/members", uuid(number));
+            script.cloud.always(&line, Reply::json(200, &json!([])));
+        }
+        script.cloud.always(&format!("GET /v1/{path}"), Reply::json(200, &listing));
+        for (number, name) in [(1, "one"), (2, "two")] {
+            let case = format!("{path} {listing}: load balancer {number}");
+            let id = uuid(number);
+            let ours = want(service(&[("uuid", &id), ("name", name)]), Goal::Present, vec![]);
+            match observe(&script, &ours).await {
+                Ok(_) => assert_ne!(number, owner, "L1-434 {case}"),
+                Err(text) => {
+                    assert_eq!(number, owner, "L11-405 {case}: {text}");
+                    let text = text.message();
+                    assert!(
+                        text.starts_with(kind) && text.contains(&id) && text.ends_with(why),
+                        "L1-434 {case}: {text}"
+                    );
+                }
+            }
+            let goes = want(service(&[("uuid", &id), ("name", name)]), Goal::Gone, vec![]);
+            assert!(observe(&script, &goes).await.is_ok(), "{case}: what goes needs no parts");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_or_a_floating_ip_that_cannot_be_read_is_not_missing() {
+    let script = Script::new();
+    project(&script, &[balancer(1, "k8s-service-deadbeef")]);
+    let pool = json!([{"uuid": uuid(11), "name": "tcp", "load_balancer": {"uuid": uuid(1)}, "algorithm": "x", "protocol": "tcp"}]);
+    script.cloud.always("GET /v1/load-balancers/pools", Reply::json(200, &pool));
+    let members = format!("GET /v1/load-balancers/pools/{}/members", uuid(11));
+    let member = json!([{"uuid": uuid(41), "name": "n", "address": "10.0.0.1", "protocol_port": 1, "monitor_port": 1, "subnet": null}]);
+    script.cloud.always(&members, Reply::json(200, &member));
+    let text = observe(&script, &want(service(&[]), Goal::Present, vec![])).await.unwrap_err();
+    let said = text.message();
+    assert!(
+        said.starts_with("member ") && said.contains(&uuid(11)) && said.ends_with("subnet is null"),
+        "L1-435 {said}"
+    );
+
+    script.cloud.always(&members, Reply::json(200, &json!([])));
+    let ips = json!([{"network": "192.0.2.7/32", "server": null}]);
+    script.cloud.always("GET /v1/floating-ips", Reply::json(200, &ips));
+    for (case, named, known) in [("named", "192.0.2.7/32", false), ("another", "192.0.2.8/32", true)] {
+        let annotation = format!("[\"{named}\"]");
+        let ours = want(service(&[("floating-ips", &annotation)]), Goal::Present, vec![]);
+        assert_eq!(observe(&script, &ours).await.is_ok(), known, "L1-436 {case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_load_balancer_that_cannot_be_read_is_there() {
+    let mut odd = balancer(1, "one");
+    odd.as_object_mut().unwrap().remove("vip_addresses");
+    let mut nameless = odd.clone();
+    nameless["name"] = json!(null);
+    let id = uuid(1);
+    let recorded = vec![("uuid", id.as_str()), ("name", "one")];
+    let table = [
+        ("L1-437 by its id", &odd, recorded, false),
+        ("L1-437 by its name", &odd, vec![("name", "one")], false),
+        ("L11-406 another is found", &odd, vec![("name", "two")], true),
+        ("L11-406 another is denied", &odd, vec![("name", "three")], true),
+        ("L1-438 it may have any name", &nameless, vec![("name", "three")], false),
+    ];
+    for (case, listed, annotations, known) in table {
+        for goal in [Goal::Present, Goal::Gone] {
+            let script = Script::new();
+            project(&script, &[listed.clone(), balancer(2, "two")]);
+            let seen = observe(&script, &want(service(&annotations), goal, vec![])).await;
+            assert_eq!(seen.is_ok(), known, "{case} {goal:?}: {seen:?}");
+            if let Err(why) = seen {
+                assert!(why.message().contains(&id), "{case}: {why}");
+            }
+            let balancers = Cloudscales::new(script.api.clone(), Arc::clone(&script.clock));
+            assert!(balancers.shows(&script.call(), &id).await.is_present(), "L1-439 {case}: it is there");
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn as_few_questions_as_prove_it() {
     let changing = |number| {

@@ -2,7 +2,17 @@
 
 use serde::{Deserialize, Deserializer};
 
-/// `null` counts as absent.
+/// The API always tells it: missing or `null` means that it did not.
+fn always<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
+}
+
+/// The API always tells it, and `null` is its word for none: only where it is missing nobody said anything.
+fn told<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    Option::deserialize(from)
+}
+
+/// Nothing hangs on it: missing or `null` counts as empty.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
     Option::deserialize(from).map(Option::unwrap_or_default)
 }
@@ -49,8 +59,8 @@ pub struct FlavorStub {
 pub struct InterfaceAddress {
     /// The address.
     pub address: String,
-    /// The subnet that it is in.
-    #[serde(default)]
+    /// The subnet that it is in; none for an address that no pool can reach.
+    #[serde(deserialize_with = "told")]
     pub subnet: Option<SubnetStub>,
 }
 
@@ -58,10 +68,9 @@ pub struct InterfaceAddress {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Interface {
     /// `public`, or anything else.
-    #[serde(rename = "type", default, deserialize_with = "or_default")]
+    #[serde(rename = "type")]
     pub kind: String,
     /// In the API's order.
-    #[serde(default, deserialize_with = "or_default")]
     pub addresses: Vec<InterfaceAddress>,
 }
 
@@ -75,14 +84,13 @@ pub struct Server {
     /// `running`, `stopped`, `changing` and others.
     #[serde(default, deserialize_with = "or_default")]
     pub status: String,
-    /// Where it is.
-    #[serde(default)]
+    /// Where it is: a new load balancer goes there, for good.
+    #[serde(deserialize_with = "always")]
     pub zone: Option<SlugStub>,
     /// Its size.
     #[serde(default)]
     pub flavor: Option<FlavorStub>,
     /// In the API's order.
-    #[serde(default, deserialize_with = "or_default")]
     pub interfaces: Vec<Interface>,
 }
 
@@ -98,8 +106,8 @@ pub enum BalancerStatus {
 
 impl<'de> Deserialize<'de> for BalancerStatus {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let word: Option<String> = Option::deserialize(from)?;
-        Ok(if word.as_deref() == Some("changing") { Self::Changing } else { Self::Settled })
+        let word = String::deserialize(from)?;
+        Ok(if word == "changing" { Self::Changing } else { Self::Settled })
     }
 }
 
@@ -121,7 +129,6 @@ pub struct LoadBalancer {
     /// The name; not unique.
     pub name: String,
     /// What it is doing.
-    #[serde(default)]
     pub status: BalancerStatus,
     /// Where it is.
     #[serde(default)]
@@ -130,7 +137,6 @@ pub struct LoadBalancer {
     #[serde(default)]
     pub flavor: Option<FlavorStub>,
     /// In the API's order.
-    #[serde(default, deserialize_with = "or_default")]
     pub vip_addresses: Vec<VipAddress>,
 }
 
@@ -160,14 +166,14 @@ pub struct Member {
     #[serde(default = "on", deserialize_with = "or_true")]
     pub enabled: bool,
     /// The subnet of the address.
-    #[serde(default)]
+    #[serde(deserialize_with = "always")]
     pub subnet: Option<SubnetStub>,
     /// The address.
     pub address: String,
     /// Where traffic goes.
     pub protocol_port: i64,
     /// Where checks go; `None` is the same port.
-    #[serde(default)]
+    #[serde(deserialize_with = "told")]
     pub monitor_port: Option<i64>,
 }
 
@@ -179,14 +185,13 @@ pub struct Listener {
     /// The name.
     pub name: String,
     /// The pool that it feeds.
-    #[serde(default)]
+    #[serde(deserialize_with = "told")]
     pub pool: Option<Stub>,
     /// What clients speak.
     pub protocol: String,
     /// What clients connect to.
     pub protocol_port: i64,
     /// Who may connect; empty is everybody.
-    #[serde(default, deserialize_with = "or_default")]
     pub allowed_cidrs: Vec<String>,
     /// Milliseconds.
     #[serde(default)]
@@ -203,19 +208,15 @@ pub struct Listener {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct HttpOptions {
     /// The answers that count as good.
-    #[serde(default, deserialize_with = "or_default")]
     pub expected_codes: Vec<String>,
     /// The request's method.
-    #[serde(default, deserialize_with = "or_default")]
     pub method: String,
     /// The request's path.
-    #[serde(default, deserialize_with = "or_default")]
     pub url_path: String,
     /// `1.0` or `1.1`.
-    #[serde(default, deserialize_with = "or_default")]
     pub version: String,
     /// The request's host.
-    #[serde(default)]
+    #[serde(deserialize_with = "told")]
     pub host: Option<String>,
 }
 
@@ -225,7 +226,7 @@ pub struct HealthMonitor {
     /// The id.
     pub uuid: String,
     /// The pool that it watches.
-    #[serde(default)]
+    #[serde(deserialize_with = "always")]
     pub pool: Option<Stub>,
     /// How it checks.
     #[serde(rename = "type")]
@@ -243,7 +244,7 @@ pub struct HealthMonitor {
     #[serde(default)]
     pub down_threshold: Option<i64>,
     /// For HTTP checks.
-    #[serde(default)]
+    #[serde(deserialize_with = "told")]
     pub http: Option<HttpOptions>,
 }
 
@@ -253,9 +254,9 @@ pub struct FloatingIp {
     /// The network, `192.0.2.7/32` for a single address.
     pub network: String,
     /// The load balancer that it leads to.
-    #[serde(default)]
+    #[serde(deserialize_with = "told")]
     pub load_balancer: Option<Stub>,
     /// Or the server.
-    #[serde(default)]
+    #[serde(deserialize_with = "told")]
     pub server: Option<Stub>,
 }

@@ -6,7 +6,7 @@
 mod ports;
 mod sources;
 
-pub(crate) use ports::{WantedListener, WantedMember, WantedMonitor, WantedPool, http_version};
+pub(crate) use ports::{WantedListener, WantedMember, WantedMonitor, WantedPool, http_version, speaks_http};
 pub(crate) use sources::canonical;
 
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ use crate::{
         POOL_ALGORITHM, TABLE, VIP_ADDRESSES, Vip, ZONE,
     },
     find::balancer_name,
-    seen::{PrivateAddress, Seen, Standing},
+    seen::{Machines, PrivateAddress, Seen, Standing},
 };
 
 /// The reason of the refusal of a field.
@@ -34,8 +34,21 @@ pub(crate) const UNSUPPORTED: &str = "UnsupportedField";
 pub(crate) const NO_VALID_NODES: &str = "NoValidNodes";
 /// The reason of the warning that a node is left out.
 pub(crate) const NODE_LEFT_OUT: &str = "NodeWithoutServer";
+/// The reason of the warning that the addresses of nodes are not known.
+pub(crate) const ADDRESS_UNKNOWN: &str = "NodeAddressUnknown";
 /// How many of many are named in one message.
 const NAMED: usize = 5;
+
+/// How much of the nodes' addresses is known. What is not known is no reason to take anything away (law 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// All of it.
+    Clear,
+    /// Servers of some nodes cannot be read: any member may be one of theirs.
+    Dim,
+    /// Servers are there and none shows an address, while a pool has members.
+    Blind,
+}
 
 /// What a Service asks for, as far as it can be carried out.
 #[derive(Clone, Debug)]
@@ -51,6 +64,7 @@ pub(crate) struct Wish<'a> {
     pub(crate) ours: bool,
     /// A port is refused: which pool or listener it owns is not known, so none is surplus.
     pub(crate) ports_refused: bool,
+    pub(crate) sight: Sight,
     pub(crate) floating_ips: Vec<Floating>,
     pub(crate) annotations: Parsed<'a>,
     pub(crate) refused: Vec<Refusal>,
@@ -111,6 +125,7 @@ impl<'a> Wish<'a> {
             pools: Vec::new(),
             ours,
             ports_refused: false,
+            sight: if seen.machines.unknown.is_empty() { Sight::Clear } else { Sight::Dim },
             floating_ips: parsed.get(&FLOATING_IPS).set().unwrap_or_default(),
             refused: parsed.refused.clone(),
             notices: parsed.notices.clone(),
@@ -179,13 +194,21 @@ impl<'a> Wish<'a> {
 
     /// Says which nodes take no traffic although somebody might think so.
     fn nodes(&mut self, want: &Want, seen: &Seen) {
-        let missing = &seen.machines.missing;
-        if !missing.is_empty() {
-            let each = missing.iter().take(NAMED).map(|(node, why)| format!("{node}: {why}"));
-            let more = missing.len().saturating_sub(NAMED);
+        let few = |nodes: &[(String, String)]| {
+            let each = nodes.iter().take(NAMED).map(|(node, why)| format!("{node}: {why}"));
+            let more = nodes.len().saturating_sub(NAMED);
             let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-            let message = format!("nodes take no traffic: {}{more}", each.collect::<Vec<_>>().join("; "));
+            format!("{}{more}", each.collect::<Vec<_>>().join("; "))
+        };
+        let Machines { missing, unknown, .. } = &seen.machines;
+        if !missing.is_empty() {
+            let message = format!("nodes take no traffic: {}", few(missing));
             self.notices.push(warning(NODE_LEFT_OUT, message));
+        }
+        if !unknown.is_empty() {
+            let message =
+                format!("servers of nodes cannot be read, so no member is removed: {}", few(unknown));
+            self.notices.push(warning(ADDRESS_UNKNOWN, message));
         }
         if want.backends.is_empty() {
             let value = want.service.annotations.get(NODE_SELECTOR.name());
@@ -219,8 +242,13 @@ impl<'a> Wish<'a> {
             let message = format!("{}: no node has an address in these subnets", ALLOWED_SUBNETS.name());
             self.notices.push(warning(NO_VALID_NODES, message));
         } else if !seen.machines.found.is_empty() && !had_any {
-            self.notices
-                .push(warning(NO_VALID_NODES, "no node has a private address, so none takes traffic"));
+            let mut message = "no node has a private address, so none takes traffic";
+            if present().next().is_some() {
+                // A whole cluster does not lose its addresses; rather the cloud did not tell.
+                self.sight = Sight::Blind;
+                message = "no node shows a private address; the members that are there stay";
+            }
+            self.notices.push(warning(NO_VALID_NODES, message));
         }
         if self.annotations.get(&NODE_SELECTOR) == Value::Wrong {
             // Nobody knows which nodes are meant: no others come in, and those that are gone go.

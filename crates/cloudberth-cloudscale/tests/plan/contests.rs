@@ -150,6 +150,7 @@ fn a_load_balancer_that_two_claim_is_touched_by_its_own_service_only() {
             s.ingress = vec![Ingress { ip: Some(ip.to_owned()), ..Ingress::default() }];
         })
     };
+    let published = |want: &Want, ip: &str| rival(want, "copy", ClaimKind::Published, ip);
     let copied = || rival(&plain(&[("uuid", LB)]), "copy", ClaimKind::Id, LB);
     let named = || rival(&plain(&[("name", "same")]), "copy", ClaimKind::Name, "same");
     let recorded = || rival(&plain(&[("name", "same"), ("uuid", LB)]), "copy", ClaimKind::Name, "same");
@@ -159,6 +160,13 @@ fn a_load_balancer_that_two_claim_is_touched_by_its_own_service_only() {
         ("L3-203 a name of both", named(), "same", false),
         ("L3-204 the id is ours alone", recorded(), "same", true),
         ("L3-205 its address is in our status", shows(&copied(), "203.0.113.90"), "same", true),
+        ("L3-341 it is in both", published(&shows(&copied(), "203.0.113.90"), "203.0.113.90"), "same", false),
+        (
+            "the other shows another",
+            published(&shows(&copied(), "203.0.113.90"), "203.0.113.7"),
+            "same",
+            true,
+        ),
         ("L3-208 another's address is", shows(&copied(), "203.0.113.91"), "same", false),
         ("L3-206 nobody else claims it", plain(&[("uuid", LB)]), "k8s-service-another", true),
     ];

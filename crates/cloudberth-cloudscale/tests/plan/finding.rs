@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use cloudberth_cloudscale::{Machines, Parts, Seen, Standing, Trail, balancer_name, wire::Server};
+use cloudberth_cloudscale::{
+    Machines, Parts, Seen, Standing, Trail, balancer_name, claims, identity, name_for, wire::Server,
+};
 use cloudberth_core::{
-    Category, NodeView,
-    lb::{Goal, Next},
+    Category, NodeView, ServiceView,
+    decide::service::ownership::{Ownership, judge},
+    lb::{Goal, INTENT_ANNOTATION, Next},
 };
 use serde_json::json;
 
@@ -22,12 +25,12 @@ fn a_load_balancer_is_found_by_id_and_by_name_or_not_at_all() {
     let nobody = "11111111-0000-4000-8000-000000000000";
     let table = [
         ("CS-39 nothing matches", &listed[..], &[][..], Ok(None)),
-        ("CS-40 a name that is unique", &listed, &[("name", "unique")], Ok(Some(LB))),
+        ("a name that is unique", &listed, &[("name", "unique")], Ok(Some(LB))),
         ("CS-40 the default name", &ours, &[], Ok(Some(LB))),
         ("CS-41 a name that two have", &listed, &[("name", "twice")], Err(())),
         ("CS-42 a name and another's id", &listed, &[("name", "unique"), ("uuid", OTHER)], Err(())),
-        ("CS-43 a name and an unknown id", &listed, &[("name", "unique"), ("uuid", nobody)], Ok(Some(LB))),
-        ("CS-43 a name and no id at all", &listed, &[("name", "unique"), ("uuid", "nonsense")], Ok(Some(LB))),
+        ("a name and an unknown id", &listed, &[("name", "unique"), ("uuid", nobody)], Ok(Some(LB))),
+        ("a name and no id at all", &listed, &[("name", "unique"), ("uuid", "nonsense")], Ok(Some(LB))),
         ("CS-44 a name and its id", &listed, &[("name", "unique"), ("uuid", LB)], Ok(Some(LB))),
         ("CS-45 an id alone", &listed, &[("uuid", LB)], Ok(Some(LB))),
         (
@@ -81,6 +84,55 @@ fn an_empty_name_leads_nowhere_but_never_blocks_a_deletion() {
 }
 
 #[test]
+fn what_was_found_by_a_given_name_is_not_ours_for_that_reason() {
+    use Ownership::{NotProven, Proven, Told};
+    let default = format!("k8s-service-{UID}");
+    let theirs = format!("k8s-service-{OTHER}");
+    let another = || Ownership::AnotherServices { uid: OTHER.to_owned() };
+    let nobody = "11111111-0000-4000-8000-000000000000";
+    let table = [
+        ("CS-40 a name that is unique", &[("name", "unique")][..], "unique", NotProven),
+        ("CS-40 the default name", &[], default.as_str(), Proven),
+        ("CS-43 a name and an unknown id", &[("name", "unique"), ("uuid", nobody)], "unique", NotProven),
+        ("CS-43 a name and no id at all", &[("name", "unique"), ("uuid", "nonsense")], "unique", NotProven),
+        ("CS-44 a name and its id", &[("name", "unique"), ("uuid", LB)], "unique", Told),
+        ("CS-45 an id alone", &[("uuid", LB)], "unique", Told),
+        ("an id in another spelling", &[("uuid", "C0FFEE01-2D6B-4E55-8A7E-31F2A9B4D001")], "x", Told),
+        ("L3-340 an id of one that was made for another", &[("uuid", LB)], theirs.as_str(), another()),
+        ("a name of a person's that begins alike", &[("uuid", LB)], "k8s-service-prod", Told),
+    ];
+    for (case, set, name, want) in table {
+        let service = service(set);
+        let verdict = judge(&service, &claims(&service), &name_for(&service), &identity(&balancer(LB, name)));
+        assert_eq!(verdict, want, "{case}");
+    }
+}
+
+#[test]
+fn a_creation_that_was_never_answered_is_found_by_its_recorded_name() {
+    let listed = [balancer(LB, "first"), balancer(OTHER, "second"), balancer(UNKNOWN, "third")];
+    let default = [balancer(LB, "first"), balancer(OTHER, &format!("k8s-service-{UID}"))];
+    let intent = |value: &str| {
+        let mut service = service(&[("name", "second")]);
+        service.annotations.insert(INTENT_ANNOTATION.to_owned(), value.to_owned());
+        service
+    };
+    let follow = |service: &ServiceView, listed: &[_]| {
+        let trail = Trail::of(service, Goal::Present).unwrap();
+        trail.follow(listed, None).map(|found| found.map(|b| b.uuid.clone()))
+    };
+    let found = |id: &str| Ok(Some(id.to_owned()));
+    assert_eq!(follow(&intent("2026-01-01T00:00:00Z first"), &listed[..1]), found(LB), "L6-315");
+    assert_eq!(follow(&intent("2026-01-01T00:00:00Z first"), &listed), found(LB), "L6-316 not a stranger");
+    assert_eq!(follow(&intent("2026-01-01T00:00:00Z second"), &listed), found(OTHER), "the name is the same");
+    assert_eq!(follow(&intent("2026-01-01T00:00:00Z"), &listed), found(OTHER), "from before they had names");
+    assert_eq!(follow(&intent("2026-01-01T00:00:00Z gone"), &listed[1..]), found(OTHER), "not there yet");
+    let mut unnamed = intent("2026-01-01T00:00:00Z first");
+    unnamed.annotations.retain(|key, _| key == INTENT_ANNOTATION);
+    assert!(follow(&unnamed, &default).is_err(), "both are this Service's: a person has to look");
+}
+
+#[test]
 fn names() {
     let mut plain = service(&[]);
     plain.uid = "deadbeef".to_owned();
@@ -92,7 +144,7 @@ fn names() {
 fn parts_are_those_of_the_load_balancer_however_it_was_found() {
     let stub = |uuid: &str| json!({"uuid": uuid});
     let pool = |uuid: &str, lb: &str| json!({"uuid": uuid, "name": "tcp", "load_balancer": stub(lb), "algorithm": "round_robin", "protocol": "tcp"});
-    let listener = |uuid: &str, pool: serde_json::Value| json!({"uuid": uuid, "name": "tcp/80", "pool": pool, "protocol": "tcp", "protocol_port": 80});
+    let listener = |uuid: &str, pool: serde_json::Value| json!({"uuid": uuid, "name": "tcp/80", "pool": pool, "protocol": "tcp", "protocol_port": 80, "allowed_cidrs": []});
     let monitor =
         |uuid: &str, pool: &str| json!({"uuid": uuid, "pool": stub(pool), "type": "tcp", "http": null});
     let parts = Parts {
@@ -103,11 +155,12 @@ fn parts_are_those_of_the_load_balancer_however_it_was_found() {
             read(listener("l3", json!(null))),
         ],
         monitors: vec![read(monitor("m1", "p1")), read(monitor("m2", "p2"))],
-        floating_ips: Vec::new(),
+        ..Parts::default()
     };
     assert_eq!(parts.pools_of(LB).collect::<Vec<_>>(), ["p1"]);
     let member =
-        read(json!({"uuid": "x", "name": "10.0.0.1:30080", "address": "10.0.0.1", "protocol_port": 30080}));
+        read(json!({"uuid": "x", "name": "10.0.0.1:30080", "address": "10.0.0.1", "protocol_port": 30080,
+        "monitor_port": null, "subnet": stub(SUBNET)}));
     let standing =
         Standing::assemble(balancer(LB, "x"), &parts, [("p1".to_owned(), vec![member])].into()).unwrap();
     let counts = |s: &Standing| {

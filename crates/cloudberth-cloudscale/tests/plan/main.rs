@@ -13,3 +13,4 @@ mod laws;
 mod ports;
 mod requests;
 mod showing;
+mod untold;

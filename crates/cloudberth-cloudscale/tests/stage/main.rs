@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 #![allow(clippy::print_stdout, reason = "what was counted is to be read")]
 
+mod answers;
 mod balancers;
 mod budget;
 mod changes;
+mod checks;
 mod crash;
 mod examples;
 mod floating;
@@ -14,3 +16,4 @@ mod removal;
 mod scene;
 mod seeds;
 mod takeover;
+mod under_test;

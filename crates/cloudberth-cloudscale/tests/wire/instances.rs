@@ -52,6 +52,30 @@ async fn a_listing_that_is_not_whole_does_not_pass_for_one() {
     assert!(script.instances().list(&script.call()).await.unwrap().is_complete(), "CS-37");
 }
 
+/// Law 1: a server of which something is not told is there all the same, and the others are not in doubt for it.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_cannot_be_read_is_there() {
+    let script = Script::new();
+    let mut odd = server(ONE, "a");
+    odd.as_object_mut().unwrap().remove("interfaces");
+    script.cloud.always("GET /v1/servers", Reply::json(200, &json!([odd, server(TWO, "b")])));
+    script.cloud.always(&format!("GET /v1/servers/{ONE}"), Reply::json(200, &odd));
+    let call = script.call();
+    let listing = script.instances().list(&call).await.unwrap();
+    assert!(listing.is_complete(), "L11-404 {:?}", listing.short);
+    let flaws: Vec<_> = listing.items.iter().map(|m| (m.id.clone(), m.flaw.as_deref())).collect();
+    assert_eq!(flaws, [(id(ONE), Some("interfaces is missing")), (id(TWO), None)], "L1-431");
+    for found in [script.instances().get(&call, &id(ONE)).await, script.instances().find(&call, "a").await] {
+        let machine = found.known().unwrap().expect("L1-432 it is there");
+        assert_eq!((machine.id, machine.flaw.is_some()), (id(ONE), true), "L1-432");
+    }
+    assert!(script.instances().find(&call, "c").await.is_absent(), "L11-404 nobody else is in doubt");
+    odd["name"] = json!(null);
+    script.cloud.always("GET /v1/servers", Reply::json(200, &json!([odd, server(TWO, "b")])));
+    assert!(script.instances().find(&call, "c").await.known().is_err(), "L1-433 it may be called so");
+    assert!(script.instances().find(&call, "b").await.known().is_err(), "L1-433 it may be called so too");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_id_is_asked_at_the_source_and_only_its_404_denies() {
     let object = |name: &str| server(ONE, name);
@@ -82,7 +106,8 @@ async fn an_id_is_put_into_the_path_in_its_one_spelling() {
     script.cloud.always(&format!("GET /v1/servers/{ONE}"), Reply::json(200, &server(ONE, "a")));
     let spelt = id(&ONE.replace('-', "").to_uppercase());
     assert!(script.instances().get(&script.call(), &spelt).await.is_present(), "CS-12");
-    let stopped = json!({"uuid": ONE, "name": "a", "status": "stopped"});
+    let mut stopped = server(ONE, "a");
+    stopped["status"] = json!("stopped");
     script.cloud.on(&format!("GET /v1/servers/{ONE}"), [Reply::json(200, &stopped)]);
     let machine = script.instances().get(&script.call(), &id(ONE)).await.known().unwrap().unwrap();
     assert_eq!(machine.state, InstanceState::Stopped, "CS-20");

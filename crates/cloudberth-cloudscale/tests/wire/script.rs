@@ -61,5 +61,7 @@ impl Script {
 }
 
 pub(crate) fn server(uuid: &str, name: &str) -> Value {
-    json!({"uuid": uuid, "name": name, "status": "running", "zone": {"slug": "rma1"}, "flavor": {"slug": "flex-4-2"}})
+    let address = json!({"address": "10.0.0.7", "subnet": {"uuid": "55ee"}});
+    json!({"uuid": uuid, "name": name, "status": "running", "zone": {"slug": "rma1"}, "flavor": {"slug": "flex-4-2"},
+           "interfaces": [{"type": "private", "addresses": [address]}]})
 }

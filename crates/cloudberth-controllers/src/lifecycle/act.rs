@@ -98,27 +98,46 @@ impl LifecycleController {
             let same = fresh.uid == suspect.uid && fresh.tie == suspect.tie && !fresh.uninitialised;
             same && at_once(&fresh).is_none()
         };
-        let read = cluster.read_node(&call, &suspect.name).await;
-        match read {
-            Lookup::Present(fresh) if unchanged(&fresh) => {}
-            Lookup::Present(_) | Lookup::Absent => {
-                tracing::info!(node = suspect.name, "the node has changed since it was judged; it stays");
-                ward.state().deletions.called_off(suspect);
-                return;
-            }
-            Lookup::Unknown(why) => {
-                tracing::warn!(node = suspect.name, %why, "the node could not be read before its deletion");
-                ward.state().deletions.called_off(suspect);
+        let mut tries = 0;
+        let answer = loop {
+            let fresh = match cluster.read_node(&call, &suspect.name).await {
+                Lookup::Present(fresh) if unchanged(&fresh) => fresh,
+                Lookup::Present(_) | Lookup::Absent => {
+                    tracing::info!(node = suspect.name, "the node has changed since it was judged; it stays");
+                    ward.state().deletions.called_off(suspect);
+                    return;
+                }
+                Lookup::Unknown(why) => {
+                    tracing::warn!(node = suspect.name, %why, "the node could not be read before its deletion");
+                    ward.state().deletions.called_off(suspect);
+                    ward.ask_by(self.now() + self.settings.period);
+                    return;
+                }
+            };
+            if !ward.state().deletions.send(suspect, self.settings.cap, self.now()) {
+                tracing::info!(
+                    node = suspect.name,
+                    "the deletion had to wait for too long; the node is judged anew"
+                );
                 ward.ask_by(self.now() + self.settings.period);
                 return;
             }
-        }
-        tracing::info!(cloud = ward.cloud.name(), node = suspect.name, "{}", event.message);
-        self.tell(event.clone());
-        let answer = cluster.delete_node(&call, &suspect.name, &suspect.uid).await;
-        let meaning = ward.state().deletions.answered(suspect, answer.as_ref().copied());
+            if tries == 0 {
+                tracing::info!(cloud = ward.cloud.name(), node = suspect.name, "{}", event.message);
+                self.tell(event.clone());
+            }
+            tries += 1;
+            let answer = cluster.delete_node(&call, &fresh).await;
+            // A conflict: it changed after it was read, or another has taken its place. Look again.
+            let again =
+                answer.as_ref().err().and_then(|why| ConflictRetry::UPKEEP.again(tries, why.category()));
+            let Some(wait) = again else { break answer };
+            tokio::time::sleep(self.desk.dice.jitter(wait, 1.0)).await;
+        };
+        let meaning = ward.state().deletions.answered(suspect, answer.as_ref().copied(), self.now());
         match meaning {
-            Answer::Gone | Answer::Replaced => {}
+            Answer::Gone => {}
+            Answer::Changed => ward.ask_by(self.now() + self.settings.period),
             Answer::Failed(event) => {
                 if let Some(event) = event {
                     tracing::warn!(node = suspect.name, "{}", event.message);

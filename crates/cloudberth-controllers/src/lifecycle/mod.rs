@@ -99,6 +99,11 @@ impl LifecycleController {
         self.closed.notify_one();
     }
 
+    /// About how many nodes something is remembered.
+    pub fn remembered(&self) -> usize {
+        self.wards.iter().map(|ward| ward.state().memories.len()).sum()
+    }
+
     /// Works until it is closed or dropped, which is safe at any moment.
     pub async fn run(self: Arc<Self>) {
         let listener: Arc<dyn Listener<NodeView>> = Arc::<Self>::clone(&self);

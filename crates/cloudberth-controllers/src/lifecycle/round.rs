@@ -10,6 +10,7 @@ use cloudberth_core::{
     },
     lb::ClaimKind,
 };
+use cloudberth_runtime::bug::caught;
 use futures_util::{FutureExt, StreamExt, stream};
 
 use super::{LifecycleController, act::Order, ward::Ward};
@@ -83,6 +84,10 @@ impl LifecycleController {
         let count = suspects.iter().filter(|suspect| suspect.id().is_some()).count();
         for (suspect, answer) in open.into_iter().zip(answers) {
             self.count(suspect, &answer);
+            // The answers took a while. Nothing is remembered about a node that went meanwhile: nobody would forget it.
+            if self.desk.cluster.nodes.get(&suspect.name).is_none_or(|node| node.uid != suspect.uid) {
+                continue;
+            }
             let round = Round { evidence: Evidence::from(&answer), begun: snapshot.begun, ended: self.now() };
             self.order(ward, suspect, &round, count);
             let mut state = ward.state();
@@ -122,12 +127,25 @@ impl LifecycleController {
         let services = self.desk.cluster.services.all();
         let roster = &self.desk.clouds.roster;
         let ours = services.iter().filter(|s| roster.standing(s).holder == Some(ward.cloud.name()));
-        let claims = ours.flat_map(|service| balancers.claims(service, &self.desk.cluster_name));
+        // One Service on which the provider panics must not keep every node from being judged.
+        let claims = ours.flat_map(|service| {
+            let claims = caught(|| balancers.claims(service, &self.desk.cluster_name));
+            claims.unwrap_or_else(|text| {
+                tracing::error!(service = %service.key(), text, "internal error: reading a Service panicked");
+                self.panicked();
+                Vec::new()
+            })
+        });
         let ids: BTreeSet<_> =
             claims.filter(|claim| claim.kind == ClaimKind::Id).map(|claim| claim.value).collect();
         let call = self.desk.cluster.call(PATIENCE);
         for id in ids.iter().take(WITNESSES) {
-            if balancers.shows(&call, id).await.is_present() {
+            let shown = AssertUnwindSafe(balancers.shows(&call, id)).catch_unwind().await;
+            if shown.is_err() {
+                tracing::error!(id, "internal error: the look-up of a load balancer panicked");
+                self.panicked();
+            }
+            if shown.is_ok_and(|shown| shown.is_present()) {
                 return true;
             }
         }

@@ -1,6 +1,6 @@
 //! What would be done about the nodes now, with nothing written and nothing told.
 
-use std::{sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use cloudberth_core::{
     Category, Error, Lookup, NodeView,
@@ -13,6 +13,7 @@ use cloudberth_core::{
     },
     lb::Impact,
 };
+use futures_util::FutureExt;
 
 use super::{
     NodeController,
@@ -43,7 +44,8 @@ impl NodeController {
         let met: Vec<_> = nodes.iter().map(|node| (node, self.memory.meet(node, now))).collect();
         let mut all = Vec::with_capacity(met.len());
         for (node, known) in met {
-            all.push(self.rehearse_one(node, &known).await);
+            let one = AssertUnwindSafe(self.rehearse_one(node, &known)).catch_unwind().await;
+            all.push(one.unwrap_or_else(|_| (Arc::clone(node), Rehearsal::bug())));
         }
         all
     }
@@ -111,7 +113,7 @@ fn keep_up(node: &NodeView, claim: &Claim<'_>, told: &mut Rehearsal) -> Next {
     let upkeep = reconcile(node, claim);
     if let Some(patch) = upkeep.writes.into_iter().next() {
         // Connections may use an address that is replaced.
-        let impact = if patch.subresource == Subresource::Status { Impact::Minimal } else { Impact::None };
+        let impact = if patch.subresource() == Subresource::Status { Impact::Minimal } else { Impact::None };
         return Next::Write(patch, impact);
     }
     told.remarks.extend(upkeep.addresses_held.map(|why| why.message().to_owned()));

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use cloudberth_core::{
-    Call, Error, Lookup, NodeView, Result,
+    Call, Category, Error, Lookup, NodeView, Result,
     decide::{
         node::{
             events,
@@ -101,8 +101,8 @@ impl NodeController {
         }
     }
 
-    /// The node as it is now, to decide anew on after a conflict; `None` if it is gone, and the error itself where
-    /// another try at once would not help.
+    /// The node as it is now, to decide anew on after a conflict; `None` if it is gone or another has taken its place,
+    /// and the error itself where another try at once would not help.
     async fn read_again(
         &self,
         call: &Call,
@@ -110,6 +110,9 @@ impl NodeController {
         tries: u32,
         why: Error,
     ) -> Result<Option<Arc<NodeView>>> {
+        if why.category() == Category::NotFound {
+            return Ok(None);
+        }
         let waits = node.has_taint(taints::UNINITIALISED);
         let rule = if waits { ConflictRetry::INITIALISE } else { ConflictRetry::UPKEEP };
         let Some(wait) = rule.again(tries, why.category()) else { return Err(why) };

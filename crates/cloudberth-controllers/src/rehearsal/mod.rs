@@ -49,6 +49,12 @@ impl Rehearsal {
         Self { unknown: Some(why), ..Self::of(cloud) }
     }
 
+    /// What is told about an object on which the decision panicked.
+    pub(crate) fn bug() -> Self {
+        let bug = Error::permanent("internal error: the decision panicked; see the log");
+        Self { unknown: Some(bug), ..Self::default() }
+    }
+
     pub(crate) fn step(&mut self, impact: Impact, label: impl Into<String>) {
         self.steps.push(PlannedStep { label: label.into(), impact });
     }

@@ -34,7 +34,7 @@ pub(crate) fn service(body: &Value, values: Values) -> String {
 
 /// A write to a node that is `node` before.
 pub(crate) fn node(node: &NodeView, patch: &NodePatch) -> String {
-    let body = &patch.body;
+    let body = patch.body();
     let mut parts = Vec::new();
     if let Some(id) = body.pointer("/spec/providerID") {
         parts.push(format!("set the provider id {}", plain(id)));
@@ -91,7 +91,7 @@ fn sentence(parts: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cloudberth_core::decide::node::{patch::Subresource, taints};
+    use cloudberth_core::decide::node::taints;
     use serde_json::json;
 
     use super::*;
@@ -129,7 +129,11 @@ mod tests {
     #[test]
     fn every_part_of_a_write_to_a_node_is_named() {
         let before = NodeView { name: "n".into(), taints: vec![taints::shutdown()], ..NodeView::default() };
-        let main = |body| NodePatch { subresource: Subresource::Main, body };
+        let part = |body: &Value, key: &str| body[key].as_object().cloned().unwrap_or_default();
+        let made = |body: &Value| match body.get("status") {
+            Some(status) => NodePatch::status(&before, status.clone()),
+            None => NodePatch::main(&before, part(body, "metadata"), part(body, "spec")),
+        };
         let table = [
             (
                 json!({"metadata": {"labels": {"a": "1", "b": null, "c": "2"}}, "spec": {"providerID": "x://1", "taints": []}}),
@@ -146,7 +150,7 @@ mod tests {
             ),
         ];
         for (body, want) in table {
-            assert_eq!(node(&before, &main(body)), want);
+            assert_eq!(node(&before, &made(&body)), want);
         }
     }
 }

@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use cloudberth_core::{
     Category, NodeView, Result,
     decide::{
-        node::patch::{NodePatch, Subresource},
         queue::{After, after},
         routes::{Failure, Network, Outcome, Pass, Trigger, conclude, condition_patch, plan},
     },
@@ -101,8 +100,7 @@ impl RouteController {
         let cluster = &self.desk.cluster;
         let newest = cluster.nodes.get(&decided.name).filter(|newest| newest.uid == decided.uid);
         let Some(node) = newest else { return Ok(()) };
-        let Some(body) = condition_patch(&node, network, self.desk.clock().wall()) else { return Ok(()) };
-        let patch = NodePatch { subresource: Subresource::Status, body };
+        let Some(patch) = condition_patch(&node, network, self.desk.clock().wall()) else { return Ok(()) };
         let answer = cluster.patch_node(&cluster.call(PATIENCE), &node.name, &patch).await;
         match answer {
             Err(why) if why.category() != Category::NotFound => {

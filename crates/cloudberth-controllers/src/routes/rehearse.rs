@@ -4,10 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use cloudberth_core::{
     NodeView,
-    decide::{
-        node::patch::{NodePatch, Subresource},
-        routes::{conclude, condition_patch, plan},
-    },
+    decide::routes::{conclude, condition_patch, plan},
     lb::Impact,
     route::RouteChange,
 };
@@ -60,8 +57,7 @@ impl RouteController {
         let answers: Vec<_> = plan.rounds.iter().map(|round| vec![Ok(()); round.len()]).collect();
         for (name, network) in conclude(&plan, &answers, Duration::ZERO).networks {
             let Some(node) = mine.get(name.as_str()) else { continue };
-            if let Some(body) = condition_patch(node, network, self.desk.clock().wall()) {
-                let patch = NodePatch { subresource: Subresource::Status, body };
+            if let Some(patch) = condition_patch(node, network, self.desk.clock().wall()) {
                 told.step(Impact::None, format!("on node {name}, {}", words::node(node, &patch)));
             }
         }

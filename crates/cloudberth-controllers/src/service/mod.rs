@@ -118,6 +118,7 @@ pub struct ServiceController {
     /// Since when which changes of nodes wait for which Services.
     batches: Mutex<Vec<(Tick, BTreeSet<ObjectKey>)>>,
     complete: Notify,
+    closed: Notify,
 }
 
 impl ServiceController {
@@ -151,6 +152,7 @@ impl ServiceController {
             node_news: Mutex::default(),
             batches: Mutex::default(),
             complete: Notify::new(),
+            closed: Notify::new(),
             desk,
         })
     }
@@ -163,7 +165,11 @@ impl ServiceController {
         cluster.nodes.subscribe(&nodes);
         cluster.services.subscribe(&services);
         while !(cluster.nodes.is_synced() && cluster.services.is_synced()) {
-            self.complete.notified().await;
+            tokio::select! {
+                biased;
+                () = self.closed.notified() => return,
+                () = self.complete.notified() => {}
+            }
         }
         // Every Service is about to be looked at with the nodes as they are now.
         *lock(&self.node_news) = NodeNews::default();
@@ -185,6 +191,7 @@ impl ServiceController {
     /// Begins nothing more. [`run`](Self::run) ends when what is under way is over.
     pub fn close(&self) {
         self.crew.close();
+        self.closed.notify_one();
     }
 
     /// How often a bug was met, of which one Service each was the victim.

@@ -56,8 +56,11 @@ impl<'a> Page<'a> {
     /// be made for it any more.
     pub(super) async fn prepare(&self, provider: &str, intent: bool) -> Result<()> {
         let desk = &self.controller.desk;
-        let now = intent.then(|| desk.clock().wall());
-        let body = patch::prepare(&desk.clouds.roster, &self.newest(), provider, now);
+        let service = self.newest();
+        // The name is that of the version on which the write insists.
+        let name = self.cloud.balancers().map(|b| b.name_for(&service, &desk.cluster_name).text);
+        let intent = name.as_deref().filter(|_| intent).map(|name| (desk.clock().wall(), name));
+        let body = patch::prepare(&desk.clouds.roster, &service, provider, intent);
         let written = self.write(body).await;
         written.map_err(|why| why.context("failed to add load balancer cleanup finalizer"))
     }

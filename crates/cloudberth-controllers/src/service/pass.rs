@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use cloudberth_core::{
-    Category, Error, LoadBalancers, NodeView, ObjectKey, Result, ServiceView,
+    Category, Error, LoadBalancers, Lookup, NodeView, ObjectKey, Result, ServiceView,
     decide::{
         nodeset::synced::Fleet,
         queue::{After, after},
@@ -11,6 +11,7 @@ use cloudberth_core::{
             account::is_denied,
             events,
             lifecycle::{Closing, Opening, close, open},
+            ownership::Ownership,
         },
     },
     lb::{Claim, Goal, INTENT_ANNOTATION, Intent, Notice, Permit, Publish, Survey, Turn},
@@ -188,6 +189,11 @@ impl Pass<'_> {
             }
         };
         let service = self.same(provider, goal, intent, &look)?;
+        if matches!(self.open(&service, intent), Opening::CleanupIfProven { .. })
+            && let Some(after) = self.leave_alone(provider, goal, &look).await
+        {
+            return Ok(after);
+        }
         let opening = self.open_aloud(&service, intent);
         if let Opening::Prepare { provider, intent } = opening {
             self.prepare(provider, intent).await?;
@@ -210,7 +216,10 @@ impl Pass<'_> {
     }
 
     fn open(&self, service: &ServiceView, intent: Intent) -> Opening<'_> {
-        open(&self.controller.desk.clouds.roster, service, intent)
+        let desk = &self.controller.desk;
+        let opening = open(&desk.clouds.roster, service, intent);
+        let generated = self.balancers.name_for(service, &desk.cluster_name).generated;
+        if generated { opening } else { opening.look_first() }
     }
 
     /// Opens, and says what is to be said about it.
@@ -333,6 +342,25 @@ impl Pass<'_> {
         }
     }
 
+    /// Why a Service of another class is not worked on, unless the cloud proves that the load balancer is its own. People
+    /// who look at somebody else's Service are not told about it.
+    async fn leave_alone(&self, provider: &str, goal: Goal, look: &Look) -> Option<After> {
+        let desk = &self.controller.desk;
+        let service = self.page.newest();
+        let want = self.controller.want(self.balancers, provider, goal, service, &look.claims, &[]);
+        match self.balancers.owner(&desk.cluster.call(PATIENCE), &look.survey, &want).await {
+            Lookup::Present(Ownership::Proven) => None,
+            Lookup::Present(_) | Lookup::Absent => {
+                tracing::debug!(service = %self.page.key, "of another class, and its id may be copied");
+                Some(After::Forget)
+            }
+            Lookup::Unknown(why) => {
+                tracing::debug!(service = %self.page.key, %why, "of another class, and whose it is is not known");
+                Some(after(Err(&why)))
+            }
+        }
+    }
+
     fn members(&self, provider: &str, goal: Goal, service: &ServiceView) -> Vec<Arc<NodeView>> {
         let nodes = self.controller.desk.cluster.nodes.all();
         self.controller.members_for(self.balancers, provider, goal, service, &nodes)
@@ -387,7 +415,9 @@ impl Pass<'_> {
 
     /// Lets go of the Service, unless it wants its load balancer back by now.
     async fn release(&self, provider: &str) -> Result<After, Stumble> {
-        let still = |opening: Opening<'_>| opening == Opening::Cleanup { provider };
+        let still = |opening: Opening<'_>| {
+            opening.turn().is_some_and(|(who, goal, _)| (who, goal) == (provider, Goal::Gone))
+        };
         if !still(self.open(&self.page.newest(), Intent::Free)) {
             return Err(Stumble::Changed);
         }

@@ -36,7 +36,8 @@ impl Entry {
     /// and tells about it. This runs where the watch is read, which must go on for all (law 11).
     pub(super) fn read(clouds: &Clouds, cluster: &str, service: &ServiceView) -> Option<Self> {
         let standing = clouds.roster.standing(service);
-        let cloud = clouds.named(standing.holder?)?;
+        // What a copied id leads to is not claimed by a Service that is somebody else's.
+        let cloud = clouds.named(standing.holder.filter(|_| !standing.unproven)?)?;
         let balancers = cloud.load_balancers()?;
         if service.service_type != ServiceType::LoadBalancer && !has_finalizer(service) {
             return None;

@@ -3,12 +3,13 @@
 use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc};
 
 use cloudberth_core::{
-    Error, NodeView, ObjectKey, Result, ServiceView,
+    Error, Lookup, NodeView, ObjectKey, Result, ServiceView,
     annotation::Table,
     decide::service::{
         account::would_be_denied,
         events,
         lifecycle::{Opening, open},
+        ownership::Ownership,
         patch,
         roster::Standing,
     },
@@ -45,11 +46,7 @@ impl ServiceController {
         for service in &services {
             let one =
                 AssertUnwindSafe(self.rehearse_one(service, nodes, begun, &mut looks)).catch_unwind().await;
-            let one = one.unwrap_or_else(|_| {
-                let bug = Error::permanent("internal error: the decision panicked; see the log");
-                Rehearsal { unknown: Some(bug), ..Rehearsal::default() }
-            });
-            all.push((service.key(), one));
+            all.push((service.key(), one.unwrap_or_else(|_| Rehearsal::bug())));
         }
         all
     }
@@ -82,6 +79,13 @@ impl ServiceController {
         };
         let want = self.want(balancers, provider, goal, Arc::clone(service), &claims, nodes);
         let call = self.desk.cluster.call(PATIENCE);
+        if matches!(opening, Opening::CleanupIfProven { .. }) {
+            match balancers.owner(&call, survey, &want).await {
+                Lookup::Present(Ownership::Proven) => {}
+                Lookup::Present(_) | Lookup::Absent => return Rehearsal::default(),
+                Lookup::Unknown(why) => return Rehearsal::unknown(provider, why),
+            }
+        }
         let mut plan = balancers.rehearse(&call, survey, &want).await;
         if goal == Goal::Gone
             && would_be_denied(&plan, intent, service, &claims)

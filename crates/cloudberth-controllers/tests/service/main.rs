@@ -7,6 +7,7 @@ mod account;
 mod crash;
 mod life;
 mod nodes;
+mod ownership;
 mod scale;
 mod scene;
 mod several;

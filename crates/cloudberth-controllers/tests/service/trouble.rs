@@ -7,9 +7,9 @@ use cloudberth_controllers::{
     service::{ServiceController, ServiceSettings},
 };
 use cloudberth_core::{
-    Call, Category, Provider, Result, ServiceView, annotation,
-    decide::nodeset::Selector,
-    lb::{Claim, Permit, Plan, Scribe, Survey, Turn, Want},
+    Call, Category, Lookup, Provider, Result, ServiceView, annotation,
+    decide::{nodeset::Selector, service::ownership::Ownership},
+    lb::{Claim, Name, Permit, Plan, Scribe, Survey, Turn, Want},
     provider::{Boxed, LoadBalancers},
 };
 use cloudberth_fake::{FakeProvider, Fault};
@@ -307,6 +307,19 @@ impl LoadBalancers for Buggy {
     fn selector(&self, service: &ServiceView) -> Result<Option<Selector>> {
         assert_ne!(service.name, "odd", "met where the watch is read");
         self.inner().selector(service)
+    }
+
+    fn name_for(&self, service: &ServiceView, cluster: &str) -> Name {
+        self.inner().name_for(service, cluster)
+    }
+
+    fn owner<'a>(
+        &'a self,
+        call: &'a Call,
+        survey: &'a Survey,
+        want: &'a Want,
+    ) -> Boxed<'a, Lookup<Ownership>> {
+        self.inner().owner(call, survey, want)
     }
 
     fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim> {

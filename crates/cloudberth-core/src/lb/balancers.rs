@@ -7,7 +7,7 @@ use crate::{
     call::Call,
     decide::nodeset::Selector,
     error::{Error, Result},
-    lb::{Claim, Decision, Want},
+    lb::{Claim, Decision, Identity, Name, Want},
     lookup::Lookup,
     provider::cannot_show,
     view::ServiceView,
@@ -68,6 +68,17 @@ pub trait Balancers: Send + Sync {
         1
     }
 
+    /// What a load balancer would be called that is created for the Service now. Pure.
+    ///
+    /// The name is recorded before the creation is sent, and has to be looked for as long as it stands there (see
+    /// [`intended_name`](crate::lb::intended_name)).
+    fn name_for(&self, service: &ServiceView, cluster: &str) -> Name;
+
+    /// Which load balancer was seen; `None` where there is none. Pure.
+    ///
+    /// The framework judges by it [whose](crate::decide::service::ownership) it is, before anything is done about it.
+    fn identity(&self, seen: &Self::Seen) -> Option<Identity>;
+
     /// What a Service lays claim to. Pure.
     fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim>;
 
@@ -76,8 +87,9 @@ pub trait Balancers: Send + Sync {
 
     /// Finds what there is for one Service. Look-ups beside the cloud (DNS) belong here too.
     ///
-    /// `Absent` needs a complete answer. Several candidates, or one that may be somebody else's, are `Unknown` with
-    /// an error that names them.
+    /// Looked for are the recorded id, the name, and the [intended name](crate::lb::intended_name).
+    /// `Absent` needs a complete answer. Several candidates are `Unknown` with an error that names them. Whether the one
+    /// that was found is this Service's is not the provider's to judge.
     fn observe(
         &self,
         call: &Call,

@@ -4,13 +4,17 @@
 //! - a lost answer ends the turn; only a fresh observation may go on from there;
 //! - a refusal blocks creation and nothing else (law 8);
 //! - nothing is created without a recorded intent (law 6), and nothing at all while a load balancer is to go;
+//! - published addresses are never replaced by none (law 1);
 //! - a planner that does not come to rest is stopped.
 
 use futures_util::future::join_all;
 
 use crate::{
     error::{Error, Result},
-    lb::{Balancers, Creation, Decision, Goal, Next, Outcome, Permit, Publish, Rest, Step, Turn, Want},
+    lb::{
+        Balancers, Creation, Decision, Goal, Next, Notice, Outcome, Permit, Publish, Rest, Severity, Step,
+        Turn, Want, intended_name,
+    },
 };
 
 /// More decisions than any honest load balancer needs in one turn; a planner that takes more goes in circles.
@@ -45,7 +49,8 @@ pub async fn drive<B: Balancers, E: Executor<B>>(
     let mut turn = Turn::new();
     let mut recorded = None;
     for _ in 0..MAX_ROUNDS {
-        let Decision { next, publish, refused, notices } = balancers.decide(want, seen.as_ref());
+        let Decision { next, publish, refused, notices } =
+            withdraws_nothing(want, balancers.decide(want, seen.as_ref()));
         turn.refused = refused;
         turn.notices = notices;
         if let Some(publish) = publish.filter(|new| recorded.as_ref() != Some(new)) {
@@ -60,6 +65,7 @@ pub async fn drive<B: Balancers, E: Executor<B>>(
             Next::Wait { on, poll } => return turn.end(Rest::Wait { on, poll }),
             Next::Act(steps) => steps,
         };
+        let permit = if names_another(balancers, want) { Permit::NoCreate } else { permit };
         if let Some(rest) = forbids(&steps, want.goal, &turn, permit) {
             return turn.end(rest);
         }
@@ -71,9 +77,32 @@ pub async fn drive<B: Balancers, E: Executor<B>>(
     turn.end(Rest::Failed(circles()))
 }
 
+/// Takes an empty list of addresses out of a verdict where the Service shows some, and says so: a load balancer that is
+/// there has an address, so nobody told.
+pub(super) fn withdraws_nothing<A>(want: &Want, mut decision: Decision<A>) -> Decision<A> {
+    let ingress = decision.publish.as_mut().map(|publish| &mut publish.ingress);
+    let Some(list) = ingress.filter(|list| list.as_ref().is_some_and(Vec::is_empty)) else { return decision };
+    *list = None;
+    if !want.service.ingress.is_empty() {
+        decision.notices.push(Notice {
+            severity: Severity::Warning,
+            reason: "NoAddressShown",
+            message: "the cloud shows no address of the load balancer; what is published stays".to_owned(),
+        });
+    }
+    decision
+}
+
 /// The error of a planner that does not come to rest.
 pub(super) fn circles() -> Error {
     Error::permanent(format!("internal error: the plan did not come to rest after {MAX_ROUNDS} rounds"))
+}
+
+/// Whether the recorded intent is for another name than a creation would have now: the Service was edited after the intent
+/// was decided on. What is created under a name that stands nowhere would not be found again if its answer were lost.
+fn names_another<B: Balancers>(balancers: &B, want: &Want) -> bool {
+    intended_name(&want.service)
+        .is_some_and(|name| name != balancers.name_for(&want.service, &want.cluster).text)
 }
 
 fn creates<A>(next: &Next<A>) -> bool {

@@ -5,13 +5,17 @@ use std::{any::Any, sync::Arc, time::Duration};
 use crate::{
     annotation,
     call::Call,
-    decide::nodeset::Selector,
+    decide::{
+        nodeset::Selector,
+        service::ownership::{self, Ownership},
+    },
     error::{Error, Result},
     lb::{
-        Balancers, Claim, Executor, Impact, IntentMark, Outcome, Permit, Plan, Publish, Step, Turn, Want,
-        drive, rehearse,
+        Balancers, Claim, ClaimKind, Executor, Goal, Impact, IntentMark, Name, Outcome, Permit, Plan,
+        Publish, Refusal, Rest, Step, Turn, Want, drive, intended_name, rehearse,
     },
     lookup::Lookup,
+    net::parse_ip,
     provider::{Boxed, LoadBalancers},
     view::ServiceView,
 };
@@ -50,6 +54,30 @@ impl<B: Balancers> Erased<B> {
             None => Lookup::Unknown(Error::permanent("internal error: the survey is of another cloud")),
         }
     }
+
+    /// Whose it is that was seen, and why nothing is done about it where it is not this Service's.
+    fn judge(&self, want: &Want, seen: &B::Seen) -> Option<(Ownership, Option<Refusal>)> {
+        let Want { service, cluster, goal, .. } = want;
+        let found = self.0.identity(seen)?;
+        let claims = self.0.claims(service, cluster);
+        let verdict = ownership::judge(service, &claims, &self.0.name_for(service, cluster), &found);
+        let refusal = ownership::refusal(&verdict, &found, *goal, self.0.marks().first().copied());
+        Some((verdict, refusal))
+    }
+
+    /// Why nothing is done about what was seen, if it is not this Service's.
+    fn refusal(&self, want: &Want, seen: Option<&B::Seen>) -> Option<Refusal> {
+        self.judge(want, seen?)?.1
+    }
+}
+
+/// How it ends where what is there is not this Service's: nothing is created beside it, and nobody has to wait for it to
+/// go.
+const fn left_alone(goal: Goal) -> Rest {
+    match goal {
+        Goal::Present => Rest::Refused,
+        Goal::Gone => Rest::Converged,
+    }
 }
 
 impl<B: Balancers> LoadBalancers for Erased<B> {
@@ -73,12 +101,44 @@ impl<B: Balancers> LoadBalancers for Erased<B> {
         self.0.selector(service)
     }
 
+    fn name_for(&self, service: &ServiceView, cluster: &str) -> Name {
+        self.0.name_for(service, cluster)
+    }
+
+    /// What the provider says, what an intent says, and what the status shows.
     fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim> {
-        self.0.claims(service, cluster)
+        let mut claims = self.0.claims(service, cluster);
+        let intended = intended_name(service).map(|name| Claim::new(ClaimKind::Name, name));
+        let published = service.ingress.iter().filter_map(|entry| parse_ip(entry.ip.as_deref()?));
+        let published = published.map(|ip| Claim::new(ClaimKind::Published, ip.to_string()));
+        for claim in intended.into_iter().chain(published) {
+            if !claims.contains(&claim) {
+                claims.push(claim);
+            }
+        }
+        claims
     }
 
     fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>> {
         Box::pin(async { self.0.survey(call).await.map(|survey| Arc::new(survey) as Survey) })
+    }
+
+    fn owner<'a>(
+        &'a self,
+        call: &'a Call,
+        survey: &'a Survey,
+        want: &'a Want,
+    ) -> Boxed<'a, Lookup<Ownership>> {
+        Box::pin(async move {
+            match self.look(call, survey, want).await {
+                Lookup::Present(seen) => match self.judge(want, &seen) {
+                    Some((verdict, _)) => Lookup::Present(verdict),
+                    None => Lookup::Absent,
+                },
+                Lookup::Absent => Lookup::Absent,
+                Lookup::Unknown(why) => Lookup::Unknown(why),
+            }
+        })
     }
 
     fn turn<'a>(
@@ -92,6 +152,9 @@ impl<B: Balancers> LoadBalancers for Erased<B> {
         Box::pin(async move {
             match self.look(call, survey, want).await.known() {
                 Ok(seen) => {
+                    if let Some(refusal) = self.refusal(want, seen.as_ref()) {
+                        return Turn { refused: vec![refusal], ..Turn::new().end(left_alone(want.goal)) };
+                    }
                     let live = Live { balancers: &self.0, call, scribe };
                     drive(&self.0, &live, want, seen, permit).await
                 }
@@ -103,7 +166,10 @@ impl<B: Balancers> LoadBalancers for Erased<B> {
     fn rehearse<'a>(&'a self, call: &'a Call, survey: &'a Survey, want: &'a Want) -> Boxed<'a, Plan> {
         Box::pin(async move {
             match self.look(call, survey, want).await.known() {
-                Ok(seen) => rehearse(&self.0, want, seen),
+                Ok(seen) => match self.refusal(want, seen.as_ref()) {
+                    Some(refusal) => Plan { refused: vec![refusal], ..Plan::resting(left_alone(want.goal)) },
+                    None => rehearse(&self.0, want, seen),
+                },
                 Err(why) => Plan::unknown(why),
             }
         })

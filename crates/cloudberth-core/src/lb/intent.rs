@@ -3,6 +3,10 @@
 //! Before anything is created the Service carries the intent. While it is young and nothing is found, the thing may
 //! still be on its way into being: nothing is created a second time, and nothing lets go of the Service.
 //!
+//! The intent says what is about to be created, by its name: the name that the Service asks for may be edited before the
+//! thing shows up, and then nobody would look for the old one. A name that a user gives is recorded only after a look that
+//! found nothing of that name, so that the intent is no excuse to take what somebody else made.
+//!
 //! How old an intent is cannot be read from its value: another replica's clock wrote it. So the settle time counts on
 //! this process's own monotonic clock, from when it first saw that very value, and from the end of its own last turn
 //! that may have sent a creation, whichever is later. A replica that starts, or that leads again, has seen nothing yet
@@ -10,13 +14,30 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use jiff::Timestamp;
+
 use crate::{
     time::Tick,
     view::{ObjectKey, ServiceView},
 };
 
-/// The annotation; its value is the time at which the intent was recorded. People read it, no decision does.
+/// The annotation; its value is the time at which the intent was recorded, which no decision reads, a space, and the name
+/// of what is to be created. Older versions wrote the time alone.
 pub const INTENT_ANNOTATION: &str = "cloudberth.dev/intent";
+
+/// The value of an intent to create something of this name.
+#[must_use]
+pub fn intent_value(time: Timestamp, name: &str) -> String {
+    format!("{time} {name}")
+}
+
+/// The name of what may have been created, as the recorded intent says it; `None` where there is no intent, or one that
+/// does not say.
+#[must_use]
+pub fn intended_name(service: &ServiceView) -> Option<&str> {
+    let (_, name) = service.annotations.get(INTENT_ANNOTATION)?.split_once(' ')?;
+    Some(name).filter(|name| !name.is_empty())
+}
 
 /// What a recorded intent allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,6 +198,22 @@ mod tests {
             let mut intents = Intents::default();
             assert_eq!(judge(&mut intents, 7, "u", Some(value)), pending(120), "{case}");
             assert_eq!(judge(&mut intents, 127, "u", Some(value)), Intent::Free, "{case}");
+        }
+    }
+
+    #[test]
+    fn an_intent_says_what_is_to_be_created() {
+        let time: Timestamp = NOON.parse().unwrap();
+        let table = [
+            ("none", None, None),
+            ("L6-300 one of an older version", Some(NOON.to_owned()), None),
+            ("L6-301 a name", Some(intent_value(time, "web")), Some("web")),
+            ("L6-302 a name with spaces", Some(intent_value(time, "front door ")), Some("front door ")),
+            ("no name", Some(intent_value(time, "")), None),
+        ];
+        for (case, value, want) in table {
+            let service = service("u", value.as_deref());
+            assert_eq!(intended_name(&service), want, "{case}");
         }
     }
 

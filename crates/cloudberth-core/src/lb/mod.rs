@@ -24,10 +24,10 @@ pub use balancers::{Balancers, Outcome};
 pub use book::{ClaimBook, Freshness, Stamp, rivals};
 pub use driver::{Executor, IntentMark, MAX_ROUNDS, drive};
 pub use erased::{Erased, Scribe, StepReport, Survey};
-pub use intent::{INTENT_ANNOTATION, Intent, Intents};
+pub use intent::{INTENT_ANNOTATION, Intent, Intents, intended_name, intent_value};
 pub use model::{
-    Backend, Claim, ClaimKind, Creation, Decision, Goal, Impact, Next, Notice, Permit, Plan, PlannedStep,
-    Publish, Refusal, Rest, Rival, Severity, Step, Turn, Want,
+    Backend, Claim, ClaimKind, Creation, Decision, Goal, Identity, Impact, Name, Next, Notice, Permit, Plan,
+    PlannedStep, Publish, Refusal, Rest, Rival, Severity, Step, Turn, Want,
 };
 pub use rehearsal::rehearse;
 pub use server::ServerVersion;

@@ -49,6 +49,8 @@ pub enum ClaimKind {
     Id,
     /// A floating address, or the id of one.
     Address,
+    /// An address that the status shows. The framework adds these itself.
+    Published,
 }
 
 impl Claim {
@@ -56,6 +58,29 @@ impl Claim {
     pub fn new(kind: ClaimKind, value: impl Into<String>) -> Self {
         Self { kind, value: value.into() }
     }
+}
+
+/// What a load balancer that is created for a Service is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// The name.
+    pub text: String,
+    /// The provider made it from the Service's identity, so that whatever bears it is this Service's. A name that a user
+    /// gives can be anybody's.
+    pub generated: bool,
+}
+
+/// A load balancer as far as it matters for the question whose it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The cloud's id, in the form of [`ClaimKind::Id`].
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// What stands in the place of a Service's UID, where the name has the form of a generated one.
+    pub made_for: Option<String>,
+    /// The addresses that it has of its own; floating ones are not.
+    pub addresses: Vec<String>,
 }
 
 /// Another Service that claims the same thing.

@@ -4,21 +4,16 @@ use crate::{
     error::Error,
     lb::{
         Balancers, Decision, MAX_ROUNDS, Next, Permit, Plan, PlannedStep, Rest, Turn, Want,
-        driver::{circles, forbids},
+        driver::{circles, forbids, withdraws_nothing},
     },
 };
 
 /// What a turn would do about what was seen, if every step were answered as the provider assumes.
 pub fn rehearse<B: Balancers>(balancers: &B, want: &Want, mut seen: Option<B::Seen>) -> Plan {
-    let mut plan = Plan {
-        steps: Vec::new(),
-        rest: Rest::Failed(circles()),
-        publish: None,
-        refused: Vec::new(),
-        notices: Vec::new(),
-    };
+    let mut plan = Plan::resting(Rest::Failed(circles()));
     for _ in 0..MAX_ROUNDS {
-        let Decision { next, publish, refused, notices } = balancers.decide(want, seen.as_ref());
+        let Decision { next, publish, refused, notices } =
+            withdraws_nothing(want, balancers.decide(want, seen.as_ref()));
         plan.publish = publish.or(plan.publish);
         plan.refused = refused;
         plan.notices = notices;
@@ -50,12 +45,11 @@ impl Plan {
     /// The plan of a Service whose load balancer could not be looked at.
     #[must_use]
     pub fn unknown(error: Error) -> Self {
-        Self {
-            steps: Vec::new(),
-            rest: Rest::Unknown(error),
-            publish: None,
-            refused: Vec::new(),
-            notices: Vec::new(),
-        }
+        Self::resting(Rest::Unknown(error))
+    }
+
+    /// A plan without steps.
+    pub(super) const fn resting(rest: Rest) -> Self {
+        Self { steps: Vec::new(), rest, publish: None, refused: Vec::new(), notices: Vec::new() }
     }
 }

@@ -10,7 +10,10 @@ use std::{
 use cloudberth_core::{
     Call, Lookup, Result, ServiceView,
     annotation::Table,
-    lb::{Balancers, Claim, ClaimKind, Decision, Goal, Impact, Next, Outcome, Publish, Refusal, Step, Want},
+    lb::{
+        Balancers, Claim, ClaimKind, Decision, Goal, Identity, Impact, Name, Next, Outcome, Publish, Refusal,
+        Step, Want,
+    },
     view::Ingress,
 };
 
@@ -149,6 +152,15 @@ impl Balancers for Around {
 
     fn width(&self) -> usize {
         8
+    }
+
+    fn name_for(&self, s: &ServiceView, cluster: &str) -> Name {
+        Name { text: name(s, cluster), generated: true }
+    }
+
+    fn identity(&self, _: &Parts) -> Option<Identity> {
+        // The parts are kept under the name that was generated for the Service.
+        None
     }
 
     fn claims(&self, s: &ServiceView, cluster: &str) -> Vec<Claim> {

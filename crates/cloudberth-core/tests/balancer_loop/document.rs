@@ -11,8 +11,8 @@ use cloudberth_core::{
     Call, Lookup, Result, ServiceView,
     annotation::Table,
     lb::{
-        Balancers, Claim, ClaimKind, Decision, Goal, Impact, Next, Notice, Outcome, Publish, Refusal,
-        Severity, Step, Want,
+        Balancers, Claim, ClaimKind, Decision, Goal, Identity, Impact, Name, Next, Notice, Outcome, Publish,
+        Refusal, Severity, Step, Want,
     },
     view::{Ingress, ServiceProtocol},
 };
@@ -88,8 +88,16 @@ impl Balancers for Documents {
         Duration::from_secs(120)
     }
 
+    fn name_for(&self, s: &ServiceView, cluster: &str) -> Name {
+        Name { text: format!("k8s-{cluster}-{}-{}", s.namespace, s.name), generated: true }
+    }
+
+    fn identity(&self, seen: &Document) -> Option<Identity> {
+        Some(Identity { id: seen.id.clone(), name: seen.body.name.clone(), ..Identity::default() })
+    }
+
     fn claims(&self, s: &ServiceView, cluster: &str) -> Vec<Claim> {
-        vec![Claim::new(ClaimKind::Name, format!("k8s-{cluster}-{}-{}", s.namespace, s.name))]
+        vec![Claim::new(ClaimKind::Name, self.name_for(s, cluster).text)]
     }
 
     async fn survey(&self, _: &Call) -> Result<Vec<Document>> {

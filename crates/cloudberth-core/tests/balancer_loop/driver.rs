@@ -9,12 +9,14 @@ use std::{
 use cloudberth_core::{
     Call, Category, Error, Lookup, ObjectKey, Result, ServiceView,
     annotation::Table,
+    decide::service::ownership::Ownership,
     lb::{
-        Balancers, Claim, ClaimKind, Creation, Decision, Erased, Goal, Impact, IntentMark, MAX_ROUNDS, Next,
-        Outcome, Permit, Publish, Refusal, Rest, Rival, Step, Survey, Turn, Want, rehearse,
+        Balancers, Claim, ClaimKind, Creation, Decision, Erased, Goal, INTENT_ANNOTATION, Identity, Impact,
+        IntentMark, MAX_ROUNDS, Name, Next, Outcome, Permit, Publish, Refusal, Rest, Rival, Step, Survey,
+        Turn, Want, rehearse,
     },
     provider::LoadBalancers,
-    view::{ServicePort, ServiceProtocol},
+    view::{Ingress, ServicePort, ServiceProtocol},
 };
 
 use crate::{
@@ -32,6 +34,7 @@ struct Script {
     folded: Mutex<Vec<u32>>,
     width: usize,
     unknown: bool,
+    found: Option<Identity>,
 }
 
 impl Balancers for Script {
@@ -52,8 +55,16 @@ impl Balancers for Script {
         self.width
     }
 
+    fn name_for(&self, service: &ServiceView, cluster: &str) -> Name {
+        Name { text: format!("{cluster}/{}", service.name), generated: true }
+    }
+
+    fn identity(&self, (): &()) -> Option<Identity> {
+        self.found.clone()
+    }
+
     fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim> {
-        vec![Claim::new(ClaimKind::Name, format!("{cluster}/{}", service.name))]
+        vec![Claim::new(ClaimKind::Name, self.name_for(service, cluster).text)]
     }
 
     async fn survey(&self, _: &Call) -> Result<()> {
@@ -326,6 +337,35 @@ fn what_is_published_is_written_once_and_the_intent_goes_with_the_last_creation(
 }
 
 #[test]
+fn published_addresses_are_never_replaced_by_none() {
+    let shown = |ip: &str| Ingress { ip: Some(ip.to_owned()), ..Ingress::default() };
+    let table = [
+        ("L1-427 none over some", vec![shown("192.0.2.1")], vec![], None, 1),
+        ("none over none", vec![], vec![], None, 0),
+        ("another", vec![shown("192.0.2.1")], vec![shown("192.0.2.2")], Some(vec![shown("192.0.2.2")]), 0),
+        ("the first", vec![], vec![shown("192.0.2.1")], Some(vec![shown("192.0.2.1")]), 0),
+    ];
+    for (case, now_shown, ingress, written, warnings) in table {
+        let mut want = want(&[80], &[]);
+        Arc::make_mut(&mut want.service).ingress = now_shown;
+        let decision = || {
+            let publish = Publish { ingress: Some(ingress.clone()), ..Publish::default() };
+            Decision { publish: Some(publish), ..rests() }
+        };
+        let toy = script(vec![decision()], vec![]);
+        let survey = now(toy.survey(&call())).unwrap();
+        let page = Page::default();
+        let turn = now(toy.turn(&call(), &survey, &want, Permit::NoCreate, &page));
+        let published = page.published.lock().unwrap().clone();
+        assert_eq!(published.and_then(|publish| publish.ingress), written, "{case}");
+        let reasons: Vec<_> = turn.notices.iter().map(|notice| notice.reason).collect();
+        assert_eq!(reasons, vec!["NoAddressShown"; warnings], "{case}");
+        let plan = rehearse(&script(vec![decision()], vec![]).0, &want, None);
+        assert_eq!(plan.publish.and_then(|publish| publish.ingress), written, "{case}, dry");
+    }
+}
+
+#[test]
 fn a_failed_write_on_the_service_stops_the_turn_and_is_made_up_for() {
     let toy = Erased(Documents::empty());
     let page = Page::default();
@@ -433,4 +473,64 @@ fn steps_are_reported_with_their_outcome() {
         heard,
         [("change 1".into(), Impact::Minimal, true), ("change 2".into(), Impact::Minimal, false)]
     );
+}
+
+#[test]
+fn what_is_not_this_services_is_not_touched_whatever_the_plan_says() {
+    let stranger = Identity { id: "7".to_owned(), name: "prod".to_owned(), ..Identity::default() };
+    let found = |found: Option<Identity>, decision: Decision<u32>| {
+        let mut toy = script(vec![decision, rests()], vec![]);
+        toy.0.found = found;
+        toy
+    };
+    let present = want(&[80], &[]);
+    for (want, rest) in [(present.clone(), Rest::Refused), (gone(present.clone()), Rest::Converged)] {
+        let toy = found(Some(stranger.clone()), act(vec![change(1)]));
+        let account = run(&toy, &want, Permit::Create);
+        assert_eq!((account.rest, sent(&toy)), (rest.clone(), vec![]), "L3-316");
+        assert_eq!(account.refused.len(), 1, "L3-316 and it is said why");
+        let survey = now(toy.survey(&call())).unwrap();
+        let plan = now(toy.rehearse(&call(), &survey, &want));
+        assert_eq!((plan.steps, plan.rest, plan.refused.len()), (vec![], rest, 1), "L3-317");
+        assert_eq!(now(toy.owner(&call(), &survey, &want)), Lookup::Present(Ownership::NotProven));
+    }
+    let own = Identity { name: toy_name(&present), ..stranger };
+    let toy = found(Some(own), act(vec![change(1)]));
+    assert_eq!((run(&toy, &present, Permit::Create).rest, sent(&toy)), (Rest::Converged, vec![1]));
+    let nothing = found(None, rests());
+    let survey = now(nothing.survey(&call())).unwrap();
+    assert_eq!(now(nothing.owner(&call(), &survey, &present)), Lookup::Absent);
+}
+
+fn toy_name(want: &Want) -> String {
+    script(vec![], vec![]).name_for(&want.service, &want.cluster).text
+}
+
+#[test]
+fn nothing_is_created_under_another_name_than_the_recorded_one() {
+    let present = want(&[80], &[]);
+    let name = toy_name(&present);
+    for (intent, sent_, rest) in [
+        (format!("2026-03-02T04:05:00Z {name}"), vec![1], Rest::Converged),
+        ("2026-03-02T04:05:00Z another".to_owned(), vec![], Rest::NeedsIntent),
+        ("2026-03-02T04:05:00Z".to_owned(), vec![1], Rest::Converged),
+    ] {
+        let toy = script(vec![act(vec![create(1)]), rests()], vec![]);
+        let wish = annotated(present.clone(), INTENT_ANNOTATION, &intent);
+        let account = run(&toy, &wish, Permit::Create);
+        assert_eq!((account.rest, sent(&toy)), (rest, sent_), "L6-308 {intent}");
+    }
+}
+
+#[test]
+fn the_framework_claims_what_was_intended_and_what_is_published() {
+    let toy = script(vec![], vec![]);
+    let mut service = annotated(want(&[80], &[]), INTENT_ANNOTATION, "2026-03-02T04:05:00Z old").service;
+    let of = |service: &ServiceView| -> Vec<String> {
+        toy.claims(service, "c").iter().map(|claim| format!("{:?} {}", claim.kind, claim.value)).collect()
+    };
+    assert_eq!(of(&service).last().unwrap(), "Name old", "L6-309");
+    let shown = Ingress { ip: Some("2001:DB8::0001".to_owned()), ..Ingress::default() };
+    Arc::make_mut(&mut service).ingress = vec![shown, Ingress::default()];
+    assert_eq!(of(&service).last().unwrap(), "Published 2001:db8::1", "L3-318");
 }

@@ -11,7 +11,10 @@ use std::{
 use cloudberth_core::{
     Call, Error, Lookup, Result, ServiceView,
     annotation::Table,
-    lb::{Balancers, Claim, ClaimKind, Decision, Goal, Impact, Next, Outcome, Publish, Refusal, Step, Want},
+    lb::{
+        Balancers, Claim, ClaimKind, Decision, Goal, Identity, Impact, Name, Next, Outcome, Publish, Refusal,
+        Step, Want,
+    },
 };
 
 use crate::harness::{Toy, Wire, no_annotations};
@@ -183,8 +186,17 @@ impl Balancers for Six {
         4
     }
 
-    fn claims(&self, s: &ServiceView, _: &str) -> Vec<Claim> {
-        let name = Claim::new(ClaimKind::Name, format!("k8s-service-{}", s.uid));
+    fn name_for(&self, s: &ServiceView, _: &str) -> Name {
+        Name { text: format!("k8s-service-{}", s.uid), generated: true }
+    }
+
+    fn identity(&self, seen: &Tree) -> Option<Identity> {
+        let made_for = seen.name.strip_prefix("k8s-service-").map(str::to_owned);
+        Some(Identity { id: seen.id.clone(), name: seen.name.clone(), made_for, ..Identity::default() })
+    }
+
+    fn claims(&self, s: &ServiceView, cluster: &str) -> Vec<Claim> {
+        let name = Claim::new(ClaimKind::Name, self.name_for(s, cluster).text);
         let floating = s.annotations.get(FLOATING).map(|ip| Claim::new(ClaimKind::Address, ip.clone()));
         [name].into_iter().chain(floating).collect()
     }

@@ -5,7 +5,7 @@
 mod plan;
 mod wish;
 
-pub use wish::{ALGORITHM, BALANCER_ID, FLOATING_ADDRESS, NODE_SELECTOR, TABLE};
+pub use wish::{ALGORITHM, BALANCER_ID, BALANCER_NAME, FLOATING_ADDRESS, NODE_SELECTOR, TABLE};
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -13,7 +13,7 @@ use cloudberth_core::{
     Call, Category, Error, Listing, Lookup, Result, ServiceView,
     annotation::{Table, Value},
     decide::nodeset::Selector,
-    lb::{Balancers, Claim, ClaimKind, Decision, Outcome, Want},
+    lb::{Balancers, Claim, ClaimKind, Decision, Identity, Name, Outcome, Want, intended_name},
 };
 
 use crate::cloud::{Balancer, Fault, Kind, Listener, Network, Trouble, outcome};
@@ -121,10 +121,20 @@ impl Fakes {
         let found = self
             .network
             .request(call, Kind::Read, "get balancer", id, move |world, now, fault| {
-                Ok(if fault == Some(Fault::Deny) { None } else { world.balancer(&key, now) })
+                let mut found = world.balancer(&key, now).filter(|_| fault != Some(Fault::Deny));
+                if let (Some(balancer), Some(Fault::PartsMissing)) = (&mut found, fault) {
+                    balancer.address.clear();
+                }
+                Ok(found)
             })
             .await;
-        Lookup::from(found.map_err(Trouble::error)).map(Seen::from)
+        match Lookup::from(found.map_err(Trouble::error)).map(Seen::from) {
+            // Each has one from the start, so this is not the whole answer.
+            Lookup::Present(seen) if seen.there.address.is_empty() => {
+                Lookup::Unknown(Error::temporary(format!("the address of load balancer {id} was not told")))
+            }
+            known => known,
+        }
     }
 }
 
@@ -160,6 +170,20 @@ impl Balancers for Fakes {
         4
     }
 
+    fn name_for(&self, service: &ServiceView, cluster: &str) -> Name {
+        Name { text: wish::name(service, cluster), generated: true }
+    }
+
+    fn identity(&self, seen: &Seen) -> Option<Identity> {
+        let Balancer { id, name, address, .. } = &seen.there;
+        Some(Identity {
+            id: id.clone(),
+            name: name.clone(),
+            made_for: wish::made_for(name).map(str::to_owned),
+            addresses: vec![address.clone()],
+        })
+    }
+
     fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim> {
         let parsed = TABLE.parse(&service.annotations);
         let name = Claim::new(ClaimKind::Name, wish::name(service, cluster));
@@ -171,6 +195,9 @@ impl Balancers for Fakes {
     async fn survey(&self, call: &Call) -> Result<Listing<Balancer>> {
         let all = self.network.request(call, Kind::Read, "list balancers", "", |world, now, fault| {
             let mut all = world.list_balancers(now);
+            if fault == Some(Fault::PartsMissing) {
+                all.iter_mut().for_each(|balancer| balancer.address.clear());
+            }
             let short = (fault == Some(Fault::ShortPage)).then(|| {
                 all.truncate(all.len() / 2);
                 "the second page is missing".to_owned()
@@ -180,8 +207,7 @@ impl Balancers for Fakes {
         all.await.map_err(Trouble::error)
     }
 
-    /// By the recorded id first, asked at the source; then by name. The name carries the Service's UID, so what has it
-    /// is ours.
+    /// By the recorded id first, asked at the source; then by name.
     async fn observe(&self, call: &Call, all: &Listing<Balancer>, want: &Want) -> Lookup<Seen> {
         if let Some(id) = TABLE.parse(&want.service.annotations).get(&BALANCER_ID).set() {
             match self.get(call, &id).await {
@@ -190,7 +216,9 @@ impl Balancers for Fakes {
             }
         }
         let name = wish::name(&want.service, &want.cluster);
-        let candidates: Vec<_> = all.items.iter().filter(|b| b.name == name).collect();
+        let intended = intended_name(&want.service);
+        let called = |b: &&Balancer| b.name == name || intended == Some(&b.name);
+        let candidates: Vec<_> = all.items.iter().filter(called).collect();
         match (candidates.as_slice(), &all.short) {
             // The listing may be old; the source knows.
             ([one], _) => self.get(call, &one.id).await,

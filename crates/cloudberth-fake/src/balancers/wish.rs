@@ -18,6 +18,11 @@ pub static BALANCER_ID: Key<Text> = Key::new("fake.cloudberth.dev/balancer-id", 
     .recorded()
     .about("The id of the load balancer. Written by cloudberth.");
 
+/// The name that a load balancer should have.
+pub static BALANCER_NAME: Key<Text> = Key::new("fake.cloudberth.dev/balancer-name", Text).about(
+    "The name of the load balancer. By default it is made from the cluster's name and the Service's UID.",
+);
+
 /// How a load balancer chooses.
 pub static ALGORITHM: Key<OneOf<&'static str>> = Key::new(
     "fake.cloudberth.dev/algorithm",
@@ -41,13 +46,22 @@ pub static NODE_SELECTOR: Key<By<Selector>> = Key::new(
 .about("Only nodes whose labels match stand behind the load balancer.");
 
 /// All of them.
-pub static TABLE: Table = Table::new(&[&BALANCER_ID, &ALGORITHM, &FLOATING_ADDRESS, &NODE_SELECTOR])
-    .watching(&["fake.cloudberth.dev/"]);
+pub static TABLE: Table =
+    Table::new(&[&BALANCER_ID, &BALANCER_NAME, &ALGORITHM, &FLOATING_ADDRESS, &NODE_SELECTOR])
+        .watching(&["fake.cloudberth.dev/"]);
 
-/// The name of a Service's load balancer. It carries the UID: a Service of the same name that comes later, or one of
-/// another cluster, has another.
+/// The name of a Service's load balancer. Unless the Service asks for another, it carries the UID: a Service of the same
+/// name that comes later, or one of another cluster, has another.
 pub(super) fn name(service: &ServiceView, cluster: &str) -> String {
-    format!("{cluster}-{}", service.uid)
+    let given = TABLE.parse(&service.annotations).get(&BALANCER_NAME).set();
+    given.unwrap_or_else(|| format!("{cluster}-{}", service.uid))
+}
+
+/// The UID at the end of a name that was generated for some Service of some cluster.
+pub(super) fn made_for(name: &str) -> Option<&str> {
+    const UID: usize = "00000000-0000-0000-0000-000000000000".len();
+    let (cluster, uid) = name.split_at_checked(name.len().checked_sub(UID)?)?;
+    cluster.ends_with('-').then_some(uid)
 }
 
 /// What a Service asks for, as far as it can be carried out.

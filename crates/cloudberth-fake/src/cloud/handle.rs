@@ -50,6 +50,7 @@ impl Cloud {
         let pace = Pace { lag: manners.lag, build: manners.build, quota: manners.quota };
         let shared = Shared {
             world: Mutex::new(World::new(pace)),
+            elsewhere: Mutex::new(World::new(pace)),
             log: Mutex::default(),
             plan: Mutex::new(None),
             latency: Mutex::new(manners.latency),
@@ -95,6 +96,13 @@ impl Cloud {
     pub fn delete_machine(&self, id: &str) {
         let now = self.shared.clock.now();
         lock(&self.shared.world).delete_machine(id, now);
+    }
+
+    /// Destroys a machine and builds another one of the same name, at once and for every listing; `None` where there is
+    /// none to destroy.
+    pub fn replace_machine(&self, id: &str) -> Option<Machine> {
+        let now = self.shared.clock.now();
+        lock(&self.shared.world).replace_machine(id, now)
     }
 
     /// Makes a floating address available.

@@ -46,6 +46,13 @@ pub enum Fault {
     Deny,
     /// A listing lacks its second half, and says so.
     ShortPage,
+    /// Machines and load balancers are told without their addresses.
+    PartsMissing,
+    /// The credential is another account's, where nothing of ours is: the request is carried out there.
+    OtherAccount,
+    /// The credential became another account's while the request was under way: it is carried out there, and the client
+    /// notices.
+    Swapped,
 }
 
 /// One request that reached the cloud.
@@ -55,6 +62,8 @@ pub struct CallRecord {
     pub sent: Tick,
     /// When it took effect.
     pub at: Tick,
+    /// Until when the program waits for the answer, at the most.
+    pub until: Tick,
     /// Who sent it.
     pub who: String,
     /// Which operation.
@@ -97,6 +106,8 @@ type Plan = Box<dyn FnMut(&Request) -> Option<Fault> + Send>;
 
 pub(crate) struct Shared {
     pub(crate) world: Mutex<World>,
+    /// What another account has.
+    pub(crate) elsewhere: Mutex<World>,
     pub(crate) log: Mutex<Vec<CallRecord>>,
     pub(crate) plan: Mutex<Option<Plan>>,
     pub(crate) latency: Mutex<Duration>,
@@ -144,16 +155,16 @@ impl Network {
         apply: impl FnOnce(&mut World, Tick, Option<Fault>) -> Result<R> + Send + 'static,
     ) -> Result<R, Trouble> {
         let now = self.clock.now();
-        let until = match kind {
-            Kind::Read => call.read_until(now),
-            Kind::Write => call.write_until(now),
-        };
-        let patience = until.map_err(|e| Trouble::Refused(e.context(operation)))?.since(now);
+        let refused = |e: Error| Trouble::Refused(e.context(operation));
+        let write = (kind == Kind::Write).then(|| call.write(now)).transpose().map_err(refused)?;
+        let until = write.as_ref().map_or_else(|| call.read_until(now), |write| Ok(write.until()));
+        let patience = until.map_err(refused)?.since(now);
         let fault = self.shared.next_fault(operation, kind);
         let (there, back) = (self.shared.leg(), self.shared.leg());
         let (answer, waiting) = oneshot::channel();
         let (shared, subject) = (Arc::clone(&self.shared), subject.to_owned());
-        let sender = Sender { who: self.who.clone(), sent: shared.clock.now() };
+        let sent = shared.clock.now();
+        let sender = Sender { who: self.who.clone(), sent, until: sent + patience };
         tokio::spawn(async move {
             time::sleep(there).await;
             if let Some(Fault::Stall(wait)) = fault {
@@ -175,17 +186,27 @@ impl Network {
             }
         });
         match time::timeout(patience, waiting).await {
-            Ok(Ok(result)) => result.map_err(|e| Trouble::Refused(e.context(operation))),
+            // To whom was it said? It proves nothing (law 1).
+            Ok(Ok(_)) if fault == Some(Fault::Swapped) => {
+                Err(lost(operation, "the credential was replaced while the call was under way"))
+            }
+            Ok(Ok(result)) => {
+                if let Some(write) = write {
+                    write.answered();
+                }
+                result.map_err(refused)
+            }
             Ok(Err(_)) => Err(lost(operation, "the connection was closed before the answer")),
             Err(_) => Err(lost(operation, "no answer in time")),
         }
     }
 }
 
-/// Who sent a request, and when by the cloud's clock.
+/// Who sent a request, when, and until when it waits, by the cloud's clock.
 struct Sender {
     who: String,
     sent: Tick,
+    until: Tick,
 }
 
 fn lost(operation: &str, why: &str) -> Trouble {
@@ -220,12 +241,13 @@ impl Shared {
             Some(Fault::Refuse(category)) => {
                 Err(Error::new(category, format!("the cloud says {}", category.label())))
             }
+            Some(Fault::OtherAccount | Fault::Swapped) => apply(&mut lock(&self.elsewhere), at, fault),
             _ => apply(&mut lock(&self.world), at, fault),
         };
         let outcome = result.as_ref().map_or_else(|e| e.category().label(), |_| "ok");
         let write = kind == Kind::Write;
-        let Sender { who, sent } = sender;
-        lock(&self.log).push(CallRecord { sent, at, who, operation, write, subject, outcome });
+        let Sender { who, sent, until } = sender;
+        lock(&self.log).push(CallRecord { sent, at, until, who, operation, write, subject, outcome });
         result
     }
 }

@@ -187,6 +187,16 @@ impl World {
         }
     }
 
+    /// Destroys a machine and builds another one of the same name. No listing shows the first one any more.
+    pub(crate) fn replace_machine(&mut self, id: &str, now: Tick) -> Option<Machine> {
+        let old = self.machine(id)?;
+        self.delete_machine(id, now);
+        if let Some(kept) = self.machines.get_mut(id) {
+            kept.shows_from = Tick(Duration::MAX);
+        }
+        Some(self.add_machine(&old.name, &old.zone, now))
+    }
+
     pub(crate) fn machine(&self, id: &str) -> Option<Machine> {
         self.machines.get(id).filter(|kept| kept.gone_from.is_none()).map(|kept| kept.thing.clone())
     }

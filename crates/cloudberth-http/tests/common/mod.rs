@@ -57,22 +57,41 @@ impl Stage {
     }
 }
 
-/// A claim that a test moves.
+/// A claim that a test moves, and what was written under it.
 #[derive(Default)]
-pub struct Claim(pub Mutex<Option<Tick>>);
+pub struct Claim {
+    until: Mutex<Option<Tick>>,
+    writes: Mutex<(i32, Option<Tick>)>,
+}
 
 impl Claim {
     pub fn until(seconds: u64) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Some(Tick::from_secs(seconds)))))
+        let claim = Self::default();
+        claim.set(Some(Tick::from_secs(seconds)));
+        Arc::new(claim)
     }
 
     pub fn set(&self, until: Option<Tick>) {
-        *self.0.lock().unwrap() = until;
+        *self.until.lock().unwrap() = until;
+    }
+
+    /// How many writes are under way, and until when one may still take effect.
+    pub fn writes(&self) -> (i32, Option<Tick>) {
+        *self.writes.lock().unwrap()
     }
 }
 
 impl Gate for Claim {
     fn claim_until(&self) -> Option<Tick> {
-        *self.0.lock().unwrap()
+        *self.until.lock().unwrap()
+    }
+
+    fn write_began(&self) {
+        self.writes.lock().unwrap().0 += 1;
+    }
+
+    fn write_ended(&self, in_doubt_until: Option<Tick>) {
+        let mut writes = self.writes.lock().unwrap();
+        *writes = (writes.0 - 1, writes.1.max(in_doubt_until));
     }
 }

@@ -1,11 +1,16 @@
 //! The way to the Kubernetes API.
+//!
+//! ```text
+//!   client ──► counted ──► ceiling ──► address, credentials ──► the claim is asked ──► connect and send
+//! ```
 
+mod departure;
 mod throttle;
+mod wire;
 
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use cloudberth_core::{Clock, Error, Result};
@@ -13,14 +18,9 @@ use cloudberth_runtime::{metrics::RestMetrics, rest::RestLayer};
 use http::Uri;
 use kube::{
     Client, Config,
-    client::ClientBuilder,
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
-
 pub use throttle::{Ceiling, Throttle};
-
-/// How long a connection may take to come up.
-const CONNECT: Duration = Duration::from_secs(10);
 
 /// Where the API server is, as the flags say it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,10 +51,6 @@ pub async fn configure(address: &Address) -> Result<Config> {
     if let Some(master) = &address.master {
         config.cluster_url = uri(master)?;
     }
-    config.connect_timeout = Some(CONNECT);
-    config.disable_compression = true;
-    // Every write is ours to judge: one that is sent again behind our back may leave after the claim has ended.
-    config.default_retry = false;
     Ok(config)
 }
 
@@ -98,14 +94,19 @@ impl Dialler<'_> {
     pub fn client(&self, name: &str, clock: &Arc<dyn Clock>) -> Result<Client> {
         let host = self.config.cluster_url.authority().map_or("", http::uri::Authority::as_str);
         let counted = RestLayer::new(self.metrics, host, name, Arc::clone(clock))?;
-        let builder =
-            ClientBuilder::try_from(self.config.clone()).map_err(|why| Error::user_input(why.to_string()))?;
-        Ok(builder.with_layer(self.ceiling).with_layer(&counted).build())
+        Ok(wire::builder(self.config)?.with_layer(self.ceiling).with_layer(&counted).build())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use cloudberth_core::call::CLAIM_RESERVE;
+    use cloudberth_http::surroundings::SystemClock;
+    use cloudberth_runtime::trouble::translate;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
     use super::*;
 
     #[test]
@@ -135,6 +136,51 @@ mod tests {
         }
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn whoever_accepts_and_says_nothing_is_given_up_before_the_reserve_is_used_up() {
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let config = Config::new(format!("https://{}", silent.local_addr().unwrap()).parse().unwrap());
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let dialler =
+            Dialler { config: &config, ceiling: &Throttle::none(), metrics: &RestMetrics::default() };
+        let client = dialler.client("test", &clock).unwrap();
+        let request = http::Request::get("/version").body(Vec::new()).unwrap();
+        let error = client.request::<serde_json::Value>(request).await.unwrap_err();
+        assert!(clock.now().0 < CLAIM_RESERVE, "L9-528: {:?}", clock.now());
+        assert!(translate(&error).message().contains("no connection within 2.5s"), "{error:?}");
+    }
+
+    /// Answers every request, and tells how many there were.
+    async fn failing_server() -> (Uri, Arc<AtomicUsize>) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, seen) = (listener.local_addr().unwrap(), Arc::<AtomicUsize>::default());
+        let log = Arc::clone(&seen);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut head = [0; 4_096];
+                while stream.read(&mut head).await.is_ok_and(|read| read > 0) {
+                    log.fetch_add(1, Ordering::Relaxed);
+                    let answer = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
+                    stream.write_all(answer.as_bytes()).await.unwrap();
+                }
+            }
+        });
+        (format!("http://{address}").parse().unwrap(), seen)
+    }
+
+    #[tokio::test]
+    async fn nothing_is_sent_again_behind_our_back() {
+        let (address, seen) = failing_server().await;
+        let config = Config::new(address);
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let dialler =
+            Dialler { config: &config, ceiling: &Throttle::none(), metrics: &RestMetrics::default() };
+        let client = dialler.client("test", &clock).unwrap();
+        let request = http::Request::get("/version").body(Vec::new()).unwrap();
+        assert!(client.request::<serde_json::Value>(request).await.is_err());
+        assert_eq!(seen.load(Ordering::Relaxed), 1, "L9-30");
+    }
+
     #[tokio::test]
     async fn what_a_broken_file_holds_is_not_told() {
         let dir = tempfile::tempdir().unwrap();
@@ -152,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_flag_wins_over_the_file_and_nothing_is_sent_twice() {
+    async fn the_flag_wins_over_the_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config");
         let text = "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: https://10.0.0.1:6443}}]\n\
@@ -163,8 +209,6 @@ mod tests {
             configure(&address).await.unwrap()
         };
         assert_eq!(of(None).await.cluster_url.to_string(), "https://10.0.0.1:6443/");
-        let config = of(Some("https://10.0.0.2")).await;
-        assert_eq!(config.cluster_url.to_string(), "https://10.0.0.2/");
-        assert!(!config.default_retry, "L9-30");
+        assert_eq!(of(Some("https://10.0.0.2")).await.cluster_url.to_string(), "https://10.0.0.2/");
     }
 }

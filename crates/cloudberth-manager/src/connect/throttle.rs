@@ -4,13 +4,15 @@
 
 use std::{
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use cloudberth_core::{Clock, time::Tick};
-use tower::{Layer, Service};
+use cloudberth_core::{Clock, call::Leave, time::Tick};
+use cloudberth_http::Budget;
+use http::Request;
+use tower::{BoxError, Layer, Service};
 
 /// `--kube-api-qps` and `--kube-api-burst`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,16 +24,8 @@ pub struct Ceiling {
 }
 
 /// Holds requests back that would exceed the ceiling; all clients that share it share the ceiling.
-#[derive(Clone)]
-pub struct Throttle(Option<Arc<Bucket>>);
-
-struct Bucket {
-    clock: Arc<dyn Clock>,
-    interval: Duration,
-    burst: u32,
-    /// When the bucket would be full again if nothing more were asked.
-    full_at: Mutex<Tick>,
-}
+#[derive(Clone, Debug)]
+pub struct Throttle(Option<Budget>);
 
 impl Throttle {
     /// No ceiling.
@@ -41,32 +35,8 @@ impl Throttle {
 
     /// This ceiling. One that makes no sense (no requests at all) is none.
     pub fn new(ceiling: Ceiling, clock: Arc<dyn Clock>) -> Self {
-        let interval =
-            Duration::try_from_secs_f64(1.0 / ceiling.qps).ok().filter(|interval| !interval.is_zero());
-        let bucket = interval.map(|interval| Bucket {
-            clock,
-            interval,
-            burst: ceiling.burst.max(1),
-            full_at: Mutex::new(Tick::ZERO),
-        });
-        Self(bucket.map(Arc::new))
-    }
-
-    /// Takes a place in the line; the request may go after this long.
-    fn reserve(&self) -> Duration {
-        let Some(bucket) = &self.0 else { return Duration::ZERO };
-        let now = bucket.clock.now();
-        let mut full_at = bucket.full_at.lock().unwrap_or_else(PoisonError::into_inner);
-        *full_at = (*full_at).max(now) + bucket.interval;
-        (*full_at - bucket.interval.saturating_mul(bucket.burst)).since(now)
-    }
-}
-
-impl std::fmt::Debug for Throttle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Throttle")
-            .field(&self.0.as_ref().map(|bucket| (bucket.interval, bucket.burst)))
-            .finish()
+        let gap = Duration::try_from_secs_f64(1.0 / ceiling.qps).ok().filter(|gap| !gap.is_zero());
+        Self(gap.map(|gap| Budget::new(gap, ceiling.burst, clock)))
     }
 }
 
@@ -85,67 +55,78 @@ pub struct Throttled<S> {
     throttle: Throttle,
 }
 
-impl<S, R> Service<R> for Throttled<S>
+impl<S, B> Service<Request<B>> for Throttled<S>
 where
-    S: Service<R>,
-    S::Future: Send + 'static,
+    S: Service<Request<B>, Error = BoxError> + Clone + Send + 'static,
+    S::Future: Send,
+    B: Send + 'static,
 {
     type Response = S::Response;
-    type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<S::Response, BoxError>> + Send>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: R) -> Self::Future {
-        let wait = self.throttle.reserve();
-        if wait.is_zero() {
-            return Box::pin(self.inner.call(request));
-        }
-        // A future does nothing before it is polled.
-        let request = self.inner.call(request);
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let next = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, next);
+        let Some(budget) = self.throttle.0.clone() else {
+            return Box::pin(async move { inner.call(request).await });
+        };
         Box::pin(async move {
-            tokio::time::sleep(wait).await;
-            request.await
+            let leave = request.extensions().get::<Leave>();
+            let permit = budget.take(leave.map_or(Tick(Duration::MAX), Leave::deadline)).await?;
+            // What may not leave any more gives its place back.
+            leave.map_or(Ok(()), Leave::ask)?;
+            permit.used();
+            inner.call(request).await
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use cloudberth_http::surroundings::SystemClock;
+    use futures_util::future::join_all;
+    use tower::{ServiceExt, service_fn};
+
     use super::*;
-    use jiff::Timestamp;
 
-    struct At(Mutex<u64>);
-
-    impl Clock for At {
-        fn now(&self) -> Tick {
-            Tick(Duration::from_millis(*self.0.lock().unwrap()))
-        }
-
-        fn wall(&self) -> Timestamp {
-            Timestamp::UNIX_EPOCH
-        }
+    /// When each of `count` requests, all wanted now, is let through, in milliseconds.
+    async fn rush(throttle: &Throttle, clock: &Arc<dyn Clock>, count: usize) -> Vec<u128> {
+        let left: Arc<Mutex<Vec<_>>> = Arc::default();
+        let (log, at) = (Arc::clone(&left), Arc::clone(clock));
+        let wire = service_fn(move |_: Request<()>| {
+            log.lock().unwrap().push(at.now().0.as_millis());
+            async { Ok::<_, BoxError>(()) }
+        });
+        let service = throttle.layer(wire);
+        let all = join_all((0..count).map(|_| service.clone().oneshot(Request::new(())))).await;
+        assert!(all.iter().all(Result::is_ok));
+        std::mem::take(&mut left.lock().unwrap())
     }
 
-    #[test]
-    fn a_burst_goes_at_once_and_then_one_after_the_other() {
-        let clock = Arc::new(At(Mutex::new(100_000)));
-        let throttle = Throttle::new(Ceiling { qps: 10.0, burst: 3 }, Arc::clone(&clock) as Arc<dyn Clock>);
-        let take = |n: usize| (0..n).map(|_| throttle.reserve().as_millis()).collect::<Vec<_>>();
-        assert_eq!(take(5), [0, 0, 0, 100, 200], "L12-30");
-        *clock.0.lock().unwrap() += 200;
-        assert_eq!(take(1), [100], "the line is still there");
-        *clock.0.lock().unwrap() += 60_000;
-        assert_eq!(take(4), [0, 0, 0, 100], "a rest fills the bucket, and no further");
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_goes_at_once_and_then_one_after_the_other() {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let throttle = Throttle::new(Ceiling { qps: 10.0, burst: 3 }, Arc::clone(&clock));
+        assert_eq!(rush(&throttle, &clock, 5).await, [0, 0, 0, 100, 200], "L12-30");
+        assert_eq!(rush(&throttle, &clock, 1).await, [300], "nothing has come back yet");
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let fresh = [60_300, 60_300, 60_300, 60_400];
+        assert_eq!(rush(&throttle, &clock, 4).await, fresh, "a rest fills the bucket, and no further");
     }
 
-    #[test]
-    fn without_a_ceiling_nothing_waits() {
-        let clock: Arc<dyn Clock> = Arc::new(At(Mutex::new(0)));
-        for throttle in [Throttle::none(), Throttle::new(Ceiling { qps: 0.0, burst: 1 }, clock)] {
-            assert!((0..1_000).all(|_| throttle.reserve().is_zero()));
+    #[tokio::test(start_paused = true)]
+    async fn without_a_ceiling_nothing_waits() {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let none = Throttle::new(Ceiling { qps: 0.0, burst: 1 }, Arc::clone(&clock));
+        for throttle in [Throttle::none(), none] {
+            assert_eq!(rush(&throttle, &clock, 1_000).await, [0; 1_000]);
         }
     }
 }

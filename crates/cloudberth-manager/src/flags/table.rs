@@ -79,7 +79,7 @@ flags! {
         leader_elect: bool = true, "leader-elect", Works,
             "Work only while holding the lease, so that several replicas can stand by.";
         leader_elect_lease_duration: GoDuration = GoDuration::secs(15), "leader-elect-lease-duration", Works,
-            "How long others leave the lease of a silent leader alone.";
+            "How long others leave the lease of a silent leader alone. More than the retry period and 3s.";
         leader_elect_renew_deadline: GoDuration = GoDuration::secs(10), "leader-elect-renew-deadline", Works,
             "How long a leader tries to renew before it stops leading. Less than the lease's duration.";
         leader_elect_resource_lock: String = text("leases"), "leader-elect-resource-lock", Works,

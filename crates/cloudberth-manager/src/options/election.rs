@@ -148,6 +148,17 @@ mod tests {
     }
 
     #[test]
+    fn a_lease_that_would_never_allow_a_write_is_refused() {
+        let flags = ["--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2500ms"];
+        let want = "--leader-elect-lease-duration is 3s; with a --leader-elect-retry-period of 2s it must be at least 6s, \
+                    because nothing is written in the last 3s of it";
+        assert_eq!(options(&[&[CLOUD][..], &flags].concat()).texts(), [want], "L9-529");
+        let enough =
+            options(&[CLOUD, "--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=5s"]);
+        assert_eq!(enough.texts(), Vec::<String>::new(), "L9-529 what is said to be enough is enough");
+    }
+
+    #[test]
     fn migration_needs_both_switches() {
         let on = "--enable-leader-migration";
         let file = "--leader-migration-config=/etc/migration.yaml";

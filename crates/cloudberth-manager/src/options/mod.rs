@@ -276,6 +276,7 @@ mod tests {
             "--cloud-provider",
             "--controllers",
             "--concurrent-node-lifecycle-syncs",
+            "--leader-elect-lease-duration",
             "--leader-elect-renew-deadline",
             "--secure-port",
             "--logging-format",

@@ -7,25 +7,27 @@ use cloudberth_controllers::{
     desk::Desk,
     team::TeamSettings,
 };
-use cloudberth_core::{Clock, Dice, Result, call::ReadOnly, provider::Provider};
+use cloudberth_core::{Clock, Dice, Error, Result, call::ReadOnly, provider::Provider};
 use cloudberth_runtime::{
     cluster::Cluster,
     herald::Herald,
     metrics::{Metrics, Registry},
 };
-use cloudberth_serving::Server;
+use cloudberth_serving::{Metrics as PortMetrics, Server, Thread};
 use futures_util::future::{Shared, join};
 use kube::{Client, Config};
 
-use super::{Mistakes, identity};
+use super::{BUILD, Mistakes, identity};
 use crate::{
     command::CommandLine,
     configz::configz,
     connect::{Address, Ceiling, Dialler, Throttle, configure},
     env::Env,
+    heartbeat::Heartbeat,
     logging::Verbosity,
     options::{Options, Serving},
     plan::{Plan, run_plan},
+    program::build_info,
     registry::{Counting, Notes, Offer, Opening},
     replica::{Parts, Replica},
     selfcheck,
@@ -59,6 +61,7 @@ pub(super) async fn find(
     let mut mistakes = Mistakes::new();
     let mut registry = Registry::default();
     let metrics = Metrics::new(&mut registry);
+    metrics.manager.set_build(&build_info(&BUILD));
     let address =
         Address { kubeconfig: options.kube.kubeconfig.clone(), master: options.kube.master.clone() };
     let kube = configure(&address).await.map_err(|why| mistakes.push(why)).ok();
@@ -101,7 +104,9 @@ pub(super) async fn find(
 /// A program that is ready to run.
 pub(super) struct Started {
     replica: Arc<Replica>,
-    server: Option<Server>,
+    /// A thread of its own, and what is to run there: strangers must not hold up the one that renews the Lease.
+    server: Option<(Thread, Server)>,
+    heart: Heartbeat,
     client: Client,
     lease_namespace: String,
 }
@@ -143,19 +148,31 @@ pub(super) async fn begin(
         dice: Arc::clone(dice),
     };
     let replica = Arc::new(Replica::new(parts)?);
+    let heart = Heartbeat::new(clock);
     let server = match (port, &options.serving) {
         (Some(port), Some(serving)) => {
-            port.notices().iter().for_each(|notice| tracing::warn!("{notice}"));
-            let reviewers = reviewers(serving, &main, clock).await?;
-            let guard = serve::guard(serving, reviewers, &mut registry, clock, dice).await?;
+            port.notices().for_each(|notice| tracing::warn!("{notice}"));
+            let port_metrics = PortMetrics::register(&mut registry);
             let config = configz(&line.flags, options);
-            let pages = serve::pages(&replica, registry, config, verbosity, serving.profiling);
-            Some(serve::server(port, guard, pages, serving, clock)?)
+            let pages = serve::pages(&replica, heart.clone(), registry, config, verbosity, serving.profiling);
+            let thread = Thread::start("port").map_err(|why| Error::permanent(why.to_string()))?;
+            let (serving, clock, dice) = (serving.clone(), Arc::clone(clock), Arc::clone(dice));
+            // Whoever knocks at the port makes us ask; those questions must not use up what the controllers need.
+            let (kube, ceiling, rest) = (kube.clone(), throttle(options, &clock), metrics.rest.clone());
+            // The clients that ask about callers belong to the thread that they are made on.
+            let opened = thread.spawn(async move {
+                let main = Dialler { config: &kube, ceiling: &ceiling, metrics: &rest };
+                let reviewers = reviewers(&serving, &main, &clock).await?;
+                let guard = serve::guard(&serving, reviewers, port_metrics, &clock, &dice).await?;
+                serve::server(port, guard, pages, &serving, &clock)
+            });
+            let server = opened.await.map_err(|why| Error::permanent(format!("the port ended: {why}")))??;
+            Some((thread, server))
         }
         _ => None,
     };
     let lease_namespace = election.map(|election| election.namespace.clone()).unwrap_or_default();
-    Ok(Started { replica, server, client, lease_namespace })
+    Ok(Started { replica, server, heart, client, lease_namespace })
 }
 
 /// What would be done to the cluster now. There is no election, no port, and no claim to write.
@@ -216,7 +233,7 @@ fn members(options: &Options, clouds: Vec<Arc<dyn Provider>>) -> Vec<Member> {
 }
 
 /// Callers are looked up with the account that the flags name, else with that of the pod, else not at all.
-async fn reviewers(serving: &Serving, main: &Dialler<'_>, clock: &Arc<dyn Clock>) -> Result<Reviewers> {
+async fn reviewers(serving: &Serving, dialler: &Dialler<'_>, clock: &Arc<dyn Clock>) -> Result<Reviewers> {
     let client = async |kubeconfig: &Option<PathBuf>, flag: &str| -> Result<Option<Client>> {
         let config = if let Some(path) = kubeconfig {
             let address = Address { kubeconfig: Some(path.clone()), master: None };
@@ -227,7 +244,7 @@ async fn reviewers(serving: &Serving, main: &Dialler<'_>, clock: &Arc<dyn Clock>
             tracing::warn!("{flag} is not set and this is no pod: only what is open to everybody is served");
             return Ok(None);
         };
-        let dialler = Dialler { config: &config, ..main.clone() };
+        let dialler = Dialler { config: &config, ..dialler.clone() };
         dialler.client("cloudberth/delegated-auth", clock).map(Some)
     };
     Ok(Reviewers {
@@ -239,7 +256,7 @@ async fn reviewers(serving: &Serving, main: &Dialler<'_>, clock: &Arc<dyn Clock>
 impl Started {
     /// Works until `stop`.
     pub(super) async fn run<S: Future<Output = ()> + Send>(self, stop: Shared<S>) {
-        let Self { replica, server, client, lease_namespace } = self;
+        let Self { replica, server, heart, client, lease_namespace } = self;
         let (done, over) = tokio::sync::oneshot::channel::<()>();
         let work = async {
             replica.run(stop).await;
@@ -247,11 +264,13 @@ impl Started {
             drop(done);
         };
         let pages = async {
-            if let Some(server) = server {
+            if let Some((thread, server)) = server {
                 let over = async {
                     let _ = over.await;
                 };
-                server.run(over).await;
+                if let Err(why) = thread.spawn(server.run(over)).await {
+                    tracing::error!(%why, "the port is not served any more");
+                }
             }
         };
         let look = async {
@@ -262,6 +281,7 @@ impl Started {
             biased;
             _ = join(work, pages) => {}
             () = look => {}
+            () = heart.run() => {}
         }
     }
 }

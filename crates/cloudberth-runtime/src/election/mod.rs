@@ -21,7 +21,7 @@ use std::{
 
 use cloudberth_core::{
     Clock, Dice, Gate, Result,
-    decide::election::{Action, Candidate, Config, Input, Lease, Moment, Move, News},
+    decide::election::{Action, Candidate, Config, Input, Lease, Moment, Move, News, Writes, may_release},
     lookup::Lookup,
     time::Tick,
 };
@@ -63,11 +63,23 @@ struct State {
     /// Counts the times of leading.
     term: u64,
     leads: bool,
-    stop: bool,
+    ending: Ending,
+    /// What was sent and may still take effect.
+    writes: Writes,
     /// Of candidates before this one.
     slow_paths: u64,
     /// Of the Lease, for events about it.
     uid: String,
+}
+
+/// How far a replica that ends has come.
+#[derive(Default)]
+struct Ending {
+    /// No new write is begun, although the claim lasts.
+    closed: bool,
+    /// Work was given up before it ended.
+    cut_short: bool,
+    stop: bool,
 }
 
 /// One replica's part in an election.
@@ -97,7 +109,8 @@ impl Election {
             candidate: Candidate::new(config.clone()),
             term: 0,
             leads: false,
-            stop: false,
+            ending: Ending::default(),
+            writes: Writes::default(),
             slow_paths: 0,
             uid: String::new(),
         };
@@ -117,7 +130,7 @@ impl Election {
     pub async fn run(self: &Arc<Self>) -> bool {
         let _end = EndOfClaim(self);
         let watcher = Arc::clone(self);
-        let idle = move || watcher.claim_until().is_some();
+        let idle = move || watcher.leads();
         let mut seen = notices(self.api.clone(), &self.config.namespace, Arc::clone(&self.dice), idle);
         let mut request: Option<Request> = None;
         let mut told_to_stop = false;
@@ -139,9 +152,9 @@ impl Election {
             };
             let input = tokio::select! {
                 biased;
-                () = self.until(|state| state.stop), if !told_to_stop => {
+                () = self.until(|state| state.ending.stop), if !told_to_stop => {
                     told_to_stop = true;
-                    Input::Stop
+                    Input::Stop { release: self.may_release() }
                 }
                 input = answer => {
                     request = None;
@@ -154,11 +167,31 @@ impl Election {
         }
     }
 
-    /// Ends leading and standing, and lets go of the Lease. To be called when no write of this replica is under way
-    /// any more: another may lead a moment later.
+    /// Begins no more writes. The claim is kept, so that what is under way can end.
+    pub fn close(&self) {
+        lock(&self.state).ending.closed = true;
+    }
+
+    /// Waits until every write that was sent has been answered or given up.
+    pub async fn settled(&self) {
+        self.until(|state| !state.writes.are_under_way()).await;
+    }
+
+    /// Work was given up before it ended, so the Lease is not let go of: who takes over waits until it runs out.
+    pub fn cut_short(&self) {
+        lock(&self.state).ending.cut_short = true;
+    }
+
+    /// Ends leading and standing, and lets go of the Lease if nothing that was sent can still take effect: another may
+    /// lead a moment later.
     pub fn stop(&self) {
-        lock(&self.state).stop = true;
+        lock(&self.state).ending.stop = true;
         self.changed.notify_waiters();
+    }
+
+    fn may_release(&self) -> bool {
+        let state = lock(&self.state);
+        may_release(!state.ending.cut_short, &state.writes, self.clock.now())
     }
 
     /// The name of the Lease.
@@ -278,7 +311,17 @@ impl Drop for EndOfClaim<'_> {
 
 impl Gate for Election {
     fn claim_until(&self) -> Option<Tick> {
-        lock(&self.state).candidate.claim_until()
+        let state = lock(&self.state);
+        state.candidate.claim_until().filter(|_| !state.ending.closed)
+    }
+
+    fn write_began(&self) {
+        lock(&self.state).writes.began();
+    }
+
+    fn write_ended(&self, in_doubt_until: Option<Tick>) {
+        lock(&self.state).writes.ended(in_doubt_until);
+        self.changed.notify_waiters();
     }
 }
 

@@ -4,25 +4,31 @@
 //! depend on it. Nothing is said twice by itself: whoever tells decides that there is something to tell.
 
 pub mod correlate;
+mod line;
 mod recent;
 
 use std::{
-    collections::VecDeque,
     fmt,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use cloudberth_core::{Category, Dice, Error, NodeView, Result, ServiceView};
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use self::correlate::{Memory, Note, Step, correlate};
+use self::{
+    correlate::{Memory, Note, Step, correlate},
+    line::{Entry, Line, Next},
+};
 use crate::{cluster::Cluster, lock, metrics::Counter};
 
 /// More than these are never kept waiting.
 const CAPACITY: usize = 1_000;
+/// So many are written at once, each in another namespace.
+const WRITERS: usize = 4;
 /// How long the writing of one may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// So often is the writing of one tried …
@@ -89,7 +95,7 @@ pub struct Occurrence {
 pub struct Herald {
     cluster: Cluster,
     dice: Arc<Dice>,
-    waiting: Mutex<VecDeque<(Occurrence, Timestamp)>>,
+    waiting: Mutex<Line>,
     memory: Mutex<Memory>,
     dropped: Counter,
     news: Notify,
@@ -103,7 +109,7 @@ impl Herald {
 
     /// One that counts in `dropped` what is never written.
     pub fn counting(cluster: Cluster, dice: Arc<Dice>, dropped: Counter) -> Arc<Self> {
-        let (waiting, memory, news) = (Mutex::default(), Mutex::default(), Notify::new());
+        let (waiting, memory, news) = (Mutex::new(Line::new(CAPACITY)), Mutex::default(), Notify::new());
         Arc::new(Self { cluster, dice, waiting, memory, dropped, news })
     }
 
@@ -113,12 +119,10 @@ impl Herald {
         let (kind, namespace, name) = (&about.kind, &about.namespace, &about.name);
         let level = what.level();
         tracing::info!(component, kind, namespace, name, level, reason, message, "event");
-        let mut waiting = lock(&self.waiting);
-        if waiting.len() >= CAPACITY {
+        let clock = self.cluster.clock();
+        if !lock(&self.waiting).add(what, clock.wall(), clock.now()) {
             self.dropped.inc();
-            return;
         }
-        waiting.push_back((what, self.cluster.clock().wall()));
         self.news.notify_one();
     }
 
@@ -129,41 +133,64 @@ impl Herald {
 
     /// Writes until it is dropped.
     pub async fn run(&self) {
+        lock(&self.waiting).begin();
+        let mut running = FuturesUnordered::new();
         loop {
-            let next = lock(&self.waiting).pop_front();
-            match next {
-                Some((what, at)) => self.write(&what, at).await,
-                None => self.news.notified().await,
+            let now = self.cluster.clock().now();
+            let mut wakeup = None;
+            while running.len() < WRITERS {
+                match lock(&self.waiting).take(now) {
+                    Next::Write(entry) => running.push(self.write(*entry)),
+                    Next::Wait(until) => {
+                        wakeup = until;
+                        break;
+                    }
+                }
+            }
+            let nap = wakeup.map(|at| at.since(now));
+            tokio::select! {
+                biased;
+                Some((about, again)) = running.next(), if !running.is_empty() => {
+                    lock(&self.waiting).done(&about, again);
+                }
+                () = self.news.notified() => {}
+                () = tokio::time::sleep(nap.unwrap_or_default()), if nap.is_some() => {}
             }
         }
     }
 
-    async fn write(&self, what: &Occurrence, at: Timestamp) {
-        let step = correlate(&mut lock(&self.memory), what, at, self.cluster.clock().now());
-        if let Err(why) = self.insist(&step).await {
-            // Whoever does not lead any more cannot even say so: that is in the log already, and nobody can mend it.
-            if why.category() == Category::Cancelled {
-                tracing::debug!(reason = what.reason, %why, "an event was not written");
-            } else {
-                tracing::info!(reason = what.reason, %why, "an event was not written");
-            }
-            self.dropped.inc();
+    /// Tries to write one. If that failed and may go better next time, it is returned to be tried again.
+    async fn write(&self, mut entry: Entry) -> (About, Option<Entry>) {
+        let about = entry.what.about.clone();
+        let now = self.cluster.clock().now();
+        let step =
+            entry.step.get_or_insert_with(|| correlate(&mut lock(&self.memory), &entry.what, entry.at, now));
+        let Err(why) = self.take(step).await else { return (about, None) };
+        entry.tries += 1;
+        if let Some(rest) = self.rest(entry.tries, &why) {
+            entry.due = self.cluster.clock().now() + rest;
+            return (about, Some(entry));
         }
+        // Whoever does not lead any more cannot even say so: that is in the log already, and nobody can mend it.
+        if why.category() == Category::Cancelled {
+            tracing::debug!(reason = entry.what.reason, %why, "an event was not written");
+        } else {
+            tracing::info!(reason = entry.what.reason, %why, "an event was not written");
+        }
+        self.dropped.inc();
+        (about, None)
     }
 
-    /// Tries again what may go better next time.
-    async fn insist(&self, step: &Step) -> Result<()> {
-        for tried in 1..TRIES {
-            let Err(why) = self.take(step).await else { return Ok(()) };
-            let asked = match why.category() {
-                Category::Temporary => Duration::ZERO,
-                Category::Throttled { retry_after } => retry_after.unwrap_or_default().min(LONGEST_REST),
-                _ => return Err(why),
-            };
-            let rest = if tried == 1 { REST.mul_f64(self.dice.fraction()) } else { REST };
-            tokio::time::sleep(rest.max(asked)).await;
-        }
-        self.take(step).await
+    /// How long to wait before what failed for this reason is tried again; `None` if it is not.
+    fn rest(&self, tries: u32, why: &Error) -> Option<Duration> {
+        let asked = match why.category() {
+            _ if tries >= TRIES => return None,
+            Category::Temporary => Duration::ZERO,
+            Category::Throttled { retry_after } => retry_after.unwrap_or_default().min(LONGEST_REST),
+            _ => return None,
+        };
+        let rest = if tries == 1 { REST.mul_f64(self.dice.fraction()) } else { REST };
+        Some(rest.max(asked))
     }
 
     async fn take(&self, step: &Step) -> Result<()> {
@@ -200,9 +227,8 @@ impl Occurrence {
         if self.warning { "Warning" } else { "Normal" }
     }
 
-    /// What has no namespace is talked about in the default one.
     fn namespace(&self) -> &str {
-        if self.about.namespace.is_empty() { "default" } else { &self.about.namespace }
+        line::namespace(&self.about)
     }
 }
 

@@ -6,7 +6,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 
 use super::{
     Registry,
-    kinds::{Counter, Family, Gauge, Histogram, Stability::Alpha, publish},
+    kinds::{Counter, Family, Histogram, Stability::Alpha, publish},
 };
 
 const BOUNDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -47,8 +47,6 @@ pub struct CloudMetrics {
     pub throttles: Family<ProviderLabels, Counter>,
     /// How long operations waited for our own budget.
     pub waits: Family<ProviderLabels, Histogram>,
-    /// How many calls the budget would let through at once.
-    pub budget_left: Family<ProviderLabels, Gauge>,
 }
 
 impl Default for CloudMetrics {
@@ -57,7 +55,6 @@ impl Default for CloudMetrics {
             attempts: Family::default(),
             throttles: Family::default(),
             waits: Family::new(|| Histogram::new(BOUNDS)),
-            budget_left: Family::default(),
         }
     }
 }
@@ -71,8 +68,6 @@ impl CloudMetrics {
         publish(registry, "cloudberth_cloud_throttles_total", Alpha, help, self.throttles.clone());
         let help = "Seconds that requests waited for the request budget of their credential";
         publish(registry, "cloudberth_cloud_budget_wait_seconds", Alpha, help, self.waits.clone());
-        let help = "Requests that the budget of a credential would let through at once";
-        publish(registry, "cloudberth_cloud_budget_left", Alpha, help, self.budget_left.clone());
     }
 
     /// The meter of one cloud, with the two series that are named after it. Once per cloud.
@@ -89,16 +84,7 @@ impl CloudMetrics {
         publish(registry, &name, Alpha, "Requests to the cloud that failed", errors.clone());
         let labels = ProviderLabels { provider: provider.to_owned() };
         let (throttles, waits) = (self.throttles.with(&labels), self.waits.with(&labels));
-        let budget_left = self.budget_left.with(&labels);
-        CloudMeter {
-            labels,
-            attempts: self.attempts.clone(),
-            throttles,
-            waits,
-            budget_left,
-            durations,
-            errors,
-        }
+        CloudMeter { labels, attempts: self.attempts.clone(), throttles, waits, durations, errors }
     }
 }
 
@@ -109,7 +95,6 @@ pub struct CloudMeter {
     attempts: Family<AttemptLabels, Counter>,
     throttles: Counter,
     waits: Histogram,
-    budget_left: Gauge,
     durations: Family<RequestLabels, Histogram>,
     errors: Family<RequestLabels, Counter>,
 }
@@ -139,10 +124,5 @@ impl CloudMeter {
     /// An operation had to wait for the budget of its credential.
     pub fn waited(&self, wait: Duration) {
         self.waits.observe(wait);
-    }
-
-    /// How many requests the budget would let through at once now.
-    pub fn set_budget_left(&self, left: u32) {
-        self.budget_left.set(left.into());
     }
 }

@@ -90,7 +90,6 @@ async fn every_series_bears_the_name_type_and_stability_that_is_looked_for() {
         ("cloudberth_node_deletions_held_total", "ALPHA", "counter", ""),
         ("cloudberth_cloud_requests_total", "ALPHA", "counter", ""),
         ("cloudberth_cloud_throttles_total", "ALPHA", "counter", ""),
-        ("cloudberth_cloud_budget_left", "ALPHA", "gauge", ""),
         ("cloudprovider_cloud_scale_api_request_duration_seconds", "ALPHA", "histogram", cloud),
         ("cloudprovider_cloud_scale_api_request_errors", "ALPHA", "counter", ""),
     ];

@@ -154,6 +154,43 @@ async fn a_namespace_that_is_being_deleted_takes_no_events() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_namespace_that_takes_no_events_holds_up_nobody_else() {
+    let refuses = Harm::Status { code: 500, retry_after: None };
+    for (case, harm) in [("refuses", refuses), ("hangs", Harm::Latency { millis: 60_000 })] {
+        let stage = Stage::new();
+        for name in ["bad", "good"] {
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            stage.send("POST", "/api/v1/namespaces", Some(namespace)).await;
+        }
+        let fault = Fault::new(harm).on("create", "events");
+        stage.api.add_fault(Fault { namespace: "bad".to_owned(), ..fault });
+        let (herald, _running) = start(&stage.cluster);
+        let about = |namespace: &str, name: &str| Occurrence {
+            about: About::core("Service", namespace, name, "u1"),
+            ..occurrence("done")
+        };
+        for number in 0..20 {
+            herald.tell(about("bad", &format!("s{number}")));
+        }
+        herald.tell(about("good", "web"));
+        herald.tell(Occurrence { about: About::core("Node", "", "n1", "u7"), ..occurrence("joined") });
+        pass(1).await;
+        assert_eq!(events(&stage).len(), 2, "L11-612 {case}: those of the others are there");
+        herald.tell(Occurrence { message: "more".into(), ..about("bad", "s0") });
+        stage.api.clear_faults();
+        pass(300).await;
+        assert_eq!((events(&stage).len(), herald.dropped()), (23, 0), "L11-613 {case}: and those in the end");
+        let mut mine: Vec<_> = events(&stage);
+        mine.retain(|event| event["involvedObject"]["name"] == "s0");
+        mine.sort_by_key(|event| {
+            event["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap()
+        });
+        let told: Vec<_> = mine.iter().map(|event| event["message"].clone()).collect();
+        assert_eq!(told, ["done", "more"], "L4-703 {case}: in the order of telling");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_queue_is_bounded_and_nothing_is_said_by_itself() {
     let stage = Stage::new();
     let herald = Herald::new(stage.cluster.clone(), Arc::new(Dice::seeded(1)));

@@ -1,18 +1,21 @@
 //! The store, whatever happens to the watch that fills it.
 
 use std::{
+    convert::Infallible,
+    pin::Pin,
     sync::{Arc, Mutex},
+    task::{Context, Poll},
     time::Duration,
 };
 
-use cloudberth_core::{
-    Dice, NodeView,
-    decide::node::patch::{NodePatch, Subresource},
-};
+use bytes::Bytes;
+
+use cloudberth_core::{Dice, NodeView, decide::node::patch::NodePatch};
 use cloudberth_runtime::informer::{Change, Informer, Listener};
 use cloudberth_sim::kube::{Fault, Harm};
+use http_body::{Body, Frame};
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
 
 use crate::stage::{Stage, pass};
@@ -213,6 +216,152 @@ async fn a_broken_watch_is_known_to_be_broken_and_takes_nothing_away() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_that_is_cut_off_each_time_is_known_to_be_broken() {
+    let stage = Stage::new();
+    stage.create_node("n1").await;
+    let watch = watch(&stage);
+    pass(1).await;
+    harm(&stage, "watch", Harm::DropWatch { after_events: 0 }, 1_000_000);
+    stage.api.restart();
+    let cut_off = stage.clock.now();
+    pass(400).await;
+    let since = watch.nodes.broken_since();
+    assert!(since.is_some_and(|since| since.since(cut_off) < Duration::from_secs(5)), "L12-603 {since:?}");
+    let tries = stage.calls("watch", "nodes").len();
+    assert!(tries < 30, "L12-604 {tries} tries in 400 s");
+    stage.api.clear_faults();
+    pass(90).await;
+    assert_eq!(watch.nodes.broken_since(), None, "it lasts again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_dies_silently_is_noticed_within_45_seconds() {
+    // After so many seconds of a watch's life, and with it, what follows it may be dead too: the next watch never answers.
+    for (age, next) in [(0, false), (7, false), (29, false), (30, false), (7, true)] {
+        let stage = Stage::new();
+        stage.create_node("n1").await;
+        harm(&stage, "watch", Harm::StallWatch { after_events: 1 }, 1);
+        let watch = watch(&stage);
+        pass(age).await;
+        stage.label_node("n1", "heard").await;
+        pass(1).await;
+        if next {
+            harm(&stage, "watch", HANGS, 1);
+        }
+        stage.label_node("n1", "unheard").await;
+        pass(if next { 90 } else { 45 }).await;
+        assert!(agrees(&stage, &watch.nodes), "L12-605 after {age} s, {next}");
+    }
+}
+
+/// A body that says one thing; that of a watch then stays open.
+struct Said {
+    text: Option<Bytes>,
+    open: bool,
+}
+
+impl Body for Said {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.text.take() {
+            Some(text) => Poll::Ready(Some(Ok(Frame::data(text)))),
+            None if self.open => Poll::Pending,
+            None => Poll::Ready(None),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restore_of_etcd_the_store_follows() {
+    let node = |name: &str, version: u64| {
+        json!({"apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": name, "uid": name, "resourceVersion": version.to_string()}})
+    };
+    let list = |version: u64, items: Vec<Value>| {
+        let metadata = json!({"resourceVersion": version.to_string()});
+        json!({"apiVersion": "v1", "kind": "NodeList", "metadata": metadata, "items": items})
+    };
+    // The API server keeps the watch open over the restore, as a proxy in between can. Its data is that of an hour ago:
+    // b was not there yet, and c still was.
+    let before = list(103, vec![node("a", 101), node("b", 102)]);
+    let after = list(53, vec![node("a", 53), node("c", 51)]);
+    let event = json!({"type": "MODIFIED", "object": node("a", 53)});
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&calls);
+    let api = move |request: http::Request<kube::client::Body>| {
+        let watches = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let mut calls = noted.lock().unwrap();
+        calls.push(if watches { "watch" } else { "list" });
+        let times = |what: &str| calls.iter().filter(|call| **call == what).count();
+        let answer = if watches {
+            let line = format!("{event}\n");
+            Said { text: (times("watch") == 1).then(|| line.into()), open: true }
+        } else {
+            let all = if times("list") == 1 { &before } else { &after };
+            Said { text: Some(all.to_string().into()), open: false }
+        };
+        std::future::ready(Ok::<_, Infallible>(http::Response::new(answer)))
+    };
+    let stage = Stage::new();
+    let client = kube::Client::new(tower::service_fn(api), "");
+    let nodes = Arc::clone(&stage.cluster.nodes);
+    let running = tokio::spawn(async move { nodes.run(client, Arc::new(Dice::seeded(3))).await });
+    pass(5).await;
+    running.abort();
+    let known: Vec<_> =
+        stage.cluster.nodes.all().iter().map(|n| format!("{}{}", n.name, n.resource_version)).collect();
+    assert_eq!(known, ["a53", "c51"], "L1-606 {:?}", calls.lock().unwrap());
+    assert_eq!(*calls.lock().unwrap(), ["list", "watch", "list", "watch"], "L1-607 listed again once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_that_panics_about_one_object_ends_nothing() {
+    struct Touchy(Diary);
+
+    impl Listener<NodeView> for Touchy {
+        fn changed(&self, change: &Change<NodeView>) {
+            self.0.changed(change);
+            assert!(change.new.as_ref().is_none_or(|node| node.name != "n2"), "a bug");
+        }
+
+        fn synced(&self) {
+            self.0.synced();
+            panic!("another bug");
+        }
+    }
+
+    let stage = Stage::new();
+    stage.create_node("n1").await;
+    stage.create_node("n2").await;
+    let touchy = Arc::new(Touchy(Diary::default()));
+    stage.cluster.nodes.subscribe(&(Arc::clone(&touchy) as Arc<dyn Listener<NodeView>>));
+    let watch = watch(&stage);
+    pass(1).await;
+    stage.label_node("n2", "x").await;
+    stage.create_node("n3").await;
+    pass(1).await;
+    assert_eq!(
+        touchy.0.read(),
+        ["+n1", "+n2", "synced", "~n2", "+n3"],
+        "L11-606 the listener hears of the others"
+    );
+    assert_eq!(
+        watch.diary.read(),
+        ["+n1", "+n2", "synced", "~n2", "+n3"],
+        "L11-607 and so do the other listeners"
+    );
+    assert_eq!(watch.nodes.panics(), 3, "L11-608 counted");
+    let late = Arc::new(Touchy(Diary::default()));
+    watch.nodes.subscribe(&(Arc::clone(&late) as Arc<dyn Listener<NodeView>>));
+    assert_eq!(late.0.read(), ["+n1", "+n2", "+n3", "synced"], "L11-609 who comes later too");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_answer_to_a_write_is_known_before_the_watch_tells() {
     let stage = Stage::new();
     stage.create_node("n1").await;
@@ -221,8 +370,9 @@ async fn the_answer_to_a_write_is_known_before_the_watch_tells() {
     harm(&stage, "watch", UNAVAILABLE, 3);
     stage.api.restart();
     watch.diary.read();
-    let patch =
-        NodePatch { subresource: Subresource::Main, body: json!({"metadata": {"labels": {"a": "b"}}}) };
+    let labels = json!({"labels": {"a": "b"}}).as_object().cloned().unwrap();
+    let node = watch.nodes.get(&"n1".to_owned()).unwrap();
+    let patch = NodePatch::main(&node, labels, Map::new());
     let call = stage.cluster.call(Duration::from_secs(5));
     stage.cluster.patch_node(&call, "n1", &patch).await.unwrap();
     assert!(agrees(&stage, &watch.nodes), "nobody has watched since");

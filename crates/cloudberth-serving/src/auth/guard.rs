@@ -17,6 +17,7 @@ use super::{
 use crate::{
     error::Result,
     metrics::{Metrics, Review},
+    room::Peer,
     tls::unix_time,
 };
 
@@ -82,6 +83,10 @@ impl Guard {
         })
     }
 
+    pub(crate) const fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
     /// Follows changes of the trusted authorities; files are looked at every so often. Never ends where there is
     /// something to follow.
     pub(crate) async fn keep(&self, every: Duration) {
@@ -93,9 +98,10 @@ impl Guard {
         &self,
         request: &Parts,
         chain: &[CertificateDer<'_>],
+        peer: Peer,
     ) -> Result<Identity, Denied> {
         let began = self.clock.0.now();
-        let who = self.identify(&request.headers, chain).await;
+        let who = self.identify(&request.headers, chain, peer).await;
         let took = self.clock.0.now().since(began);
         let identity = match who {
             Who::Known(identity) => identity,
@@ -110,7 +116,7 @@ impl Guard {
         let began = self.clock.0.now();
         let verb = request.method.as_str().to_ascii_lowercase();
         let wish = Wish { verb: &verb, path: request.uri.path() };
-        let ruling = self.rule(&identity, wish).await;
+        let ruling = self.rule(&identity, wish, peer).await;
         let took = self.clock.0.now().since(began);
         let (label, result) = match ruling {
             Ruling::Allowed => ("allowed", Ok(())),
@@ -124,26 +130,26 @@ impl Guard {
         result.map(|()| identity)
     }
 
-    async fn identify(&self, headers: &HeaderMap, chain: &[CertificateDer<'_>]) -> Who {
+    async fn identify(&self, headers: &HeaderMap, chain: &[CertificateDer<'_>], peer: Peer) -> Who {
         let trust = self.keeper.current();
         let now = unix_time(&*self.clock.0);
         let proofs = [trust.front_proxy(chain, headers, now), trust.certificate(chain, now)];
         // Nobody is asked about a token that is not needed.
         let settled = proofs.iter().any(|proof| matches!(proof, Proof::Holds(_)));
         let token = match (&self.tokens, bearer(headers)) {
-            (Some(reviewer), Some(token)) if !settled => reviewer.whose(&token, self.token_ttl).await,
+            (Some(reviewer), Some(token)) if !settled => reviewer.whose(peer, &token, self.token_ttl).await,
             _ => Proof::Nothing,
         };
         unite(proofs.into_iter().chain([token]))
     }
 
-    async fn rule(&self, identity: &Identity, wish: Wish<'_>) -> Ruling {
+    async fn rule(&self, identity: &Identity, wish: Wish<'_>, peer: Peer) -> Ruling {
         if granted(identity, wish, &self.always_allow) {
             return Ruling::Allowed;
         }
         match &self.access {
             Some(reviewer) => {
-                reviewer.may(question(identity, wish), self.allowed_ttl, self.refused_ttl).await
+                reviewer.may(peer, question(identity, wish), self.allowed_ttl, self.refused_ttl).await
             }
             None => Ruling::NoOpinion(String::new()),
         }

@@ -12,6 +12,7 @@ mod guard;
 pub(crate) mod headers;
 pub(crate) mod identity;
 mod keeper;
+mod line;
 mod reviews;
 mod trust;
 

@@ -17,15 +17,19 @@ use super::{
     access::{Ruling, ruling},
     cache::{Cache, Key},
     identity::{Identity, Proof},
+    line::Line,
 };
-use crate::metrics::{Metrics, Review};
+use crate::{
+    metrics::{Metrics, Review},
+    room::Peer,
+};
 
 /// One attempt may take so long.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const TRIES: i32 = 5;
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// So many questions are under way at once; a flood of made-up tokens waits instead of reaching the API.
+/// So many questions are under way at once; a flood of made-up tokens waits in line instead of reaching the API.
 const AT_ONCE: usize = 32;
 const REMEMBERED: usize = 4096;
 
@@ -36,6 +40,7 @@ pub(crate) struct Reviewer<V> {
     clock: Arc<dyn Clock>,
     dice: Arc<Dice>,
     metrics: Metrics,
+    line: Line,
     room: Semaphore,
     answers: Cache<V>,
 }
@@ -48,18 +53,25 @@ impl<V: Clone> Reviewer<V> {
         dice: Arc<Dice>,
         metrics: Metrics,
     ) -> Self {
-        let (room, answers) = (Semaphore::new(AT_ONCE), Cache::new(REMEMBERED));
-        Self { client, which, clock, dice, metrics, room, answers }
+        let (line, room, answers) = (Line::default(), Semaphore::new(AT_ONCE), Cache::new(REMEMBERED));
+        Self { client, which, clock, dice, metrics, line, room, answers }
     }
 
     /// A remembered answer, or a new one. `judge` says what a new one means and how long it is good for.
-    async fn ask<K>(&self, key: Key, question: &K, judge: impl Fn(K) -> (V, Duration)) -> Result<V, String>
+    async fn ask<K>(
+        &self,
+        peer: Peer,
+        key: Key,
+        question: &K,
+        judge: impl Fn(K) -> (V, Duration),
+    ) -> Result<V, String>
     where
         K: Resource<DynamicType = ()> + Clone + Debug + serde::Serialize + serde::de::DeserializeOwned,
     {
         if let Some(answer) = self.answers.get(key, self.clock.now()) {
             return Ok(answer);
         }
+        let _place = self.line.enter(peer).ok_or("too many reviews are waited for")?;
         let _room = self.room.acquire().await.map_err(|error| error.to_string())?;
         // Somebody may have asked the same while this one waited.
         if let Some(answer) = self.answers.get(key, self.clock.now()) {
@@ -104,11 +116,11 @@ impl<V: Clone> Reviewer<V> {
 
 impl Reviewer<Proof> {
     /// Whose token it is. A review that could not be had proves nothing and is not remembered.
-    pub(crate) async fn whose(&self, token: &Secret, ttl: Duration) -> Proof {
+    pub(crate) async fn whose(&self, peer: Peer, token: &Secret, ttl: Duration) -> Proof {
         let spec = TokenReviewSpec { token: token.expose().to_owned(), audiences: None };
         let question = TokenReview { spec, ..TokenReview::default() };
         let judge = |answer: TokenReview| (proof(answer.status.unwrap_or_default()), ttl);
-        self.ask(Key::of(token.expose().as_bytes()), &question, judge).await.unwrap_or_else(|why| {
+        self.ask(peer, Key::of(token.expose().as_bytes()), &question, judge).await.unwrap_or_else(|why| {
             Proof::Broken(format!("the token could not be reviewed: {}", token.redact(&why)))
         })
     }
@@ -118,6 +130,7 @@ impl Reviewer<Ruling> {
     /// Whether they may.
     pub(crate) async fn may(
         &self,
+        peer: Peer,
         spec: SubjectAccessReviewSpec,
         allowed_ttl: Duration,
         refused_ttl: Duration,
@@ -133,7 +146,7 @@ impl Reviewer<Ruling> {
             Some(refused) => (refused, refused_ttl),
             None => (Ruling::Failed("the review came back without a status".to_owned()), Duration::ZERO),
         };
-        self.ask(key, &question, judge).await.unwrap_or_else(Ruling::Failed)
+        self.ask(peer, key, &question, judge).await.unwrap_or_else(Ruling::Failed)
     }
 }
 

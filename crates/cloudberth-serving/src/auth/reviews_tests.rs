@@ -7,6 +7,10 @@ use kube::core::{Status, response::StatusDetails};
 
 use super::*;
 
+fn somebody() -> Peer {
+    Peer::of([192, 0, 2, 1].into())
+}
+
 #[test]
 fn what_the_review_of_a_token_means() {
     let user = |name: &str| {
@@ -136,7 +140,7 @@ async fn what_may_pass_is_asked_five_times_and_no_more() {
     let token = Secret::new("t0ken").unwrap();
     for (case, what, times, known) in table {
         let script = Script::new(what);
-        let proof = script.reviewer(Review::Token).whose(&token, Duration::from_secs(10)).await;
+        let proof = script.reviewer(Review::Token).whose(somebody(), &token, Duration::from_secs(10)).await;
         assert_eq!(
             (script.asked().len(), matches!(proof, Proof::Holds(_))),
             (times, known),
@@ -151,7 +155,7 @@ async fn waits_grow_and_heed_the_server() {
     let token = Secret::new("t").unwrap();
     let waits = async |what: &'static [What]| {
         let script = Script::new(what);
-        script.reviewer(Review::Token).whose(&token, Duration::ZERO).await;
+        script.reviewer(Review::Token).whose(somebody(), &token, Duration::ZERO).await;
         script.asked().windows(2).map(|pair| pair[1].saturating_sub(pair[0]).as_millis()).collect::<Vec<_>>()
     };
     let got = waits(&[What::Code(500)]).await;
@@ -176,11 +180,11 @@ async fn answers_are_remembered_and_failures_are_not() {
     {
         let script = Script::new(what);
         let reviewer = script.reviewer(Review::Token);
-        let first = reviewer.whose(&token, ttl).await;
-        assert_eq!(reviewer.whose(&token, ttl).await, first, "{case}");
+        let first = reviewer.whose(somebody(), &token, ttl).await;
+        assert_eq!(reviewer.whose(somebody(), &token, ttl).await, first, "{case}");
         assert_eq!(script.asked().len(), within, "{case}");
         tokio::time::advance(ttl).await;
-        reviewer.whose(&token, ttl).await;
+        reviewer.whose(somebody(), &token, ttl).await;
         assert_eq!(script.asked().len(), after, "{case}");
     }
     let yes = &[What::Answer(r#"{"allowed": true}"#)][..];
@@ -193,7 +197,7 @@ async fn answers_are_remembered_and_failures_are_not() {
     ] {
         let script = Script::new(what);
         let reviewer = script.reviewer(Review::Access);
-        let may = || reviewer.may(SubjectAccessReviewSpec::default(), ttl * 2, ttl / 2);
+        let may = || reviewer.may(somebody(), SubjectAccessReviewSpec::default(), ttl * 2, ttl / 2);
         assert_eq!(may().await, may().await, "{case}");
         let mut got = vec![script.asked().len()];
         for _ in 0..2 {

@@ -24,7 +24,8 @@ use crate::error::{Error, Result};
 pub struct CertificateSource {
     /// `--tls-cert-file` and `--tls-private-key-file`: both, or neither.
     pub files: Option<(PathBuf, PathBuf)>,
-    /// `--cert-dir`: a pair is looked for here, and left here if there is none.
+    /// `--cert-dir`: a pair is looked for here, and left here if there is none. What is there already is never
+    /// changed or removed.
     pub directory: Option<PathBuf>,
     /// The pair's name in the directory: `cloud-controller-manager`, and `.crt` and `.key` after it.
     pub pair_name: String,
@@ -85,18 +86,22 @@ pub struct CertificateStore {
     address: IpAddr,
     clock: Arc<dyn Clock>,
     loaded: Mutex<Loaded>,
+    notices: Vec<String>,
 }
 
 impl CertificateStore {
     /// Loads or makes the certificates for a server at `address`.
     pub fn open(source: &CertificateSource, address: IpAddr, clock: Arc<dyn Clock>) -> Result<Self> {
+        let mut notices = Vec::new();
         let main = match (&source.files, &source.directory) {
             (Some((certificate, key)), _) => Some(("--tls-cert-file", certificate.clone(), key.clone())),
             (None, Some(directory)) => {
                 let file = |end: &str| directory.join(format!("{}.{end}", source.pair_name));
                 let (certificate, key) = (file("crt"), file("key"));
-                ensure_pair(&certificate, &key, address, &*clock)?;
-                Some(("--cert-dir", certificate, key))
+                let unusable = ensure_pair(&certificate, &key, address, &*clock)?;
+                let main = unusable.is_none().then_some(("--cert-dir", certificate, key));
+                notices.extend(unusable);
+                main
             }
             (None, None) => None,
         };
@@ -120,7 +125,12 @@ impl CertificateStore {
             (in_memory(address, &*clock)?, Some(clock.now()))
         };
         let loaded = Mutex::new(Loaded { main, sni: named, contents, made });
-        Ok(Self { watched, main_from_file, address, clock, loaded })
+        Ok(Self { watched, main_from_file, address, clock, loaded, notices })
+    }
+
+    /// What a person should know about the certificates.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
     }
 
     /// Looks whether files have changed, and takes over what is good. Each problem comes back as a sentence.
@@ -181,11 +191,34 @@ fn in_memory(address: IpAddr, clock: &dyn Clock) -> Result<Arc<CertifiedKey>> {
     material::pair("the certificate made in memory", made.chain.as_bytes(), made.key.as_bytes())
 }
 
-/// Leaves a pair that can be read as it is, and makes one otherwise.
-fn ensure_pair(certificate: &Path, key: &Path, address: IpAddr, clock: &dyn Clock) -> Result<()> {
-    if std::fs::File::open(certificate).is_ok() && std::fs::File::open(key).is_ok() {
-        return Ok(());
+/// Makes a pair where there is nothing at all. Whatever is there stays as it is: a key that cannot be read, or that lacks
+/// its certificate, is somebody's. What keeps the pair from being used comes back as a sentence.
+fn ensure_pair(certificate: &Path, key: &Path, address: IpAddr, clock: &dyn Clock) -> Result<Option<String>> {
+    let missing = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+    let trouble = |path: &Path| std::fs::File::open(path).err();
+    let found = [(certificate, key, trouble(certificate)), (key, certificate, trouble(key))];
+    if found.iter().all(|(.., error)| error.as_ref().is_some_and(missing)) {
+        return make_pair(certificate, key, address, clock).map(|()| None);
     }
+    let wrong =
+        found.into_iter().filter_map(|(path, other, error)| Some((path.display(), other.display(), error?)));
+    // A file that cannot be read explains more than one that is not there.
+    let Some((path, other, error)) = wrong.min_by_key(|(.., error)| missing(error)) else { return Ok(None) };
+    let instead = "the files stay as they are and a certificate in memory is shown";
+    Ok(Some(if missing(&error) {
+        format!(
+            "--cert-dir: {path} is missing beside {other}; {instead}: put it there, or remove the other one to have a new \
+             pair made, and start again"
+        )
+    } else {
+        format!(
+            "--cert-dir: cannot read {path}: {error}; {instead}: let the user of this program read it, or remove both \
+             files to have a new pair made, and start again"
+        )
+    }))
+}
+
+fn make_pair(certificate: &Path, key: &Path, address: IpAddr, clock: &dyn Clock) -> Result<()> {
     let made = selfsigned::make(address, clock.wall())?;
     let cannot = |path: &Path| {
         let path = path.display().to_string();
@@ -194,25 +227,19 @@ fn ensure_pair(certificate: &Path, key: &Path, address: IpAddr, clock: &dyn Cloc
     if let Some(directory) = certificate.parent() {
         std::fs::create_dir_all(directory).map_err(cannot(directory))?;
     }
-    write_private(key, &made.key).map_err(cannot(key))?;
-    std::fs::write(certificate, &made.chain).map_err(cannot(certificate))
+    write_new(key, &made.key, 0o600).map_err(cannot(key))?;
+    write_new(certificate, &made.chain, 0o644).map_err(|error| {
+        // It is ours, made a moment ago, and of no use alone.
+        let _ = std::fs::remove_file(key);
+        cannot(certificate)(error)
+    })
 }
 
-#[cfg(unix)]
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+/// Writes a file that is not there yet.
+fn write_new(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
     use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _};
-    // A file that is there already keeps its mode when it is opened; so it goes first.
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
     file.write_all(text.as_bytes())
-}
-
-#[cfg(not(unix))]
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    std::fs::write(path, text)
 }
 
 #[cfg(test)]
@@ -262,6 +289,57 @@ mod tests {
         assert!(!other.exists(), "and nothing is made there");
         let memory = CertificateStore::open(&CertificateSource::default(), ANYWHERE, clock()).unwrap();
         assert_ne!(shown(&memory, None), shown(&first, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_in_the_directory_is_never_replaced() {
+        let place = tempfile::tempdir().unwrap();
+        // What stands where the certificate and the key belong: nothing, text, or something that nobody can read.
+        let table = [
+            ("a key alone", None, Some("a key"), ["crt is missing", "put it there"]),
+            ("a certificate alone", Some("a certificate"), None, ["key is missing", "put it there"]),
+            (
+                "an unreadable key",
+                Some("a certificate"),
+                Some(""),
+                ["key: ", "let the user of this program read it"],
+            ),
+            (
+                "an unreadable certificate",
+                Some(""),
+                Some("a key"),
+                ["crt: ", "let the user of this program read it"],
+            ),
+            ("an unreadable key alone", None, Some(""), ["key: ", "let the user of this program read it"]),
+            ("nothing can be read", Some(""), Some(""), ["crt: ", "let the user of this program read it"]),
+        ];
+        for (at, (case, certificate, key, told)) in table.into_iter().enumerate() {
+            let directory = place.path().join(at.to_string());
+            std::fs::create_dir(&directory).unwrap();
+            let put = |end: &str, what: Option<&str>| {
+                let path = directory.join(format!("cloud-controller-manager.{end}"));
+                match what {
+                    None => {}
+                    // An administrator reads whatever the mode; nobody reads through a file that links to itself.
+                    Some("") => std::os::unix::fs::symlink(&path, &path).unwrap(),
+                    Some(text) => std::fs::write(&path, text).unwrap(),
+                }
+                path
+            };
+            let paths = [put("crt", certificate), put("key", key)];
+            let held = || {
+                paths.each_ref().map(|path| {
+                    (path.symlink_metadata().map(|m| m.file_type()).ok(), std::fs::read(path).ok())
+                })
+            };
+            let before = held();
+            let store = CertificateStore::open(&in_directory(&directory), ANYWHERE, clock()).unwrap();
+            assert_eq!(held(), before, "L5-900: {case}");
+            let notice = store.notices().join("\n");
+            assert!(told.iter().all(|part| notice.contains(part)), "{case}: {notice}");
+            assert!(notice.contains(directory.to_str().unwrap()), "{case}: {notice}");
+            assert_eq!((shown(&store, None).is_empty(), store.refresh()), (false, vec![]), "{case}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

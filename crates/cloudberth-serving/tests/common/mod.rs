@@ -1,7 +1,12 @@
 //! A server on loopback, a client that speaks TLS to it, and the papers for both.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use cloudberth_core::{Clock, Dice};
@@ -26,7 +31,7 @@ use rustls::{
 };
 use tempfile::TempDir;
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     sync::oneshot,
     task::JoinHandle,
 };
@@ -51,6 +56,8 @@ pub(crate) struct Wants {
     pub(crate) tls: TlsSettings,
     pub(crate) limits: Limits,
     pub(crate) files: Option<(PathBuf, PathBuf)>,
+    /// The page `/metrics`.
+    pub(crate) metrics: String,
 }
 
 impl Default for Wants {
@@ -61,6 +68,7 @@ impl Default for Wants {
             tls: TlsSettings::default(),
             limits: Limits { look: Duration::from_millis(20), ..Limits::default() },
             files: None,
+            metrics: "up 1\n".to_owned(),
         }
     }
 }
@@ -106,7 +114,7 @@ pub(crate) async fn start(wants: Wants) -> Port {
         healthz: healthz.clone(),
         livez: Checks::default(),
         readyz: Checks::default(),
-        metrics: Arc::new(|| "up 1\n".to_owned()),
+        metrics: Arc::new(move || wants.metrics.clone()),
         configz: Arc::new(|| serde_json::json!({})),
         verbosity: Arc::new(Quiet),
         profiling: true,
@@ -126,6 +134,8 @@ pub(crate) struct Caller {
     pub(crate) papers: Option<Papers>,
     pub(crate) versions: Option<&'static SupportedProtocolVersion>,
     pub(crate) http2: bool,
+    /// Where the connection comes from, if that matters.
+    pub(crate) from: Option<IpAddr>,
 }
 
 impl Caller {
@@ -162,6 +172,14 @@ impl Port {
         roots(&pem)
     }
 
+    pub(crate) async fn connect(&self, from: Option<IpAddr>) -> std::io::Result<TcpStream> {
+        let socket = TcpSocket::new_v4()?;
+        if let Some(from) = from {
+            socket.bind(SocketAddr::new(from, 0))?;
+        }
+        socket.connect(self.address).await
+    }
+
     pub(crate) async fn tls(
         &self,
         caller: &Caller,
@@ -181,7 +199,7 @@ impl Port {
         if caller.http2 {
             config.alpn_protocols.insert(0, b"h2".to_vec());
         }
-        let stream = TcpStream::connect(self.address).await?;
+        let stream = self.connect(caller.from).await?;
         TlsConnector::from(Arc::new(config)).connect(ServerName::from(self.address.ip()), stream).await
     }
 

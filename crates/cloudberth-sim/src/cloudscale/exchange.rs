@@ -97,15 +97,19 @@ impl Exchange {
         self.number = state.requests;
         state.requests += 1;
         state.under_way += 1;
-        let request = Request {
+        let request = self.request();
+        state.fate(&request)
+    }
+
+    fn request(&self) -> Request {
+        Request {
             number: self.number,
             who: self.who.clone(),
             operation: self.operation(),
             method: self.method.to_string(),
             path: self.path.clone(),
             mutation: self.mutates(),
-        };
-        state.fate(&request)
+        }
     }
 
     /// How long it waits for earlier changes to the same balancer.
@@ -140,6 +144,9 @@ impl Exchange {
                 let mut reply = state.project(access).handle(route, query, &self.body, &self.base, at)?;
                 if route.verb == Verb::List {
                     distort(&mut reply, fault);
+                }
+                if let (Some(editor), Some(body)) = (&mut state.editor, &mut reply.body) {
+                    editor(&self.request(), body);
                 }
                 Ok(reply)
             }),

@@ -61,10 +61,17 @@ impl Cloud {
         self.shared.lock().rules.add(rule);
     }
 
+    /// Changes the bodies of good answers before they are sent: fields that go missing, parts that cannot be read.
+    /// Replaces what was set before. What there is stays as it is.
+    pub fn edit_answers(&self, editor: impl FnMut(&Request, &mut Value) + Send + 'static) {
+        self.shared.lock().editor = Some(Box::new(editor));
+    }
+
     /// Lets everything go well from now on.
     pub fn stop_faults(&self) {
         let mut state = self.shared.lock();
         state.plan = None;
+        state.editor = None;
         state.rules.clear();
     }
 

@@ -7,6 +7,7 @@ use std::{
 };
 
 use cloudberth_core::{Clock, Dice};
+use serde_json::Value;
 
 use super::{
     faults::{Fault, Request, Rules},
@@ -17,6 +18,8 @@ use super::{
 };
 
 pub(crate) type Plan = Box<dyn FnMut(&Request) -> Option<Fault> + Send>;
+/// Changes the body of an answer before it is sent.
+pub(crate) type Editor = Box<dyn FnMut(&Request, &mut Value) + Send>;
 
 pub(crate) struct State {
     pub(crate) world: World,
@@ -25,6 +28,7 @@ pub(crate) struct State {
     pub(crate) tokens: Tokens,
     pub(crate) plan: Option<Plan>,
     pub(crate) rules: Rules,
+    pub(crate) editor: Option<Editor>,
     pub(crate) journal: Journal,
     pub(crate) requests: u64,
     /// Requests that were sent and did not take effect yet.
@@ -64,6 +68,7 @@ impl Shared {
             tokens: Tokens::default(),
             plan: None,
             rules: Rules::default(),
+            editor: None,
             journal: Journal::default(),
             requests: 0,
             under_way: 0,
@@ -104,6 +109,7 @@ impl Shared {
         let (world, elsewhere) = Self::projects(state.world.manners.clone(), &self.dice, at);
         (state.world, state.elsewhere) = (world, elsewhere);
         state.plan = None;
+        state.editor = None;
         state.rules.clear();
         state.journal.clear();
         state.requests = 0;

@@ -65,6 +65,7 @@ pub use resource::{Resource, Selectable, Subresource};
 pub use serve::{ServeError, Served, Tls, serve};
 pub use service::{Body, KubeService};
 pub use state::Config;
+pub use store::Snapshot;
 pub use users::{Action, Policy, User};
 
 use crate::Surroundings;
@@ -137,6 +138,19 @@ impl KubeApi {
     /// under way go on.
     pub fn compact(&self) {
         self.lock().store.compact();
+    }
+
+    /// Everything that is stored now, as a backup of etcd has it.
+    pub fn snapshot(&self) -> Snapshot {
+        self.lock().store.snapshot()
+    }
+
+    /// Goes back to a snapshot, as etcd does when a backup is restored: what was written since is lost, objects have the
+    /// versions again that they had then, and all watches end and have to list again. Calls, faults and users stay.
+    pub fn restore(&self, snapshot: &Snapshot) {
+        let mut state = self.lock();
+        state.store.restore(snapshot);
+        state.watchers.cut_all();
     }
 
     /// Moves the server's clock against the one that was handed in.

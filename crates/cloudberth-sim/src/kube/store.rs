@@ -30,6 +30,10 @@ pub(crate) struct Store {
     tables: BTreeMap<String, Table>,
 }
 
+/// Everything that was stored at one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot(BTreeMap<String, Objects>);
+
 /// The place of an object in its table. The order is that of the keys in etcd.
 pub(crate) fn key(namespace: Option<&str>, name: &str) -> String {
     match namespace {
@@ -147,6 +151,23 @@ impl Store {
         Some(object)
     }
 
+    /// Everything that is stored now.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        Snapshot(self.tables.iter().map(|(name, table)| (name.clone(), table.objects.clone())).collect())
+    }
+
+    /// Goes back to a snapshot: objects have the versions again that they had then. The next write gets a revision that
+    /// nobody has seen yet, and everything before is forgotten, as after `etcdutl snapshot restore --bump-revision
+    /// --mark-compacted`: a revision that meant two things could be told by nobody.
+    pub(crate) fn restore(&mut self, snapshot: &Snapshot) {
+        self.revision += 1;
+        self.oldest = self.revision;
+        let (capacity, oldest) = (self.capacity, self.oldest);
+        let table =
+            |objects: &Objects| Table { objects: objects.clone(), history: History::new(capacity, oldest) };
+        self.tables = snapshot.0.iter().map(|(name, objects)| (name.clone(), table(objects))).collect();
+    }
+
     /// Forgets all history: whoever resumes from an older revision is told that it is gone.
     pub(crate) fn compact(&mut self) {
         self.oldest = self.revision;
@@ -188,6 +209,23 @@ mod tests {
         assert!(store.past("t", 5).is_err());
         assert!(store.admits("t", 5).is_err() && store.admits("t", 6).is_ok());
         assert_eq!(store.events("t", 5, 10).unwrap().len(), 1, "a watch that is under way loses nothing");
+    }
+
+    #[test]
+    fn a_restored_store_has_the_old_versions_and_writes_new_ones() {
+        let mut store = Store::new(10);
+        let old = store.put("t", "a", json!({"x": 1}));
+        let snapshot = store.snapshot();
+        let newer = store.put("t", "a", json!({"x": 2}));
+        store.put("t", "b", json!({}));
+        store.put("u", "c", json!({}));
+        store.restore(&snapshot);
+        assert_eq!(store.get("t", "a"), Some(&old));
+        assert!(store.get("t", "b").is_none() && store.get("u", "c").is_none());
+        assert!(store.admits("t", store.revision() - 1).is_err(), "watches must list again");
+        assert!(store.admits("u", store.revision() - 1).is_err());
+        let next = store.put("t", "a", json!({"x": 3}));
+        assert!(value::revision(&next).parse::<u64>().unwrap() > value::revision(&newer).parse().unwrap());
     }
 
     proptest! {

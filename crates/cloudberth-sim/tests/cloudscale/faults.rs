@@ -115,3 +115,18 @@ async fn a_plan_sees_what_is_asked_by_whom() {
     ];
     assert_eq!(facts, want);
 }
+
+#[tokio::test(start_paused = true)]
+async fn answers_can_be_edited_on_their_way() {
+    let cloud = cloud(|manners| manners.instances = 1);
+    cloud.edit_answers(|request, body| {
+        if request.operation == "servers.list" {
+            body[0]["interfaces"] = Value::Null;
+        }
+    });
+    assert_eq!(get(&cloud, "/v1/servers").await.json()[0]["interfaces"], Value::Null);
+    let id = cloud.servers()[0].uuid.clone();
+    assert_ne!(get(&cloud, &format!("/v1/servers/{id}")).await.json()["interfaces"], Value::Null);
+    cloud.stop_faults();
+    assert_ne!(get(&cloud, "/v1/servers").await.json()[0]["interfaces"], Value::Null);
+}

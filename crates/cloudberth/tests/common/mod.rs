@@ -7,6 +7,7 @@ use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 
@@ -63,6 +64,10 @@ impl Process {
     pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
         assert!(sent.unwrap().success(), "{name}");
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
@@ -157,9 +162,17 @@ pub(crate) fn kubeconfig(server: &str, token: &str) -> String {
     config.to_string()
 }
 
-/// A port that nobody uses at this moment.
+/// A port that nobody uses at this moment: below those that the kernel gives to whoever connects, and none twice.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    let first = std::process::id().wrapping_mul(97);
+    loop {
+        let number = first.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % 18_000;
+        let port = 12_000 + u16::try_from(number).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// Both streams as text.
@@ -286,7 +299,7 @@ impl Cluster {
         .await;
     }
 
-    /// The Lease of the managers, as far as it is about them.
+    /// What the Lease says.
     pub(crate) async fn lease(&self) -> Option<Value> {
         Some(self.get(LEASE).await?["spec"].clone())
     }

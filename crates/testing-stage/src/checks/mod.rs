@@ -4,9 +4,15 @@
 //! law's number where the law does not hold. A provider calls each of them from a test of its own, so that a failure
 //! names the provider and the check.
 
+pub mod answers;
+pub mod ownership;
+mod scene;
+
 use std::sync::Arc;
 
 use cloudberth_core::{Clock, Provider, ServiceView};
+
+pub use scene::{Scene, annotation};
 
 /// A simulated cloud with the provider for it: what a check needs to know of them.
 ///

@@ -80,6 +80,8 @@ pub struct Candidate {
     begun: Tick,
     /// Set once we are told to stop: until when a release may be tried.
     stop_by: Option<Tick>,
+    /// Whether it may be tried at all.
+    release: bool,
     news: Option<News>,
     tickets: u64,
     slow_paths: u64,
@@ -96,6 +98,7 @@ impl Candidate {
             claim: None,
             begun: Tick::ZERO,
             stop_by: None,
+            release: false,
             news: None,
             tickets: 0,
             slow_paths: 0,
@@ -142,7 +145,7 @@ impl Candidate {
         self.give_up_if_late(at);
         let action = match (input, self.phase.clone()) {
             (_, Phase::Stopped { released }) => Action::Stopped { released },
-            (Input::Stop, _) => self.stop(at),
+            (Input::Stop { release }, _) => self.stop(release, at),
             (Input::Noticed(lease), _) => self.noticed(lease, at),
             (Input::Read(of, answer), Phase::Reading { ticket, .. }) if of == ticket => self.read(answer, at),
             (Input::Wrote(of, answer), Phase::Writing { ticket, sent, optimistic, .. }) if of == ticket => {
@@ -268,8 +271,11 @@ impl Candidate {
         }
     }
 
-    fn stop(&mut self, at: Moment) -> Action {
+    fn stop(&mut self, release: bool, at: Moment) -> Action {
         let first = self.stop_by.is_none();
+        if first {
+            self.release = release;
+        }
         self.stop_by.get_or_insert(at.now + self.config.renew_deadline);
         if self.claim.is_some() {
             self.lose(Loss::Stopped);
@@ -287,6 +293,9 @@ impl Candidate {
     }
 
     fn release(&mut self, lease: &Lease, at: Moment) -> Action {
+        if !self.release {
+            return self.end(false);
+        }
         if lease.resource_version.is_empty() {
             return self.get(at);
         }

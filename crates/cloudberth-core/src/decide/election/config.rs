@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::{call::CLAIM_RESERVE, error::Error};
 
 /// The part of the retry period that chance may add to a wait: 2 s become something in [2 s, 4.4 s).
 pub const JITTER: f64 = 1.2;
@@ -45,8 +45,12 @@ impl Config {
         let checks = [
             (self.identity.is_empty(), "the identity of the leader election is empty".to_owned()),
             (
-                *lease < Duration::from_secs(1),
-                format!("--leader-elect-lease-duration is {lease:?}; it must be at least 1s"),
+                self.claim() <= self.least_claim(),
+                format!(
+                    "--leader-elect-lease-duration is {lease:?}; with a --leader-elect-retry-period of {retry:?} it \
+                     must be at least {}s, because nothing is written in the last {CLAIM_RESERVE:?} of it",
+                    self.shortest_lease()
+                ),
             ),
             (renew.is_zero(), "--leader-elect-renew-deadline is 0s; it must be more".to_owned()),
             (retry.is_zero(), "--leader-elect-retry-period is 0s; it must be more".to_owned()),
@@ -80,6 +84,18 @@ impl Config {
     pub fn claim(&self) -> Duration {
         let whole = Duration::from_secs(self.whole_seconds().into());
         whole.saturating_sub(whole / 1_000)
+    }
+
+    /// A claim that is not longer than this never allows a write: a retry period passes until it is renewed, and by
+    /// then no more than the reserve would be left.
+    fn least_claim(&self) -> Duration {
+        CLAIM_RESERVE.saturating_add(self.retry_period)
+    }
+
+    /// The least whole seconds of a lease whose claim is long enough.
+    fn shortest_lease(&self) -> u128 {
+        // A claim is 999 ms for each second of the lease.
+        self.least_claim().as_nanos() / 999_000_000 + 1
     }
 
     /// How long one request may take.
@@ -137,22 +153,44 @@ mod tests {
         };
         let no_renew = || "--leader-elect-renew-deadline is 0s; it must be more".to_owned();
         let no_retry = || "--leader-elect-retry-period is 0s; it must be more".to_owned();
-        let short = |lease| format!("--leader-elect-lease-duration is {lease}; it must be at least 1s");
+        let short = |lease, retry, least| {
+            format!(
+                "--leader-elect-lease-duration is {lease}; with a --leader-elect-retry-period of {retry} it must be \
+                 at least {least}s, because nothing is written in the last 3s of it"
+            )
+        };
         let nobody = Config { identity: String::new(), ..Config::with_defaults("") };
         let table = [
             ("the defaults", Config::with_defaults("me"), vec![]),
-            ("just enough", config(2_401, 2_400, 1_999), vec![]),
-            ("the shortest lease", config(1_000, 999, 100), vec![]),
+            ("just enough", config(6_000, 2_400, 1_999), vec![]),
+            ("the shortest lease", config(4_000, 999, 100), vec![]),
+            ("L9-515 it would never write", config(3_000, 2_500, 2_000), vec![short("3s", "2s", 6)]),
+            (
+                "L9-515 it would write only right after a renewal",
+                config(5_000, 4_000, 2_000),
+                vec![short("5s", "2s", 6)],
+            ),
+            ("L9-515 what is said to be enough is enough", config(6_000, 4_000, 2_000), vec![]),
+            (
+                "L9-515 parts of a second do not reach the record",
+                config(5_999, 4_000, 2_000),
+                vec![short("5.999s", "2s", 6)],
+            ),
+            (
+                "L9-515 a long retry period",
+                config(1_000_000, 999_999, 996_000),
+                vec![short("1000s", "996s", 1_001), renew_over_retry("999.999s", "996s")],
+            ),
             ("FW-354 nobody", nobody, vec!["the identity of the leader election is empty".to_owned()]),
             ("lease not above renew", config(10_000, 10_000, 2_000), vec![lease_over_renew("10s", "10s")]),
             ("renew not above retry", config(15_000, 2_400, 2_000), vec![renew_over_retry("2.4s", "2s")]),
             ("no retry period", config(15_000, 10_000, 0), vec![no_retry()]),
-            ("no whole second", config(999, 500, 100), vec![short("999ms")]),
+            ("no whole second", config(999, 500, 100), vec![short("999ms", "100ms", 4)]),
             (
                 "nothing at all",
                 config(0, 0, 0),
                 vec![
-                    short("0ns"),
+                    short("0ns", "0ns", 4),
                     no_renew(),
                     no_retry(),
                     lease_over_renew("0ns", "0ns"),

@@ -11,11 +11,13 @@ mod candidate;
 mod config;
 mod lease;
 mod protocol;
+mod release;
 
 pub use candidate::Candidate;
 pub use config::{Config, JITTER, identity};
 pub use lease::{Lease, Record};
 pub use protocol::{Action, Input, Loss, Moment, Move, News, Ticket};
+pub use release::{Writes, may_release};
 
 #[cfg(test)]
 mod model;

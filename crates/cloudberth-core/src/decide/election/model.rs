@@ -278,7 +278,10 @@ impl World {
                     self.plan(after, index, what);
                 }
                 What::Wake(index) if self.chance(1) => self.restart(index),
-                What::Wake(index) if self.chance(1) => self.step(index, Input::Stop),
+                What::Wake(index) if self.chance(1) => {
+                    let release = self.below(4) > 0;
+                    self.step(index, Input::Stop { release });
+                }
                 What::Wake(index) => self.step(index, Input::Wake),
                 What::Heard(index, input) => self.step(index, input),
             }

@@ -31,9 +31,12 @@ pub enum Input {
     Wrote(Ticket, Result<Lease>),
     /// A watch showed the Lease, or that it was deleted. It may show what was true a while ago.
     Noticed(Option<Lease>),
-    /// Stop leading and standing. To be said only when no write of ours is under way any more, because another
-    /// replica may lead a moment later.
-    Stop,
+    /// Stop leading and standing.
+    Stop {
+        /// Whether the Lease is let go of, so that another replica may lead a moment later. See
+        /// [`may_release`](super::may_release) for when that is safe; otherwise it is left to run out.
+        release: bool,
+    },
 }
 
 /// What to do next. A request is sent at once, and given up at `until`.

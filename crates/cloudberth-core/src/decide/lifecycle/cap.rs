@@ -70,10 +70,15 @@ impl Cap {
     }
 }
 
+/// How long after we stopped waiting for it the API server may still carry out a request: its `--request-timeout`, as it
+/// is unless somebody sets it.
+const STRAGGLES: Duration = Duration::from_secs(60);
+
 /// Whether a node that may be deleted is deleted now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sentence {
-    /// Now, with its UID as precondition; say so first. Report the answer to [`Deletions::answered`].
+    /// Now, with its UID and the version just read as preconditions; say so first. Ask [`Deletions::send`] just before
+    /// the call, and report the answer to [`Deletions::answered`].
     Delete {
         /// What the deletion must insist on.
         uid: String,
@@ -94,19 +99,32 @@ pub enum Sentence {
 pub enum Answer {
     /// The node is gone, by our hand or somebody else's.
     Gone,
-    /// Another node of the same name has taken its place. Nothing was deleted.
-    Replaced,
+    /// It is not as it was when it was read: it changed, or another node of the same name has taken its place. Nothing
+    /// was deleted; the next round judges anew.
+    Changed,
     /// It is tried again after the next round; the event says why, unless we stopped ourselves.
     Failed(Option<NodeEvent>),
 }
 
-/// The deletions within the window.
+/// A deletion that counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Counted {
+    /// The latest time at which the API server may have carried it out, or may yet.
+    at: Tick,
+    /// The node, where it is known.
+    uid: String,
+    /// It was sent, and nobody knows what came of that.
+    in_doubt: bool,
+}
+
+/// The deletions within the window, by the times at which the API server carried them out. What is under way, and what
+/// may have worked, keeps its place.
 ///
 /// A replica that takes over can [`note`](Self::note) the deletions that it saw happen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deletions {
-    /// When, ascending, and the UID of the node where it is known.
-    counted: Vec<(Tick, String)>,
+    /// Ascending by time.
+    counted: Vec<Counted>,
     /// What went before this time is not known.
     known_from: Option<Tick>,
 }
@@ -121,19 +139,29 @@ impl Deletions {
 
     /// Remembers a deletion, and forgets those that left the window before it.
     pub fn note(&mut self, at: Tick, cap: Cap) {
-        self.count(at, "", cap);
+        self.forget_before(at, cap);
+        self.count(Counted { at, uid: String::new(), in_doubt: false });
     }
 
-    fn count(&mut self, at: Tick, uid: &str, cap: Cap) {
-        self.counted.retain(|(other, _)| *other + cap.window > at);
-        let place = self.counted.partition_point(|(other, _)| *other <= at);
-        self.counted.insert(place, (at, uid.to_owned()));
+    fn forget_before(&mut self, now: Tick, cap: Cap) {
+        self.counted.retain(|counted| counted.at + cap.window > now);
+    }
+
+    fn count(&mut self, new: Counted) {
+        let place = self.counted.partition_point(|other| other.at <= new.at);
+        self.counted.insert(place, new);
+    }
+
+    /// Takes out what counts for this node, to be put back with another time.
+    fn take(&mut self, uid: &str) -> Option<Counted> {
+        let place = self.counted.iter().position(|counted| counted.uid == uid)?;
+        Some(self.counted.remove(place))
     }
 
     /// How many deletions count against the cap now.
     #[must_use]
     pub fn counted(&self, cap: Cap, now: Tick) -> usize {
-        self.counted.iter().filter(|(at, _)| *at + cap.window > now).count()
+        self.counted.iter().filter(|counted| counted.at + cap.window > now).count()
     }
 
     /// Decides whether a node that was judged [`Verdict::Delete`](super::Verdict::Delete) goes now; if so it is
@@ -146,8 +174,8 @@ impl Deletions {
         nodes: usize,
         now: Tick,
     ) -> Sentence {
-        self.counted.retain(|(at, _)| *at + cap.window > now);
-        let tried = self.counted.iter().any(|(_, uid)| *uid == suspect.uid);
+        self.forget_before(now, cap);
+        let tried = self.counted.iter().any(|counted| counted.uid == suspect.uid);
         let free = suspect.autoscaler_removes || tried;
         let all = cap.allowed(nodes);
         let beginning = self.known_from.map(|from| from + cap.window).filter(|end| *end > now);
@@ -156,7 +184,7 @@ impl Deletions {
         if taken >= allowed && !free {
             // The deletion that must leave the window before another may join.
             let leaves =
-                |allowed| self.counted.get(taken.checked_sub(allowed)?).map(|(at, _)| *at + cap.window);
+                |allowed| self.counted.get(taken.checked_sub(allowed)?).map(|other| other.at + cap.window);
             let until = match beginning {
                 Some(end) if allowed < all => leaves(all).map_or(Some(end), |at| Some(at.max(end))),
                 _ => leaves(allowed),
@@ -167,26 +195,54 @@ impl Deletions {
             return Sentence::Wait { until, event };
         }
         if !free {
-            self.count(now, &suspect.uid, cap);
+            self.count(Counted { at: now, uid: suspect.uid.clone(), in_doubt: false });
         }
         Sentence::Delete { uid: suspect.uid.clone(), event: event::deleting_node(suspect) }
     }
 
-    /// Takes the answer to a deletion. What certainly deleted nothing is not counted; what may have is.
-    pub fn answered(&mut self, suspect: &Suspect, answer: Result<(), &Error>) -> Answer {
-        let Err(why) = answer else { return Answer::Gone };
-        if !matches!(why.category(), Category::Temporary | Category::Cancelled) {
-            self.called_off(suspect);
+    /// Asks whether a deletion that was decided may be sent now. It may not if it had to wait for so long that it left the
+    /// window and another may have taken its place: then it is to be judged anew. From here on it counts for as long as
+    /// the API server may carry it out.
+    #[must_use]
+    pub fn send(&mut self, suspect: &Suspect, cap: Cap, now: Tick) -> bool {
+        self.forget_before(now, cap);
+        match self.take(&suspect.uid) {
+            Some(counted) => {
+                self.count(Counted { at: now + STRAGGLES, ..counted });
+                true
+            }
+            None => suspect.autoscaler_removes,
         }
+    }
+
+    /// Takes the answer to a deletion. What certainly deleted nothing is not counted; what may have is, and so is what was
+    /// tried before without an answer.
+    pub fn answered(&mut self, suspect: &Suspect, answer: Result<(), &Error>, now: Tick) -> Answer {
+        let counts = match answer {
+            // It is gone by now, perhaps because of an earlier try.
+            Ok(()) => Some((now, false)),
+            Err(why) => {
+                let may_have_worked = matches!(why.category(), Category::Temporary | Category::Cancelled);
+                may_have_worked.then_some((now + STRAGGLES, true))
+            }
+        };
+        if let Some(counted) = self.take(&suspect.uid) {
+            match counts {
+                Some((at, in_doubt)) => self.count(Counted { at, in_doubt, ..counted }),
+                None if counted.in_doubt => self.count(counted),
+                None => {}
+            }
+        }
+        let Err(why) = answer else { return Answer::Gone };
         match why.category() {
             Category::NotFound => Answer::Gone,
-            Category::Conflict => Answer::Replaced,
+            Category::Conflict => Answer::Changed,
             _ => Answer::Failed(event::deleting_node_failed(suspect, why)),
         }
     }
 
-    /// The deletion was not even sent: it does not count.
+    /// The deletion was not even sent: it does not count, unless an earlier try may have worked.
     pub fn called_off(&mut self, suspect: &Suspect) {
-        self.counted.retain(|(_, uid)| *uid != suspect.uid);
+        self.counted.retain(|counted| counted.uid != suspect.uid || counted.in_doubt);
     }
 }

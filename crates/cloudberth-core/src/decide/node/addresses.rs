@@ -1,8 +1,8 @@
 //! Which addresses a node shows.
 //!
 //! The cloud's, in the cloud's order and spelling. Three things are added to that: a node keeps the host name that it
-//! has when the cloud gives none, a cloud that lists no address clears nothing, and what the kubelet was told to use
-//! comes first (see [`node_ip`]).
+//! has when the cloud gives none, a cloud that lists no IP clears nothing, and what the kubelet was told to use comes
+//! first (see [`node_ip`]).
 //!
 //! # What counts as a change
 //! Other entries, more or fewer of them, are a change. Another order alone is not: clouds list interfaces in no
@@ -13,10 +13,7 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::{
-    node_ip,
-    patch::{NodePatch, Subresource},
-};
+use super::{node_ip, patch::NodePatch};
 use crate::{
     address::{AddressKind, NodeAddress},
     error::Result,
@@ -27,13 +24,19 @@ use crate::{
 ///
 /// An error (the kubelet was told to use an address that the cloud does not list) leaves the addresses as they are.
 pub fn update(node: &NodeView, cloud: &[NodeAddress]) -> Result<Option<NodePatch>> {
-    if cloud.is_empty() {
+    if !has_ip(cloud) {
         return Ok(None);
     }
     let provided = node_ip::provided(node)?;
     let wanted = node_ip::choose(&with_host_name(cloud, &node.addresses), &provided)
         .map_err(|why| node_ip::invalid(node, &why))?;
-    Ok(differ(&node.addresses, &wanted, &provided).then(|| patch(&wanted)))
+    Ok(differ(&node.addresses, &wanted, &provided).then(|| patch(node, &wanted)))
+}
+
+/// Whether any entry is an IP. A list of names alone is no list: every machine has an address, so the cloud did not say.
+#[must_use]
+pub fn has_ip(list: &[NodeAddress]) -> bool {
+    list.iter().any(|address| matches!(address.kind(), AddressKind::InternalIp | AddressKind::ExternalIp))
 }
 
 /// The cloud's list, with the host names that the node shows now at its end where the cloud gives none.
@@ -61,15 +64,15 @@ pub fn differ(shown: &[NodeAddress], wanted: &[NodeAddress], provided: &[IpAddr]
     sorted(shown) != sorted(wanted) || asked_for(shown) != asked_for(wanted)
 }
 
-/// The patch that gives a node exactly these addresses.
+/// The patch that gives `node` exactly these addresses.
 ///
 /// It always replaces the whole list. The list's declared merge goes by kind, and two addresses of one kind (every
 /// dual-stack node has them) would swallow each other.
 #[must_use]
-pub fn patch(list: &[NodeAddress]) -> NodePatch {
+pub fn patch(node: &NodeView, list: &[NodeAddress]) -> NodePatch {
     let entry = |a: &NodeAddress| json!({ "type": a.kind().as_str(), "address": a.address() });
     let entries: Vec<Value> = list.iter().map(entry).chain([json!({ "$patch": "replace" })]).collect();
-    NodePatch { subresource: Subresource::Status, body: json!({ "status": { "addresses": entries } }) }
+    NodePatch::status(node, json!({ "addresses": entries }))
 }
 
 /// Appends to `list` those of `more` that it does not have; kind and text must both agree to be the same.
@@ -87,7 +90,10 @@ pub fn merge(list: &mut Vec<NodeAddress>, more: &[NodeAddress]) {
 mod tests {
     use super::*;
     use crate::{
-        decide::node::testkit::{addresses, apply, node},
+        decide::node::{
+            patch::Subresource,
+            testkit::{addresses, apply, node},
+        },
         error::Category,
     };
 
@@ -153,6 +159,9 @@ mod tests {
             ("two host names stay in order", "H b, H a", "I 10.0.0.1", None, Some("I 10.0.0.1, H b, H a")),
             ("FW-66 no address clears nothing", "I 10.0.0.1", "", None, None),
             ("FW-66 whatever was asked for", "I 10.0.0.1", "", Some("10.0.0.2"), None),
+            ("L1-421 a host name alone clears nothing", "I 10.0.0.1, H n", "H n", None, None),
+            ("L1-421 one that looks like an address neither", "I 10.0.0.1", "H 10.0.0.9", None, None),
+            ("L1-421 nor is it added", "I 10.0.0.1", "H other", None, None),
             ("FW-3 nothing shown yet", "", "I 10.0.0.1, E 1.1.1.1", None, Some("I 10.0.0.1, E 1.1.1.1")),
             ("L4-202 already there", "I 10.0.0.1, I fd00::1, H n", "I 10.0.0.1, I fd00::1", None, None),
             (
@@ -200,14 +209,14 @@ mod tests {
 
     #[test]
     fn the_patch_replaces_the_whole_list() {
-        let want = json!({ "status": { "addresses": [
+        let want = json!({ "metadata": { "uid": "uid-n" }, "status": { "addresses": [
             { "type": "InternalIP", "address": "10.0.0.1" },
             { "type": "InternalIP", "address": "fd00::1" },
             { "$patch": "replace" },
         ] } });
         for (case, shown) in [("FW-70", "I 10.9.9.9"), ("FW-71", "")] {
             let made = update(&node("n").at(shown), &addresses("I 10.0.0.1, I fd00::1")).unwrap().unwrap();
-            assert_eq!((made.subresource, &made.body), (Subresource::Status, &want), "{case}");
+            assert_eq!((made.subresource(), made.body()), (Subresource::Status, &want), "{case}");
         }
     }
 

@@ -57,6 +57,9 @@ pub fn initialise(node: &NodeView, claim: &Claim<'_>) -> Verdict {
         Claim::Nowhere(searched) => return Verdict::NotFound(searched.explain(node)),
         Claim::Foreign(why) => return Verdict::Leave(why.clone()),
     };
+    if let Some(why) = machine.unreadable() {
+        return Verdict::Retry(why);
+    }
     match addresses(node, machine) {
         Err(why) => return Verdict::Retry(why),
         Ok(Some(patch)) => return Verdict::Addresses(patch),
@@ -72,7 +75,7 @@ pub fn initialise(node: &NodeView, claim: &Claim<'_>) -> Verdict {
 fn addresses(node: &NodeView, machine: &Instance) -> Result<Option<NodePatch>> {
     node_ip::choose(&machine.addresses, &node_ip::provided(node)?)
         .map_err(|why| node_ip::invalid(node, &why))?;
-    if machine.addresses.is_empty() && node.addresses.is_empty() {
+    if !addresses::has_ip(&machine.addresses) && !addresses::has_ip(&node.addresses) {
         let message = format!("machine {} of node {:?} has no address yet", machine.id, node.name);
         return Err(Error::temporary(message));
     }
@@ -112,11 +115,11 @@ mod tests {
         for writes in 0..4 {
             let patch = match initialise(&node, &ours(machine)) {
                 Verdict::Addresses(patch) => {
-                    assert_eq!(patch.subresource, Subresource::Status);
+                    assert_eq!(patch.subresource(), Subresource::Status);
                     patch
                 }
                 Verdict::Join { patch, .. } => {
-                    assert_eq!(patch.subresource, Subresource::Main);
+                    assert_eq!(patch.subresource(), Subresource::Main);
                     patch
                 }
                 Verdict::Skip => return (node, writes),
@@ -245,6 +248,8 @@ mod tests {
         let machine = machine("fake://1", "n").with_addresses("I 10.0.0.1, H n");
         let silent = machine.clone().with_addresses("");
         let nameless = machine.clone().with_addresses("I 10.0.0.1");
+        let named_only = machine.clone().with_addresses("H n");
+        let flawed = Instance::flawed(machine.id.clone(), "n", "interfaces is missing");
         let unknown =
             |why: &str| Claim::Ours { cloud: "fake", machine: Lookup::Unknown(Error::temporary(why)) };
         let gone = Claim::Ours { cloud: "fake", machine: Lookup::Absent };
@@ -309,6 +314,18 @@ mod tests {
                 ours(&silent),
                 "retry Temporary: machine fake://1 of node \"n\" has no address yet",
             ),
+            (
+                "L1-424 a host name is no address",
+                waiting("n").at("H n"),
+                ours(&named_only),
+                "retry Temporary: machine fake://1 of node \"n\" has no address yet",
+            ),
+            (
+                "L1-425 the cloud does not say, whatever the node shows",
+                waiting("n").at("I 10.0.0.1"),
+                ours(&flawed),
+                "retry Temporary: the cloud does not describe machine fake://1 fully: interfaces is missing",
+            ),
         ];
         for (case, node, claim, want) in table {
             let got = match initialise(&node, &claim) {
@@ -329,7 +346,7 @@ mod tests {
         #[test]
         fn a_node_in_service_always_has_addresses(
             shown in prop::sample::select(vec!["", "H n", "I 10.0.0.9", "I 10.0.0.1, H n"]),
-            cloud in prop::sample::select(vec!["", "I 10.0.0.1", "I 10.0.0.1, I fd00::1, H m", "E 1.1.1.1"]),
+            cloud in prop::sample::select(vec!["", "H m", "I 10.0.0.1", "I 10.0.0.1, I fd00::1, H m", "E 1.1.1.1"]),
             told in prop::sample::select(vec![None, Some("10.0.0.1"), Some("fd00::1,10.0.0.1"), Some("x")]),
         ) {
             let mut node = waiting("n").at(shown);
@@ -341,7 +358,7 @@ mod tests {
             while let Verdict::Addresses(patch) | Verdict::Join { patch, .. } = initialise(&node, &ours(&machine)) {
                 node = apply(&node, &patch);
                 writes += 1;
-                prop_assert!(node.has_taint(taints::UNINITIALISED) || !node.addresses.is_empty());
+                prop_assert!(node.has_taint(taints::UNINITIALISED) || addresses::has_ip(&node.addresses));
                 prop_assert!(writes <= 2);
             }
             prop_assert!(reconcile(&node, &ours(&machine)).writes.is_empty());

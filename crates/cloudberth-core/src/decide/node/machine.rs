@@ -19,6 +19,14 @@ use crate::{
 /// How many names an explanation offers.
 const NEAREST: usize = 3;
 
+impl Instance {
+    /// Why nothing may be written from what the cloud says about this machine, if it does not say enough.
+    pub(super) fn unreadable(&self) -> Option<Error> {
+        let flaw = self.flaw.as_deref()?;
+        Some(Error::temporary(format!("the cloud does not describe machine {} fully: {flaw}", self.id)))
+    }
+}
+
 /// The machine with this id. A short listing can show it, never deny it.
 pub fn by_id<'a>(id: &ProviderId, machines: &'a Listing<Instance>) -> Lookup<&'a Instance> {
     machines.find(|machine| machine.id == *id)

@@ -25,18 +25,61 @@ pub enum Subresource {
 
 /// A strategic-merge patch of one node.
 ///
-/// A patch of [`Subresource::Main`] carries the resource version that it was decided on, so that it meets either that
-/// object or a conflict, never somebody's newer edit. A patch of [`Subresource::Status`] carries none: it replaces a
-/// whole list of which we are the only author, and the kubelet writes the rest of the status too often to race it.
+/// Every patch carries the UID of the node that it was decided on, so that it never lands on another node that was made
+/// under the same name meanwhile: a provider id that was written on the wrong node stays there, and that node is later
+/// deleted for a machine that it never had. It can be made only from a node, so none can be made without.
+///
+/// A patch of [`Subresource::Main`] also carries the resource version that it was decided on, so that it meets either
+/// that object or a conflict, never somebody's newer edit. A patch of [`Subresource::Status`] carries none: it replaces
+/// a whole list of which we are the only author, and the kubelet writes the rest of the status too often to race it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodePatch {
-    /// Where it goes.
-    pub subresource: Subresource,
-    /// What it says.
-    pub body: Value,
+    subresource: Subresource,
+    uid: String,
+    body: Value,
 }
 
 impl NodePatch {
+    /// A patch of `node` itself: what it says under `metadata` and under `spec`.
+    #[must_use]
+    pub fn main(node: &NodeView, mut metadata: Map<String, Value>, spec: Map<String, Value>) -> Self {
+        metadata.insert("uid".into(), node.uid.as_str().into());
+        metadata.insert("resourceVersion".into(), node.resource_version.as_str().into());
+        let mut body = Map::from_iter([("metadata".to_owned(), Value::Object(metadata))]);
+        if !spec.is_empty() {
+            body.insert("spec".into(), Value::Object(spec));
+        }
+        Self { subresource: Subresource::Main, uid: node.uid.clone(), body: Value::Object(body) }
+    }
+
+    /// A patch of the node's status.
+    #[must_use]
+    pub fn status(node: &NodeView, status: Value) -> Self {
+        let mut body = json!({ "metadata": { "uid": node.uid } });
+        if let Some(body) = body.as_object_mut() {
+            body.insert("status".into(), status);
+        }
+        Self { subresource: Subresource::Status, uid: node.uid.clone(), body }
+    }
+
+    /// Where it goes.
+    #[must_use]
+    pub const fn subresource(&self) -> Subresource {
+        self.subresource
+    }
+
+    /// The UID of the node that it is meant for.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// What it says.
+    #[must_use]
+    pub const fn body(&self) -> &Value {
+        &self.body
+    }
+
     /// The node as it would be once this was written, for dry runs. What cannot be read back changes nothing.
     #[must_use]
     pub fn assume(&self, node: &NodeView) -> NodeView {
@@ -72,7 +115,6 @@ pub fn main_patch(
     taints: Option<&[Taint]>,
 ) -> NodePatch {
     let mut metadata = Map::new();
-    metadata.insert("resourceVersion".into(), node.resource_version.as_str().into());
     if !labels.labels.is_empty() {
         metadata.insert("labels".into(), json!(labels.labels));
     }
@@ -86,11 +128,7 @@ pub fn main_patch(
     if let Some(taints) = taints {
         spec.insert("taints".into(), taints::to_json(taints));
     }
-    let mut body = Map::from_iter([("metadata".to_owned(), Value::Object(metadata))]);
-    if !spec.is_empty() {
-        body.insert("spec".into(), Value::Object(spec));
-    }
-    NodePatch { subresource: Subresource::Main, body: Value::Object(body) }
+    NodePatch::main(node, metadata, spec)
 }
 
 /// How often a write that met a conflict is tried again, each time decided anew on a fresh read.
@@ -127,12 +165,12 @@ mod tests {
         let nothing = LabelChanges::default();
         let bare = main_patch(&node("n"), &nothing, None, None);
         assert_eq!(bare.subresource, Subresource::Main);
-        assert_eq!(bare.body, json!({ "metadata": { "resourceVersion": "1" } }));
+        assert_eq!(bare.body, json!({ "metadata": { "uid": "uid-n", "resourceVersion": "1" } }), "L2-603");
 
         let id: ProviderId = "fake://7".parse().unwrap();
         let made = main_patch(&node("n"), &nothing, Some(&id), Some(&[taints::shutdown()]));
         let want = json!({
-            "metadata": { "resourceVersion": "1" },
+            "metadata": { "uid": "uid-n", "resourceVersion": "1" },
             "spec": {
                 "providerID": "fake://7",
                 "taints": [{ "key": "node.cloudprovider.kubernetes.io/shutdown", "effect": "NoSchedule" }],
@@ -148,6 +186,7 @@ mod tests {
             notices: vec![],
         };
         let want = json!({ "metadata": {
+            "uid": "uid-n",
             "resourceVersion": "1",
             "labels": { "a": "1", "b": null },
             "annotations": { "cloudberth.dev/applied-labels": "{\"a\":\"1\"}" },
@@ -170,9 +209,10 @@ mod tests {
         assert_eq!(after.labels, [("a".to_owned(), "1".to_owned())].into());
 
         let list = crate::decide::node::testkit::addresses("I 10.0.0.1, I 10.0.0.2");
-        let after = addresses::patch(&list).assume(&before);
+        let after = addresses::patch(&before, &list).assume(&before);
         assert_eq!((after.addresses, after.taints), (list, before.taints.clone()));
-        let odd = NodePatch { subresource: Subresource::Main, body: json!({ "spec": "what" }) };
+        let mut odd = NodePatch::main(&before, Map::new(), Map::new());
+        odd.body = json!({ "spec": "what" });
         assert_eq!(odd.assume(&before), before, "what cannot be read changes nothing");
     }
 

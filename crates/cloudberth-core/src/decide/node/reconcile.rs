@@ -15,7 +15,7 @@ pub struct Upkeep {
     /// To be sent in this order: the node itself first, because its patch carries the version that it was decided on
     /// and the write of the addresses makes a new one.
     pub writes: Vec<NodePatch>,
-    /// Why the addresses are left as they are, although the cloud lists some.
+    /// Why the addresses are left as they are.
     pub addresses_held: Option<Error>,
     /// What was not done about labels, and why; for the log.
     pub notices: Vec<LabelNotice>,
@@ -34,6 +34,10 @@ pub fn reconcile(node: &NodeView, claim: &Claim<'_>) -> Upkeep {
     if node.has_taint(taints::UNINITIALISED) {
         return Upkeep::default();
     }
+    let unbound = node.provider_id.is_none();
+    if let Some(why) = machine.unreadable() {
+        return Upkeep { addresses_held: Some(why), unbound, ..Upkeep::default() };
+    }
     let changes = labels::in_service(node, machine);
     let labels = (!changes.is_empty()).then(|| patch::main_patch(node, &changes, None, None));
     let (addresses, addresses_held) = match addresses::update(node, &machine.addresses) {
@@ -44,7 +48,7 @@ pub fn reconcile(node: &NodeView, claim: &Claim<'_>) -> Upkeep {
         writes: labels.into_iter().chain(addresses).collect(),
         addresses_held,
         notices: changes.notices,
-        unbound: node.provider_id.is_none(),
+        unbound,
     }
 }
 
@@ -106,7 +110,7 @@ mod tests {
         let before = node("n").id("fake://1").at("I 10.0.0.1, H n");
         let upkeep = reconcile(&before, &claim);
         assert_eq!(
-            upkeep.writes.iter().map(|w| w.subresource).collect::<Vec<_>>(),
+            upkeep.writes.iter().map(NodePatch::subresource).collect::<Vec<_>>(),
             [Subresource::Main, Subresource::Status]
         );
         assert_eq!(upkeep.notices, [LabelNotice::Refused { key: "k8s.io/x".into() }]);
@@ -119,6 +123,24 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_that_is_not_described_changes_nothing() {
+        let flawed = Instance::flawed("fake://1".parse().unwrap(), "n", "interfaces is missing");
+        let claim = Claim::Ours { cloud: "fake", machine: Lookup::Present(&flawed) };
+        let before = node("n").id("fake://1").at("I 10.0.0.1, H n").labelled(LABELS);
+        let upkeep = reconcile(&before, &claim);
+        assert_eq!((upkeep.writes, upkeep.unbound), (vec![], false), "L1-422");
+        let why = upkeep.addresses_held.unwrap();
+        assert!(
+            why.message().contains("fake://1") && why.message().contains("interfaces is missing"),
+            "{why}"
+        );
+        assert_eq!(why.category(), Category::Temporary);
+        let silent = machine("fake://1", "n").with_addresses("H n").with_facts("flex-8", "-", "-");
+        let claim = Claim::Ours { cloud: "fake", machine: Lookup::Present(&silent) };
+        assert_eq!(reconcile(&before, &claim).writes, [], "L1-423 a list without an IP");
+    }
+
+    #[test]
     fn addresses_that_cannot_be_settled_hold_up_nothing_else() {
         let machine = moved();
         let claim = Claim::Ours { cloud: "fake", machine: Lookup::Present(&machine) };
@@ -128,7 +150,7 @@ mod tests {
         );
         assert_eq!(upkeep.addresses_held.map(|why| why.category()), Some(Category::NotFound), "FW-69");
         assert_eq!(
-            upkeep.writes.iter().map(|w| w.subresource).collect::<Vec<_>>(),
+            upkeep.writes.iter().map(NodePatch::subresource).collect::<Vec<_>>(),
             [Subresource::Main],
             "FW-69"
         );

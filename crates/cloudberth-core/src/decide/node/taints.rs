@@ -1,8 +1,8 @@
 //! Taints: finding, adding, removing, and the patch that carries the whole list.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::patch::{NodePatch, Subresource};
+use super::patch::NodePatch;
 use crate::view::{NodeView, Taint, TaintEffect};
 
 /// Set by the kubelet on a node that waits for its cloud. Value and effect do not matter.
@@ -59,11 +59,7 @@ pub fn without_key(taints: &[Taint], key: &str) -> Option<Vec<Taint>> {
 /// The patch that gives `node` exactly these taints.
 #[must_use]
 pub fn patch(node: &NodeView, taints: &[Taint]) -> NodePatch {
-    let body = json!({
-        "metadata": { "resourceVersion": node.resource_version },
-        "spec": { "taints": to_json(taints) },
-    });
-    NodePatch { subresource: Subresource::Main, body }
+    NodePatch::main(node, Map::new(), Map::from_iter([("taints".to_owned(), to_json(taints))]))
 }
 
 /// The list as Kubernetes writes it; an empty one is `null`, which removes the field.
@@ -87,6 +83,8 @@ pub fn to_json(taints: &[Taint]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::{TaintEffect::*, *};
+    use crate::decide::node::patch::Subresource;
+    use serde_json::json;
 
     fn taint(key: &str, value: &str, effect: TaintEffect) -> Taint {
         Taint { key: key.into(), value: Some(value.into()), effect, time_added: None }
@@ -161,18 +159,23 @@ mod tests {
 
     #[test]
     fn the_patch_carries_the_whole_list_and_the_version_it_was_decided_on() {
-        let node = NodeView { name: "n".into(), resource_version: "7".into(), ..NodeView::default() };
+        let node = NodeView {
+            name: "n".into(),
+            uid: "u".into(),
+            resource_version: "7".into(),
+            ..NodeView::default()
+        };
         let dated = Taint { time_added: Some("2026-08-01T10:00:00Z".into()), ..taint("a", "1", NoSchedule) };
         let made = patch(&node, &[dated, shutdown()]);
-        assert_eq!(made.subresource, Subresource::Main);
+        assert_eq!(made.subresource(), Subresource::Main);
         let want = json!({
-            "metadata": { "resourceVersion": "7" },
+            "metadata": { "uid": "u", "resourceVersion": "7" },
             "spec": { "taints": [
                 { "key": "a", "value": "1", "effect": "NoSchedule", "timeAdded": "2026-08-01T10:00:00Z" },
                 { "key": "node.cloudprovider.kubernetes.io/shutdown", "effect": "NoSchedule" },
             ] },
         });
-        assert_eq!(made.body, want);
-        assert_eq!(patch(&node, &[]).body["spec"], json!({ "taints": null }));
+        assert_eq!(*made.body(), want);
+        assert_eq!(patch(&node, &[]).body()["spec"], json!({ "taints": null }));
     }
 }

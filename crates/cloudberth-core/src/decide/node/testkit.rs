@@ -120,11 +120,12 @@ pub(super) fn apply(node: &NodeView, patch: &NodePatch) -> NodeView {
     let known = |value: &Value, keys: &[&str]| {
         value.as_object().into_iter().flatten().for_each(|(k, _)| assert!(keys.contains(&k.as_str()), "{k}"));
     };
-    let body = &patch.body;
-    match patch.subresource {
+    let body = patch.body();
+    assert_eq!(body["metadata"]["uid"], node.uid.as_str(), "L2-604 precondition");
+    match patch.subresource() {
         Subresource::Main => {
             known(body, &["metadata", "spec"]);
-            known(&body["metadata"], &["resourceVersion", "labels", "annotations"]);
+            known(&body["metadata"], &["uid", "resourceVersion", "labels", "annotations"]);
             known(&body["spec"], &["providerID", "taints"]);
             assert_eq!(body["metadata"]["resourceVersion"], node.resource_version.as_str(), "precondition");
             merge(&mut next.labels, &body["metadata"]["labels"]);
@@ -139,7 +140,8 @@ pub(super) fn apply(node: &NodeView, patch: &NodePatch) -> NodeView {
             }
         }
         Subresource::Status => {
-            known(body, &["status"]);
+            known(body, &["metadata", "status"]);
+            known(&body["metadata"], &["uid"]);
             known(&body["status"], &["addresses"]);
             let list = body["status"]["addresses"].as_array().unwrap();
             assert_eq!(list.last().unwrap(), &serde_json::json!({ "$patch": "replace" }));

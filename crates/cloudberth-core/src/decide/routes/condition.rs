@@ -1,9 +1,9 @@
 //! The condition that tells the scheduler whether a node's pods can be reached.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::view::NodeView;
+use crate::{decide::node::patch::NodePatch, view::NodeView};
 
 /// The type of the condition.
 pub const NETWORK_UNAVAILABLE: &str = "NetworkUnavailable";
@@ -27,39 +27,43 @@ impl Network {
     }
 }
 
-/// The strategic-merge patch of the node's status that makes the condition say `network`; `None` when it says so
+/// The patch of the node's status that makes the condition say `network`; `None` when it says so
 /// already, in status and in reason. The same status for somebody else's reason is written over: the reason tells
 /// who vouches for it.
 #[must_use]
-pub fn condition_patch(node: &NodeView, network: Network, now: Timestamp) -> Option<Value> {
+pub fn condition_patch(node: &NodeView, network: Network, now: Timestamp) -> Option<NodePatch> {
     let (status, reason, message) = network.words();
     if node.network_unavailable.as_ref().is_some_and(|seen| seen.status == status && seen.reason == reason) {
         return None;
     }
     // Kubernetes keeps whole seconds.
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now).to_string();
-    Some(json!({"status": {"conditions": [{
+    let condition = json!({
         "type": NETWORK_UNAVAILABLE,
         "status": status,
         "reason": reason,
         "message": message,
         "lastTransitionTime": now,
         "lastHeartbeatTime": now,
-    }]}}))
+    });
+    Some(NodePatch::status(node, json!({ "conditions": [condition] })))
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Network::*, *};
     use crate::view::Condition;
+    use serde_json::Value;
 
     const NOW: &str = "2026-03-02T04:05:06Z";
 
     fn patch(seen: Option<(&str, &str)>, network: Network) -> Option<Value> {
         let condition =
             |(status, reason): (&str, &str)| Condition { status: status.into(), reason: reason.into() };
-        let node = NodeView { network_unavailable: seen.map(condition), ..NodeView::default() };
-        condition_patch(&node, network, "2026-03-02T04:05:06.789Z".parse().unwrap())
+        let node =
+            NodeView { network_unavailable: seen.map(condition), uid: "u".into(), ..NodeView::default() };
+        let patch = condition_patch(&node, network, "2026-03-02T04:05:06.789Z".parse().unwrap());
+        patch.map(|patch| patch.body().clone())
     }
 
     #[test]
@@ -88,7 +92,7 @@ mod tests {
     #[test]
     fn the_patch_holds_the_whole_condition_and_nothing_else() {
         let body = |status: &str, reason: &str, message: &str| {
-            json!({"status": {"conditions": [{
+            json!({"metadata": {"uid": "u"}, "status": {"conditions": [{
                 "type": "NetworkUnavailable", "status": status, "reason": reason, "message": message,
                 "lastTransitionTime": NOW, "lastHeartbeatTime": NOW,
             }]}})

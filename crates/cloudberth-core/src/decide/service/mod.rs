@@ -7,6 +7,7 @@
 //! | [`change`] | which difference between two versions is work |
 //! | [`wake`] | which events of the watch put it into the queue; what a vanished one leaves behind |
 //! | [`lifecycle`] | what to do at the start of a pass, and what after the load-balancer loop had its turn |
+//! | [`ownership`] | is the load balancer that was found this Service's |
 //! | [`account`] | is it the cluster's own account that denies a load balancer |
 //! | [`patch`] | the bodies of all writes |
 //! | [`events`], [`telling`] | what people are told, and that they are not told twice |
@@ -19,6 +20,7 @@ pub mod health;
 pub mod lifecycle;
 pub mod name;
 pub mod need;
+pub mod ownership;
 pub mod patch;
 pub mod roster;
 pub mod source_ranges;

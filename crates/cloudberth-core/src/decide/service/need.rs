@@ -19,7 +19,7 @@ pub fn has_finalizer(service: &ServiceView) -> bool {
 
 /// Whether the load balancer of the Service has to go.
 ///
-/// Only where one of our providers holds something for it, and only on a positive word: the Service is being deleted,
+/// Only where one of our providers holds something for it, or is suspected to, and only on a positive word: the Service is being deleted,
 /// is of another type now, or is served by somebody else now. A type that we do not know is no such word (law 5).
 #[must_use]
 pub fn needs_cleanup(service: &ServiceView, standing: &Standing<'_>) -> bool {
@@ -91,8 +91,12 @@ mod tests {
             ("the same, being deleted", held(deleting(typed(ServiceType::Other("New".into())))), true),
             ("L3-109 another class, nothing of ours, being deleted", held(deleting(other())), false),
             ("L3-110 another class, nothing of ours", held(other()), false),
-            ("another class, our id, being deleted", held(deleting(annotated(other(), MARK, "7"))), true),
-            ("FW-194 it gained another class and carries our id", held(annotated(other(), MARK, "7")), true),
+            (
+                "another class, a suspicious id, being deleted",
+                held(deleting(annotated(other(), MARK, "7"))),
+                true,
+            ),
+            ("FW-194 another class and a suspicious id", held(annotated(other(), MARK, "7")), true),
             ("our class", held(classy(CLASS)), false),
         ];
         let roster = roster();
@@ -103,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_service_that_moves_is_cleaned_up_where_it_was() {
-        let standing = Standing { server: Some("new"), holder: Some(CLOUD), doubt: None };
+        let standing = Standing { server: Some("new"), holder: Some(CLOUD), ..Standing::default() };
         assert!(needs_cleanup(&held(service()), &standing));
         assert!(!needs_cleanup(&service(), &standing), "not without the finalizer");
     }

@@ -20,7 +20,7 @@ use crate::{
         roster::{Roster, Standing},
     },
     error::{Category, Error, Result},
-    lb::{INTENT_ANNOTATION, Publish},
+    lb::{INTENT_ANNOTATION, Publish, intent_value},
     view::{Ingress, IngressPort, IpMode, ServiceType, ServiceView},
 };
 
@@ -72,7 +72,8 @@ impl Draft {
     }
 }
 
-/// Puts the finalizer on, and with it the provider's record where it is needed and the intent where one is given.
+/// Puts the finalizer on, and with it the provider's record where it is needed and the intent where one is given:
+/// its time, and the name of what is about to be created.
 ///
 /// Adding to a list states the order of the whole list, as the programs that we replace do.
 #[must_use]
@@ -80,7 +81,7 @@ pub fn prepare(
     roster: &Roster,
     service: &ServiceView,
     provider: &str,
-    intent: Option<Timestamp>,
+    intent: Option<(Timestamp, &str)>,
 ) -> Option<Value> {
     let mut draft = Draft::default();
     if !service.finalizers.iter().any(|name| name == FINALIZER) {
@@ -93,24 +94,28 @@ pub fn prepare(
     if roster.needs_record(provider) {
         draft.annotate(service, PROVIDER_ANNOTATION, provider);
     }
-    if let Some(time) = intent {
-        draft.annotations.insert(INTENT_ANNOTATION.to_owned(), fresh(service, time).into());
+    if let Some((time, name)) = intent {
+        draft.annotations.insert(INTENT_ANNOTATION.to_owned(), fresh(service, time, name).into());
     }
     draft.finish(service, intent.is_some())
 }
 
 /// A value that differs from the one that is there, even if the clock stands still: a new intent is always a write, so
 /// that it always insists on the version that it was decided from, and others see that it is a new one.
-fn fresh(service: &ServiceView, time: Timestamp) -> String {
-    let value = time.to_string();
+fn fresh(service: &ServiceView, time: Timestamp, name: &str) -> String {
+    let value = intent_value(time, name);
     if service.annotations.get(INTENT_ANNOTATION) != Some(&value) {
         return value;
     }
     let just_after = time.checked_add(Duration::from_nanos(1));
-    just_after.or_else(|_| time.checked_sub(Duration::from_nanos(1))).unwrap_or(time).to_string()
+    let other = just_after.or_else(|_| time.checked_sub(Duration::from_nanos(1))).unwrap_or(time);
+    intent_value(other, name)
 }
 
 /// Writes what the planner published, where it differs. `clear_intent` ends a recorded intent in the same write.
+///
+/// Addresses that are published are replaced, never withdrawn: a load balancer that is there has one, so an empty list
+/// means that the cloud did not tell (law 1). They go with the Service's claim to it, by [`release`].
 #[must_use]
 pub fn record(service: &ServiceView, publish: &Publish, clear_intent: bool) -> Option<Value> {
     let mut draft = Draft::default();
@@ -120,7 +125,8 @@ pub fn record(service: &ServiceView, publish: &Publish, clear_intent: bool) -> O
     if clear_intent {
         draft.strike(service, INTENT_ANNOTATION);
     }
-    draft.status = publish.ingress.as_deref().and_then(|want| status(&service.ingress, want));
+    let ingress = publish.ingress.as_deref().filter(|want| !want.is_empty());
+    draft.status = ingress.and_then(|want| status(&service.ingress, want));
     draft.finish(service, false)
 }
 
@@ -193,6 +199,7 @@ mod tests {
     };
 
     const TIME: &str = "2026-03-02T04:05:00Z";
+    const INTENT: &str = "2026-03-02T04:05:00Z lb";
 
     fn now() -> Timestamp {
         TIME.parse().unwrap()
@@ -206,7 +213,7 @@ mod tests {
     }
 
     fn mine() -> Standing<'static> {
-        Standing { server: Some(CLOUD), holder: Some(CLOUD), doubt: None }
+        Standing { server: Some(CLOUD), holder: Some(CLOUD), ..Standing::default() }
     }
 
     fn with(finalizers: &[&str]) -> ServiceView {
@@ -244,21 +251,24 @@ mod tests {
 
     #[test]
     fn the_intent_goes_with_the_finalizer_and_pins_the_version() {
-        let patch = prepare(&recording(), &with(&[]), CLOUD, Some(now())).unwrap();
+        let patch = prepare(&recording(), &with(&[]), CLOUD, Some((now(), "lb"))).unwrap();
         let want = json!({"metadata": {
             "finalizers": [FINALIZER], "uid": "u-1", "resourceVersion": "7",
-            "annotations": {PROVIDER_ANNOTATION: CLOUD, INTENT_ANNOTATION: TIME},
+            "annotations": {PROVIDER_ANNOTATION: CLOUD, INTENT_ANNOTATION: INTENT},
         }});
         assert_eq!(patch, want, "L6-102");
         let recorded = annotated(with(&[FINALIZER]), PROVIDER_ANNOTATION, CLOUD);
-        let patch = prepare(&recording(), &recorded, CLOUD, Some(now())).unwrap();
-        let meta = json!({"uid": "u-1", "resourceVersion": "7", "annotations": {INTENT_ANNOTATION: TIME}});
+        let patch = prepare(&recording(), &recorded, CLOUD, Some((now(), "lb"))).unwrap();
+        let meta = json!({"uid": "u-1", "resourceVersion": "7", "annotations": {INTENT_ANNOTATION: INTENT}});
         assert_eq!(patch, json!({"metadata": meta}), "L6-103 only the intent is missing");
         assert_eq!(prepare(&recording(), &recorded, CLOUD, None), None);
-        let intended = annotated(recorded, INTENT_ANNOTATION, TIME);
-        let patch = prepare(&recording(), &intended, CLOUD, Some(now())).unwrap();
+        let intended = annotated(recorded, INTENT_ANNOTATION, INTENT);
+        let patch = prepare(&recording(), &intended, CLOUD, Some((now(), "lb"))).unwrap();
         let value = &patch["metadata"]["annotations"][INTENT_ANNOTATION];
-        assert!(value.is_string() && value != TIME, "L6-148 a clock that stands still: {value}");
+        assert!(
+            value.as_str().is_some_and(|value| value.ends_with(" lb")) && value != INTENT,
+            "L6-148 a clock that stands still: {value}"
+        );
         assert_eq!(
             patch["metadata"]["resourceVersion"], "7",
             "L6-149 a new intent is never decided from an old version"
@@ -305,7 +315,7 @@ mod tests {
             ("FW-199 8.8.8.8 to 8.8.8.8", vec![ip("8.8.8.8")], vec![ip("8.8.8.8")], None),
             ("FW-199 empty to empty", vec![], vec![], None),
             ("FW-200 empty to 8.8.8.8", vec![], vec![ip("8.8.8.8")], Some(json!([{"ip": "8.8.8.8"}]))),
-            ("FW-200 8.8.8.8 to empty", vec![ip("8.8.8.8")], vec![], Some(json!(null))),
+            ("FW-200 L1-426 8.8.8.8 to empty", vec![ip("8.8.8.8")], vec![], None),
         ];
         for (case, old, new, want) in table {
             let body =

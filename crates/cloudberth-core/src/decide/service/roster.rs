@@ -5,12 +5,14 @@
 //! Who *holds* something for it, and so has to clean up, follows from what was recorded:
 //!
 //! 1. the provider that [`PROVIDER_ANNOTATION`] names;
-//! 2. otherwise, unless the class is a claimed one, the one provider whose id annotation the Service carries (those
-//!    of the programs that we replace are the same);
+//! 2. otherwise, where there is no class, the one provider whose id annotation the Service carries (those of the
+//!    programs that we replace are the same);
 //! 3. otherwise the one that serves it.
 //!
-//! A Service of a foreign class that carries neither is not ours even where it carries the finalizer: other programs
-//! use the same one. On a Service without a class the finalizer is the default provider's business: its name belongs
+//! A Service of a foreign class is ours only by a record that nobody but us writes: the provider, or an intent where there
+//! is one provider only. An id annotation is copied around with the rest of a manifest, so beside a foreign class it makes
+//! the provider only a suspect: nothing is read into it before the cloud itself shows that the load balancer is this
+//! Service's. The finalizer says nothing at all there: other programs use the same one. On a Service without a class the finalizer is the default provider's business: its name belongs
 //! to the one service controller of a cluster, and nobody else would ever take it off.
 //!
 //! A Service without a class stays with the provider that holds it, whatever the default is by now: a changed flag is
@@ -23,6 +25,7 @@ use std::collections::BTreeSet;
 use crate::{
     decide::service::{PROVIDER_ANNOTATION, need::has_finalizer},
     error::{Error, Result},
+    lb::INTENT_ANNOTATION,
     view::{ServiceType, ServiceView},
 };
 
@@ -52,6 +55,9 @@ pub struct Standing<'a> {
     pub server: Option<&'a str>,
     /// The provider with which something of it may stand.
     pub holder: Option<&'a str>,
+    /// Only an id that may have been copied says so, beside a class that is not ours: the cloud has to prove it before
+    /// anything is done, and until then the Service is invisible.
+    pub unproven: bool,
     /// Why neither can be told although somebody should be: a person has to look.
     pub doubt: Option<Error>,
 }
@@ -91,17 +97,21 @@ impl Roster {
         };
         match (&service.class, server) {
             (Some(_), None) => {
-                let sole = match (record, self.marked(service).as_slice()) {
-                    (None, [one]) => Some(*one),
-                    _ => None,
+                let (holder, unproven) = match (record, self.marked(service).as_slice()) {
+                    (Some(_), _) => (recorded, false),
+                    (None, _) if service.annotations.contains_key(INTENT_ANNOTATION) => (self.only(), false),
+                    (None, [one]) => (Some(*one), true),
+                    (None, _) => (None, false),
                 };
-                Standing { server: None, holder: recorded.or(sole), doubt: None }
+                Standing { server: None, holder, unproven, doubt: None }
             }
             (Some(_), Some(server)) => match (record, recorded) {
                 (Some(name), None) => Standing::doubtful(service, unknown_record(name)),
-                (_, recorded) => {
-                    Standing { server: Some(server), holder: recorded.or(Some(server)), doubt: None }
-                }
+                (_, recorded) => Standing {
+                    server: Some(server),
+                    holder: recorded.or(Some(server)),
+                    ..Standing::default()
+                },
             },
             (None, default) => match (record, recorded, self.marked(service).as_slice()) {
                 (_, Some(name), _) => Standing::with(Some(name)),
@@ -117,6 +127,14 @@ impl Roster {
     #[must_use]
     pub fn needs_record(&self, server: &str) -> bool {
         self.candidates.len() > 1 || self.default.as_deref() != Some(server)
+    }
+
+    /// The provider, where there is only one: then its name is not recorded.
+    fn only(&self) -> Option<&str> {
+        match self.candidates.as_slice() {
+            [only] => Some(only.name()),
+            _ => None,
+        }
     }
 
     fn named(&self, name: &str) -> Option<&str> {
@@ -138,13 +156,13 @@ impl Candidate {
 
 impl<'a> Standing<'a> {
     fn with(provider: Option<&'a str>) -> Self {
-        Self { server: provider, holder: provider, doubt: None }
+        Self { server: provider, holder: provider, ..Self::default() }
     }
 
     /// A doubt that matters only where there is something to serve or to clean up.
     fn doubtful(service: &ServiceView, why: String) -> Self {
         let matters = service.service_type == ServiceType::LoadBalancer || has_finalizer(service);
-        Self { server: None, holder: None, doubt: matters.then(|| Error::user_input(why)) }
+        Self { doubt: matters.then(|| Error::user_input(why)), ..Self::default() }
     }
 }
 
@@ -220,7 +238,13 @@ mod tests {
             ("a claimed class moves the Service", alpha, lb(Some("b"), &[(RECORD, "alpha")]), beta, alpha),
             ("L3-106 a copied id does not count beside a class", alpha, lb(Some("b"), &[a_id]), beta, beta),
             ("another class, held by record", alpha, lb(Some("c"), &[(RECORD, "beta")]), None, beta),
-            ("another class, held by id", alpha, lb(Some("c"), &[b_id]), None, beta),
+            (
+                "L3-315 another class: an intent of one of several",
+                alpha,
+                lb(Some("c"), &[(INTENT_ANNOTATION, "x")]),
+                None,
+                None,
+            ),
             ("L3-107 another class, ids of two", alpha, lb(Some("c"), &[a_id, b_id]), None, None),
             (
                 "L3-108 another class, another program's record",
@@ -232,9 +256,27 @@ mod tests {
         ];
         for (case, default, view, server, holder) in table {
             let roster = two(default);
-            let want = Standing { server, holder, doubt: None };
+            let want = Standing { server, holder, ..Standing::default() };
             assert_eq!(roster.standing(&view), want, "{case}");
         }
+    }
+
+    #[test]
+    fn beside_a_foreign_class_an_id_is_only_a_suspicion() {
+        let roster = two(Some("alpha"));
+        let suspect = |view: &ServiceView| {
+            let Standing { server, holder, unproven, .. } = roster.standing(view);
+            (server, holder.map(str::to_owned), unproven)
+        };
+        let id = ("beta.example/id", "2");
+        let beta = || Some("beta".to_owned());
+        assert_eq!(suspect(&lb(Some("c"), &[id])), (None, beta(), true), "L3-313");
+        let recorded = lb(Some("c"), &[(PROVIDER_ANNOTATION, "beta"), id]);
+        assert_eq!(suspect(&recorded), (None, beta(), false), "what we recorded is no suspicion");
+        let alone = Roster::new(vec![candidate("beta", &[])], Some("beta".to_owned())).unwrap();
+        let intended = lb(Some("c"), &[(INTENT_ANNOTATION, "2026-03-02T04:05:00Z web")]);
+        let want = Standing { holder: Some("beta"), ..Standing::default() };
+        assert_eq!(alone.standing(&intended), want, "L6-303 a creation may be on its way");
     }
 
     #[test]

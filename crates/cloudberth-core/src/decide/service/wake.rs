@@ -80,7 +80,8 @@ pub fn traces<'a>(roster: &'a Roster, service: &ServiceView) -> Option<&'a str> 
 /// before that.
 #[must_use]
 pub fn orphaned<'a>(roster: &'a Roster, last: &ServiceView, released: bool) -> Option<&'a str> {
-    let holder = roster.standing(last).holder.filter(|_| has_finalizer(last));
+    let standing = roster.standing(last);
+    let holder = standing.holder.filter(|_| has_finalizer(last) && !standing.unproven);
     if released { None } else { holder.or_else(|| traces(roster, last)) }
 }
 
@@ -90,7 +91,7 @@ mod tests {
     use crate::{
         decide::service::{
             FINALIZER,
-            testing::{CLOUD, annotated, classy, roster, service, typed},
+            testing::{CLOUD, MARK, annotated, classy, roster, service, typed},
         },
         view::{Ingress, ServiceType},
     };
@@ -176,6 +177,7 @@ mod tests {
             ("we let go of it ourselves", held(record(published(service()))), true, None),
             ("a ClusterIP with an address of whoever", published(typed(ServiceType::ClusterIp)), false, None),
             ("L3-112 another class", held(published(foreign())), false, None),
+            ("L3-314 another class and an id", held(annotated(foreign(), MARK, "7")), false, None),
         ];
         let roster = roster();
         for (case, last, released, want) in table {

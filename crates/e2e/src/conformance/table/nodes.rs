@@ -13,6 +13,14 @@ pub(super) fn node(fields: &Value) -> Value {
     with(json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "${id}" } }), fields)
 }
 
+/// What a client needs to see that the object is not the one that it meant.
+fn uid_refused(body: &Value) -> Value {
+    let causes = body.pointer("/details/causes").and_then(Value::as_array);
+    let about_uid =
+        causes.into_iter().flatten().any(|cause| cause.get("field") == Some(&json!("metadata.uid")));
+    json!({ "code": body.get("code"), "reason": body.get("reason"), "about_uid": about_uid })
+}
+
 pub(super) fn rows() -> Vec<Row> {
     [life(), status(), validation()].concat()
 }
@@ -74,6 +82,17 @@ fn life() -> Vec<Row> {
             .put(400, NODE, node(&json!({ "metadata": { "name": "another" } })))
             .put(409, NODE, node(&json!({ "metadata": { "uid": "11111111-2222-3333-4444-555555555555" } })))
             .through(refusal),
+        Row::new("a patch that names the UID of another node is refused for that")
+            .post(201, NODES, node(&json!({})))
+            .strategic_patch(422, NODE, json!({ "metadata": {
+                "uid": "11111111-2222-3333-4444-555555555555", "labels": { "a": "1" },
+            } }))
+            .through(uid_refused)
+            .strategic_patch(422, STATUS, json!({
+                "metadata": { "uid": "11111111-2222-3333-4444-555555555555" },
+                "status": { "addresses": [{ "type": "InternalIP", "address": "10.0.0.1" }] },
+            }))
+            .through(uid_refused),
         Row::new("a generated name")
             .post(201, NODES, json!({
                 "apiVersion": "v1", "kind": "Node", "metadata": { "generateName": "${id}-" },

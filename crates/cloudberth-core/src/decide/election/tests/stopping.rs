@@ -4,7 +4,7 @@ const RELEASED: Action = Action::Stopped { released: true };
 const LEFT: Action = Action::Stopped { released: false };
 
 fn stop(candidate: &mut Candidate, secs: u64) -> Move {
-    candidate.step(Input::Stop, at(secs))
+    candidate.step(Input::Stop { release: true }, at(secs))
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn a_leader_releases_the_lease() {
     assert_eq!(stop(&mut candidate, 2).action, Action::Wait(tick(6)), "said twice is said once");
     let end = store(&mut candidate, &release.action, "3", 3);
     assert_eq!(end, Move { action: RELEASED, news: None });
-    for input in [Input::Wake, Input::Stop, Input::Noticed(None)] {
+    for input in [Input::Wake, Input::Stop { release: true }, Input::Noticed(None)] {
         assert_eq!(candidate.step(input, at(99)).action, RELEASED, "for good");
     }
 }
@@ -136,4 +136,24 @@ fn the_answer_to_an_earlier_release_is_not_taken_for_a_later_ones() {
     let get = fail(&mut candidate, &first, conflict(), 2).action;
     hear(&mut candidate, &get, Lookup::Present(stored(record("me", 15, 2), "3")), 3);
     assert_eq!(fail(&mut candidate, &first, unavailable(), 4).action, Action::Wait(tick(8)));
+}
+
+#[test]
+fn a_lease_that_may_not_be_let_go_of_is_left_to_run_out() {
+    let leave = |candidate: &mut Candidate, secs| candidate.step(Input::Stop { release: false }, at(secs));
+    let (mut leading, _) = leader();
+    let end = leave(&mut leading, 1);
+    assert_eq!(end, Move { action: LEFT, news: Some(News::Lost(Loss::Stopped)) }, "L9-512 nothing is sent");
+    assert_eq!(leading.claim_until(), None, "L9-512 and nothing is written any more");
+
+    let (mut renewing, _) = leader();
+    wake(&mut renewing, 2);
+    assert_eq!(leave(&mut renewing, 3).action, LEFT, "L9-513 a renewal under way does not matter");
+
+    let mut taking = candidate();
+    let get = wake(&mut taking, 0).action;
+    let create = hear(&mut taking, &get, Lookup::Absent, 0).action;
+    assert_eq!(leave(&mut taking, 1).action, Action::Wait(tick(5)));
+    assert_eq!(stop(&mut taking, 2).action, Action::Wait(tick(5)), "the first word counts");
+    assert_eq!(store(&mut taking, &create, "1", 3).action, LEFT, "L9-514 nor is one that was just taken");
 }

@@ -107,7 +107,8 @@ fn what_the_autoscaler_removes_neither_waits_nor_counts() {
     let declared = Suspect { declared_gone: true, ..node(10) };
     let got = deletions.sentence(&declared, &mut Memory::default(), Cap::LAW, 9, at(1_000));
     assert_eq!(until(&got), Some(at(1_600)), "L2-114 a person's word is no way past the cap");
-    let failed = deletions.answered(&removed(1), Err(&Error::permanent("403")));
+    assert!(deletions.send(&removed(1), Cap::LAW, at(1_000)), "L2-113");
+    let failed = deletions.answered(&removed(1), Err(&Error::permanent("403")), at(1_000));
     assert!(matches!(failed, Answer::Failed(Some(_))));
     assert_eq!(deletions.counted(Cap::LAW, at(1_000)), 1, "what was not counted is not taken back");
 }
@@ -175,7 +176,7 @@ fn the_answer_to_a_deletion_says_what_comes_next() {
     let table = [
         ("gone", None, Answer::Gone, 1),
         ("404: somebody was faster", Some(Category::NotFound), Answer::Gone, 0),
-        ("L2-115 the UID is another", Some(Category::Conflict), Answer::Replaced, 0),
+        ("L2-115 it is not the node that was read", Some(Category::Conflict), Answer::Changed, 0),
         ("FW-126 refused", Some(Category::Unauthorised), failed(Category::Unauthorised, "no"), 0),
         ("FW-126 it may have worked", Some(Category::Temporary), failed(Category::Temporary, "no"), 1),
         ("we stopped ourselves", Some(Category::Cancelled), Answer::Failed(None), 1),
@@ -186,7 +187,8 @@ fn the_answer_to_a_deletion_says_what_comes_next() {
         assert_eq!(go, delete(1));
         let why = category.map(|category| Error::new(category, "no"));
         let answer = why.as_ref().map_or(Ok(()), Err);
-        assert_eq!(deletions.answered(&node(1), answer), want, "{case}");
+        assert!(deletions.send(&node(1), Cap::LAW, at(1_000)));
+        assert_eq!(deletions.answered(&node(1), answer, at(1_000)), want, "{case}");
         assert_eq!(deletions.counted(Cap::LAW, at(1_000)), counted, "{case}");
     }
 }
@@ -198,11 +200,98 @@ fn a_deletion_that_is_tried_again_counts_once() {
         deletions.sentence(&node(number), &mut Memory::default(), Cap::LAW, 9, at(now))
     };
     assert_eq!(go(&mut deletions, 1, 1_000), delete(1));
-    deletions.answered(&node(1), Err(&error()));
+    let refused = Error::new(Category::Throttled { retry_after: None }, "429");
+    deletions.answered(&node(1), Err(&refused), at(1_000));
+    assert_eq!(go(&mut deletions, 2, 1_000), delete(2), "what surely did nothing does not count");
+    deletions.called_off(&node(2));
+    assert_eq!(go(&mut deletions, 1, 1_000), delete(1), "what was not sent does not count");
+    assert!(deletions.send(&node(1), Cap::LAW, at(1_000)));
+    deletions.answered(&node(1), Err(&error()), at(1_001));
     assert_eq!(go(&mut deletions, 1, 1_010), delete(1), "FW-126 again, although the cap is reached");
-    assert_eq!(until(&go(&mut deletions, 2, 1_010)), Some(at(1_600)), "L2-118 another node waits");
+    assert_eq!(until(&go(&mut deletions, 2, 1_010)), Some(at(1_661)), "L2-118 another node waits");
     deletions.called_off(&node(1));
-    assert_eq!(go(&mut deletions, 2, 1_010), delete(2), "what was not sent does not count");
+    assert_eq!(
+        until(&go(&mut deletions, 2, 1_010)),
+        Some(at(1_661)),
+        "L2-1000 the first try may have worked"
+    );
+}
+
+/// The cap holds for the times at which the API server deletes the nodes, not for those at which we decide it.
+#[test]
+fn a_place_is_kept_until_the_deletion_has_surely_happened() {
+    type Deed = fn(&mut Deletions);
+    fn lost(deletions: &mut Deletions, now: u64) {
+        assert!(deletions.send(&node(1), Cap::LAW, at(now)));
+        deletions.answered(&node(1), Err(&error()), at(now + 10));
+    }
+    fn told(deletions: &mut Deletions, now: u64, why: Category) {
+        assert!(deletions.send(&node(1), Cap::LAW, at(now)));
+        deletions.answered(&node(1), Err(&Error::new(why, "no")), at(now));
+    }
+    let table: [(&str, Deed, Option<u64>); 8] = [
+        ("decided, and still waiting", |_| (), Some(1_600)),
+        ("under way", |all| assert!(all.send(&node(1), Cap::LAW, at(1_100))), Some(1_760)),
+        (
+            "answered late",
+            |all| {
+                assert!(all.send(&node(1), Cap::LAW, at(1_100)));
+                all.answered(&node(1), Ok(()), at(1_125));
+            },
+            Some(1_725),
+        ),
+        ("nobody knows, and it may still happen", |all| lost(all, 1_100), Some(1_770)),
+        (
+            "lost, and then gone at the second try",
+            |all| {
+                lost(all, 1_100);
+                told(all, 1_115, Category::NotFound);
+            },
+            Some(1_775),
+        ),
+        (
+            "lost, and then replaced",
+            |all| {
+                lost(all, 1_100);
+                told(all, 1_115, Category::Conflict);
+            },
+            Some(1_775),
+        ),
+        (
+            "lost, and then refused",
+            |all| {
+                lost(all, 1_100);
+                told(all, 1_115, Category::Unauthorised);
+            },
+            Some(1_775),
+        ),
+        ("refused at the first try", |all| told(all, 1_100, Category::Unauthorised), None),
+    ];
+    for (case, deed, want) in table {
+        let mut deletions = Deletions::default();
+        let go = |deletions: &mut Deletions, number, now| {
+            deletions.sentence(&node(number), &mut Memory::default(), Cap::LAW, 9, at(now))
+        };
+        assert_eq!(go(&mut deletions, 1, 1_000), delete(1));
+        deed(&mut deletions);
+        let other = go(&mut deletions, 2, 1_130);
+        match want {
+            Some(want) => assert_eq!(until(&other), Some(at(want)), "L2-1001 {case}"),
+            None => assert_eq!(other, delete(2), "L2-1001 {case}"),
+        }
+    }
+}
+
+#[test]
+fn what_waited_longer_than_the_window_has_lost_its_place() {
+    let mut deletions = Deletions::default();
+    let go = |deletions: &mut Deletions, number, now| {
+        deletions.sentence(&node(number), &mut Memory::default(), Cap::LAW, 9, at(now))
+    };
+    assert_eq!(go(&mut deletions, 1, 1_000), delete(1));
+    assert_eq!(go(&mut deletions, 2, 1_600), delete(2));
+    assert!(!deletions.send(&node(1), Cap::LAW, at(1_600)), "L2-1002 another has its place");
+    assert!(deletions.send(&node(2), Cap::LAW, at(1_601)), "L2-1002");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::{
         testing::{MARK, apply, roster},
         wake::{Sighting, Why, wake},
     },
-    lb::{INTENT_ANNOTATION, Intents, Publish},
+    lb::{INTENT_ANNOTATION, Intents, Publish, intended_name},
     time::Tick,
     view::Ingress,
 };
@@ -47,11 +47,14 @@ enum Op {
     Pass(Luck),
     Tick(i64),
     Type(bool),
+    /// Somebody edits the name that the load balancer should have.
+    Rename(u8),
     Delete,
 }
 
 struct Balancer {
     id: u64,
+    name: String,
     shows_at: Timestamp,
 }
 
@@ -68,6 +71,13 @@ struct World {
     writes: u64,
     written: Written,
     calls_left: Option<u8>,
+}
+
+const NAME: &str = "cloud.example/name";
+
+/// The name that the Service asks for.
+fn name(view: &ServiceView) -> &str {
+    view.annotations.get(NAME).map_or("lb", String::as_str)
 }
 
 /// The program died, or a write did not go through.
@@ -171,7 +181,9 @@ impl World {
     /// The ids that a lookup finds: by name what shows up already, by recorded id at once.
     fn found(&self, view: &ServiceView) -> Vec<u64> {
         let recorded = view.annotations.get(MARK);
-        let shows = |lb: &&Balancer| lb.shows_at <= self.now || recorded == Some(&lb.id.to_string());
+        let called = |lb: &Balancer| lb.name == name(view) || intended_name(view) == Some(&lb.name);
+        let shows =
+            |lb: &&Balancer| (lb.shows_at <= self.now && called(lb)) || recorded == Some(&lb.id.to_string());
         self.cloud.iter().filter(shows).map(|lb| lb.id).collect()
     }
 
@@ -195,7 +207,9 @@ impl World {
                 return Ok(turn(Rest::Converged, Creation::Nothing));
             }
             (Goal::Present, Some(id)) => (*id, Creation::Nothing),
-            (Goal::Present, None) if permit == Permit::NoCreate => {
+            (Goal::Present, None)
+                if permit == Permit::NoCreate || intended_name(view) != Some(name(view)) =>
+            {
                 return Ok(turn(Rest::NeedsIntent, Creation::Nothing));
             }
             (Goal::Present, None) => {
@@ -206,7 +220,7 @@ impl World {
                 self.now += SignedDuration::from_secs(luck.slow);
                 self.created += 1;
                 let shows_at = self.now + SignedDuration::from_secs(luck.lag);
-                self.cloud.push(Balancer { id: self.created, shows_at });
+                self.cloud.push(Balancer { id: self.created, name: name(view).to_owned(), shows_at });
                 assert_eq!(self.cloud.len(), 1, "a second load balancer");
                 if luck.lost {
                     return Ok(turn(Rest::Unknown(error()), Creation::Unsure));
@@ -214,6 +228,9 @@ impl World {
                 (self.created, Creation::Known)
             }
         };
+        for lb in self.cloud.iter_mut().filter(|lb| lb.id == id) {
+            name(view).clone_into(&mut lb.name);
+        }
         let address = Ingress { ip: Some(format!("192.0.2.{id}")), ..Ingress::default() };
         let publish =
             Publish { ingress: Some(vec![address]), annotations: [(MARK.to_owned(), id.to_string())].into() };
@@ -231,8 +248,8 @@ impl World {
         let opening = open(&roster, &view, self.intent(&view));
         let Some((provider, goal, mut permit)) = opening.turn() else { return Ok(()) };
         if let Opening::Prepare { intent, .. } = opening {
-            let time = intent.then(|| self.wall());
-            self.patch(patch::prepare(&roster, &view, provider, time))?;
+            let intent = intent.then(|| (self.wall(), name(&view)));
+            self.patch(patch::prepare(&roster, &view, provider, intent))?;
             view = self.view();
         }
         loop {
@@ -248,7 +265,12 @@ impl World {
             let newest = if luck.stale > 0 { view.clone() } else { self.view() };
             let clear = match close(goal, permit, &turn, self.intent(&newest)) {
                 Closing::RecordIntent => {
-                    self.patch(patch::prepare(&roster, &newest, provider, Some(self.wall())))?;
+                    self.patch(patch::prepare(
+                        &roster,
+                        &newest,
+                        provider,
+                        Some((self.wall(), name(&newest))),
+                    ))?;
                     view = self.view();
                     permit = Permit::Create;
                     continue;
@@ -277,6 +299,9 @@ impl World {
             Op::Type(wanted) => {
                 let text = if *wanted { "LoadBalancer" } else { "ClusterIP" };
                 self.edit(|object| object["spec"]["type"] = text.into());
+            }
+            Op::Rename(number) => {
+                self.edit(|object| object["metadata"]["annotations"][NAME] = format!("lb-{number}").into());
             }
             Op::Delete => {
                 self.edit(|object| object["metadata"]["deletionTimestamp"] = "2026-03-02T04:05:00Z".into());
@@ -314,6 +339,7 @@ fn op() -> impl Strategy<Value = Op> {
         8 => luck().prop_map(Op::Pass),
         3 => (1_i64..40).prop_map(Op::Tick),
         2 => any::<bool>().prop_map(Op::Type),
+        2 => (0_u8..3).prop_map(Op::Rename),
         1 => Just(Op::Delete),
     ]
 }
@@ -369,4 +395,28 @@ fn a_quiet_life_takes_four_writes() {
     assert!(world.object.is_some(), "the finalizer holds it");
     world.step(&Op::Pass(Luck::default()));
     assert!(world.object.is_none() && world.cloud.is_empty(), "FW-149");
+}
+
+#[test]
+fn what_was_created_under_a_name_that_was_edited_since_is_found() {
+    let lost = Luck { lost: true, lag: 20, ..Luck::default() };
+    for delete in [false, true] {
+        let mut world = World::new();
+        world.step(&Op::Pass(lost.clone()));
+        assert_eq!(world.cloud.len(), 1);
+        world.step(&Op::Rename(1));
+        if delete {
+            world.step(&Op::Delete);
+        }
+        for _ in 0..4 {
+            world.step(&Op::Pass(Luck::default()));
+            world.step(&Op::Tick(30));
+        }
+        assert_eq!(world.created, 1, "L6-306 it is found, not made a second time");
+        if delete {
+            assert!(world.object.is_none() && world.cloud.is_empty(), "L6-307 nothing is left");
+        } else {
+            assert_eq!(world.cloud.iter().map(|lb| lb.name.as_str()).collect::<Vec<_>>(), ["lb-1"], "L6-306");
+        }
+    }
 }

@@ -4,7 +4,7 @@
 //!            open                       the loop's turn                  close
 //!   ┌─► Prepare (finalizer, intent) ──► Goal::Present, Permit::Create ──► Rest, Wait, Retry
 //!   ├─► Ensure ───────────────────────► Goal::Present, Permit::NoCreate ─► …, RecordIntent, Hold
-//!   ├─► Cleanup ──────────────────────► Goal::Gone ──────────────────────► Release, Hold, Wait, Retry
+//!   ├─► Cleanup, CleanupIfProven ─────► Goal::Gone ──────────────────────► Release, Hold, Wait, Retry
 //!   └─► LeaveAlone, Nothing, Doubt, Orphan
 //! ```
 //!
@@ -30,6 +30,9 @@ use crate::{
     lb::{Creation, Goal, Intent, Permit, Rest, Turn},
     view::ServiceView,
 };
+
+/// How soon another pass follows one that was overtaken by an edit.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// How a pass begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +65,12 @@ pub enum Opening<'a> {
         /// Who holds it.
         provider: &'a str,
     },
+    /// The same, but only if the cloud [proves](crate::decide::service::ownership::Ownership::Proven) that the load
+    /// balancer is this Service's. If not, nothing is written or said.
+    CleanupIfProven {
+        /// Who may hold it.
+        provider: &'a str,
+    },
 }
 
 impl<'a> Opening<'a> {
@@ -73,8 +82,20 @@ impl<'a> Opening<'a> {
             Self::Prepare { provider, intent: false } | Self::Ensure { provider } => {
                 Some((provider, Goal::Present, Permit::NoCreate))
             }
-            Self::Cleanup { provider } => Some((provider, Goal::Gone, Permit::NoCreate)),
+            Self::Cleanup { provider } | Self::CleanupIfProven { provider } => {
+                Some((provider, Goal::Gone, Permit::NoCreate))
+            }
             Self::LeaveAlone | Self::Nothing | Self::Doubt(_) | Self::Orphan { .. } => None,
+        }
+    }
+
+    /// The same without an intent, for a load balancer whose name a user gave: it has to be looked for before anything
+    /// says that we are about to create it. Otherwise the intent would speak for one that somebody else has built.
+    #[must_use]
+    pub fn look_first(self) -> Self {
+        match self {
+            Self::Prepare { provider, .. } => Self::Prepare { provider, intent: false },
+            other => other,
         }
     }
 }
@@ -96,6 +117,9 @@ pub fn open<'a>(roster: &'a Roster, service: &ServiceView, intent: Intent) -> Op
         Some(server) if has_finalizer(service) => Opening::Ensure { provider: server },
         // An intent that still pends must not be renewed: it is all that is known about a creation.
         Some(server) => Opening::Prepare { provider: server, intent: intent == Intent::Free },
+        None if needs_cleanup(service, &standing) && standing.unproven => {
+            Opening::CleanupIfProven { provider: holder }
+        }
         None if needs_cleanup(service, &standing) => Opening::Cleanup { provider: holder },
         None if !has_finalizer(service) && traces(roster, service).is_some() => {
             Opening::Orphan { provider: holder }
@@ -151,6 +175,8 @@ pub fn close(goal: Goal, permit: Permit, turn: &Turn, intent: Intent) -> Closing
         (Rest::NeedsIntent, Goal::Present) if permit == Permit::NoCreate => {
             unless_pending(intent, Closing::RecordIntent)
         }
+        // The Service was edited since, and asks for another name than the one that was recorded.
+        (Rest::NeedsIntent, Goal::Present) => Closing::Wait { poll: AGAIN, clear_intent },
         (Rest::Converged, Goal::Gone) => unless_pending(intent, Closing::Release),
         (Rest::NeedsIntent | Rest::Refused, _) => {
             let error = Error::permanent("internal error: the plan asks for a creation out of turn");
@@ -180,8 +206,8 @@ fn intent_is_over(permit: Permit, turn: &Turn, intent: Intent) -> bool {
         Rest::Wait { .. } => nothing_sent || turn.creation == Creation::Known,
         // Something would have to be created, so nothing was found.
         Rest::Refused => nothing_sent || intent == Intent::Free,
-        Rest::Failed(_) => nothing_sent,
-        Rest::NeedsIntent | Rest::Unknown(_) => false,
+        Rest::Failed(_) | Rest::NeedsIntent => nothing_sent,
+        Rest::Unknown(_) => false,
     }
 }
 

@@ -38,6 +38,7 @@ fn how_a_pass_begins() {
     let finalizer_only = Opening::Prepare { provider: CLOUD, intent: false };
     let ensure = Opening::Ensure { provider: CLOUD };
     let cleanup = Opening::Cleanup { provider: CLOUD };
+    let if_proven = Opening::CleanupIfProven { provider: CLOUD };
     let orphan = Opening::Orphan { provider: CLOUD };
     let cluster_ip = || typed(ServiceType::ClusterIp);
     let foreign = || classy("example.net/other");
@@ -76,7 +77,13 @@ fn how_a_pass_begins() {
             Opening::LeaveAlone,
         ),
         ("L3-115 another class and its address", shown(foreign()), FREE, Opening::LeaveAlone),
-        ("FW-194 it gained another class", held(annotated(foreign(), MARK, "7")), FREE, cleanup),
+        (
+            "FW-194 another class, and an id that may be copied",
+            held(annotated(foreign(), MARK, "7")),
+            FREE,
+            if_proven,
+        ),
+        ("another class, and our record", held(recorded(foreign())), FREE, cleanup),
         (
             "L3-116 our id beside another class, nothing held",
             annotated(foreign(), MARK, "7"),
@@ -114,7 +121,13 @@ fn the_turn_that_follows() {
         (Opening::Prepare { provider: CLOUD, intent: false }, Some((CLOUD, Goal::Present, Permit::NoCreate))),
         (Opening::Ensure { provider: CLOUD }, Some((CLOUD, Goal::Present, Permit::NoCreate))),
         (Opening::Cleanup { provider: CLOUD }, Some((CLOUD, Goal::Gone, Permit::NoCreate))),
+        (Opening::CleanupIfProven { provider: CLOUD }, Some((CLOUD, Goal::Gone, Permit::NoCreate))),
         (Opening::Orphan { provider: CLOUD }, None),
+        (
+            Opening::Prepare { provider: CLOUD, intent: true }.look_first(),
+            Some((CLOUD, Goal::Present, Permit::NoCreate)),
+        ),
+        (Opening::Cleanup { provider: CLOUD }.look_first(), Some((CLOUD, Goal::Gone, Permit::NoCreate))),
         (Opening::Nothing, None),
         (Opening::LeaveAlone, None),
     ];
@@ -169,8 +182,10 @@ fn how_a_pass_towards_presence_ends() {
     for (case, permit, turn, intent, want) in table {
         assert_eq!(close(Goal::Present, permit, &turn, intent), want, "{case}");
     }
-    let twice = close(Goal::Present, Create, &ended(Rest::NeedsIntent, Nothing), FREE);
-    assert!(matches!(twice, Closing::Retry { clear_intent: false, .. }), "{twice:?}");
+    let overtaken = |creation| close(Goal::Present, Create, &ended(Rest::NeedsIntent, creation), PENDING);
+    let again = |clear_intent| Closing::Wait { poll: AGAIN, clear_intent };
+    assert_eq!(overtaken(Nothing), again(true), "L6-304 the name was edited after it was recorded");
+    assert_eq!(overtaken(Known), again(false), "L6-305 the intent covers what was created before");
 }
 
 #[test]

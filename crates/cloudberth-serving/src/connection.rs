@@ -1,0 +1,207 @@
+//! One connection, from its first byte to its last.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::conn::auto::Builder,
+};
+use rustls::pki_types::CertificateDer;
+use tokio::{
+    net::TcpStream,
+    sync::watch,
+    time::{Instant, sleep_until, timeout},
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+use crate::{
+    answer::{Answer, denied, text},
+    auth::Guard,
+    pages::Router,
+    pulse::{Heard, Pulse},
+    room::{Peer, Seat},
+    server::Limits,
+    streams::Streams,
+};
+
+/// For the header of a request. Nobody who has business here needs more than a token or a certificate's worth.
+const MAX_HEADER: u32 = 64 << 10;
+const MAX_BODY: usize = 4096;
+/// What a client may send of bodies before anybody reads them: the least that HTTP/2 allows.
+const WINDOW: u32 = 65_535;
+
+/// Serves a connection until it ends, the server stops, or its place is needed for another.
+pub(crate) async fn connection(
+    shared: Arc<Shared>,
+    acceptor: TlsAcceptor,
+    stream: TcpStream,
+    seat: Seat,
+    closing: watch::Receiver<bool>,
+) {
+    let talk = async {
+        if let Some(stream) = open(acceptor, stream, &seat.pulse, closing.clone()).await {
+            Box::pin(serve(&shared, stream, &seat, closing)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = seat.needed() => tracing::debug!(peer = ?seat.peer, "a connection made room for another"),
+        () = talk => {}
+    }
+}
+
+/// The handshake.
+async fn open(
+    acceptor: TlsAcceptor,
+    stream: TcpStream,
+    pulse: &Pulse,
+    mut closing: watch::Receiver<bool>,
+) -> Option<TlsStream<TcpStream>> {
+    let _ = stream.set_nodelay(true);
+    let handshake = async {
+        // Until somebody says something, a connection costs little more than its socket.
+        stream.readable().await?;
+        pulse.spoke();
+        Box::pin(acceptor.accept(stream)).await
+    };
+    tokio::select! {
+        biased;
+        // Nobody has asked for anything yet.
+        _ = closing.wait_for(|closing| *closing) => None,
+        done = handshake => done.inspect_err(|error| tracing::debug!(%error, "no handshake")).ok(),
+        () = until(pulse.deadline()) => {
+            tracing::debug!("no handshake in time");
+            None
+        }
+    }
+}
+
+async fn serve(
+    shared: &Arc<Shared>,
+    stream: TlsStream<TcpStream>,
+    seat: &Seat,
+    mut closing: watch::Receiver<bool>,
+) {
+    let (peer, pulse, limits) = (seat.peer, &seat.pulse, shared.limits);
+    let (_, session) = stream.get_ref();
+    let http2 = session.alpn_protocol() == Some(b"h2");
+    let chain: Arc<[CertificateDer<'static>]> = session.peer_certificates().unwrap_or_default().into();
+    pulse.agreed(http2);
+    let io = TokioIo::new(Heard { stream, pulse: Arc::clone(pulse) });
+    let (shared, beat) = (Arc::clone(shared), Arc::clone(pulse));
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (shared, chain, busy) = (Arc::clone(&shared), Arc::clone(&chain), beat.begin());
+        async move {
+            let answer = shared.respond(request, &chain, peer).await;
+            drop(busy);
+            Ok::<_, std::convert::Infallible>(answer)
+        }
+    });
+    let builder = protocol(http2, limits);
+    let serving = builder.serve_connection(io, service);
+    tokio::pin!(serving);
+    let mut told = false;
+    loop {
+        tokio::select! {
+            biased;
+            // An error here is a client that went away or made no sense.
+            _ = serving.as_mut() => return,
+            _ = closing.wait_for(|closing| *closing), if !told => {
+                told = true;
+                serving.as_mut().graceful_shutdown();
+            }
+            () = pulse.changed.notified() => {}
+            () = until(pulse.deadline()) => return,
+        }
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn protocol(http2: bool, limits: Limits) -> Builder<Streams> {
+    let mut builder = Builder::new(Streams::default());
+    // The pulse of the connection watches over its header.
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(MAX_HEADER as usize);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(MAX_HEADER)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .max_send_buf_size(MAX_HEADER as usize)
+        .max_concurrent_streams(if limits.streams == 0 { 100 } else { limits.streams });
+    if http2 { builder.http2_only() } else { builder.http1_only() }
+}
+
+fn header_size(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
+}
+
+/// What all connections have in common.
+pub(crate) struct Shared {
+    pub(crate) guard: Guard,
+    pub(crate) router: Router,
+    pub(crate) limits: Limits,
+}
+
+impl Shared {
+    /// Answers in time, whatever comes of it.
+    async fn respond(
+        &self,
+        request: Request<Incoming>,
+        chain: &[CertificateDer<'static>],
+        peer: Peer,
+    ) -> Answer {
+        timeout(self.limits.answer, self.find_out(request, chain, peer)).await.unwrap_or_else(|_| {
+            text(StatusCode::GATEWAY_TIMEOUT, "whether you may see this could not be found out in time\n")
+        })
+    }
+
+    async fn find_out(
+        &self,
+        request: Request<Incoming>,
+        chain: &[CertificateDer<'static>],
+        peer: Peer,
+    ) -> Answer {
+        let (request, body) = request.into_parts();
+        // The reader's own limit lets the last piece that it read pass.
+        if header_size(&request.headers) > MAX_HEADER as usize {
+            return text(
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "the header of the request is too large\n",
+            );
+        }
+        if let Err(why) = self.guard.admit(&request, chain, peer).await {
+            return denied(&why, request.uri.path());
+        }
+        let body = if Router::reads_body(&request) {
+            match timeout(self.limits.header, Limited::new(body, MAX_BODY).collect()).await {
+                Ok(Ok(body)) => body.to_bytes(),
+                Ok(Err(error)) => {
+                    return text(StatusCode::BAD_REQUEST, format!("error reading request body: {error}"));
+                }
+                Err(_) => {
+                    return text(StatusCode::REQUEST_TIMEOUT, "the request's body did not arrive in time\n");
+                }
+            }
+        } else {
+            bytes::Bytes::new()
+        };
+        // A bug behind one page is that page's trouble alone.
+        catch_unwind(AssertUnwindSafe(|| self.router.page(&request, &body))).unwrap_or_else(|_| {
+            tracing::error!(path = request.uri.path(), "a page met a bug");
+            text(StatusCode::INTERNAL_SERVER_ERROR, "This page met a bug; the log says more.\n")
+        })
+    }
+}

@@ -1,0 +1,173 @@
+//! A cluster on the cloud under test, with all controllers at work.
+
+use std::{sync::Arc, time::Duration};
+
+use cloudberth_controllers::{
+    lifecycle::LifecycleSettings,
+    node::NodeSettings,
+    service::ServiceSettings,
+    team::{Team, TeamSettings},
+};
+use cloudberth_core::{ServiceView, decide::lifecycle::Cap, view::ServiceType};
+use serde_json::{Value, json};
+use tokio::task::AbortHandle;
+
+use super::CloudUnderTest;
+use crate::{Stage, cloudscale::merge};
+
+/// What a check plays on.
+#[derive(Debug)]
+pub struct Scene<C> {
+    /// The cluster.
+    pub stage: Stage,
+    /// The cloud.
+    pub cloud: C,
+    settings: TeamSettings,
+    team: AbortHandle,
+}
+
+fn start(stage: &mut Stage, settings: &TeamSettings) -> AbortHandle {
+    stage.run_ground();
+    let team = Team::new(&stage.desk, settings).unwrap();
+    stage.run(async move { team.run().await })
+}
+
+impl<C: CloudUnderTest> Scene<C> {
+    /// An empty cluster on an empty cloud. The slow pass that looks for what changed behind the program's back comes
+    /// every two minutes.
+    pub fn new() -> Self {
+        let mut cloud = None;
+        let mut stage = Stage::on(|clock| {
+            let new = C::new(clock);
+            let provider = new.provider(clock);
+            cloud = Some(new);
+            provider
+        });
+        let drift = Some(Duration::from_secs(120));
+        let settings = TeamSettings {
+            node: Some(NodeSettings::default()),
+            lifecycle: Some(LifecycleSettings { period: Duration::from_secs(5), cap: Cap::LAW, workers: 4 }),
+            service: Some(ServiceSettings { drift, ..ServiceSettings::default() }),
+            routes: None,
+        };
+        let team = start(&mut stage, &settings);
+        Self { stage, cloud: cloud.unwrap(), settings, team }
+    }
+
+    /// The same with this many nodes, `node-1` and so on.
+    pub async fn with_nodes(count: usize) -> Self {
+        let scene = Self::new();
+        for number in 1..=count {
+            scene.node(&format!("node-{number}")).await;
+        }
+        scene
+    }
+
+    /// With this the program is killed; what it has sent is on its way.
+    pub fn killer(&self) -> AbortHandle {
+        self.team.clone()
+    }
+
+    /// The program starts, and knows nothing.
+    pub fn restart(&mut self) {
+        let provider = self.cloud.provider(&Arc::clone(&self.stage.clock));
+        self.stage.reboot_with(provider);
+        self.team = start(&mut self.stage, &self.settings);
+    }
+
+    /// An instance and its node, Ready and initialised. Returns the provider id.
+    pub async fn node(&self, name: &str) -> String {
+        let id = self.cloud.add_instance(name);
+        self.stage.register(name, Some(&id)).await;
+        id
+    }
+
+    /// A Service that wants a load balancer; `more` is merged over it.
+    pub async fn create(&self, name: &str, more: Value) {
+        let ports = json!([{"port": 80, "protocol": "TCP"}]);
+        let mut body = json!({"spec": {"type": "LoadBalancer", "ports": ports}});
+        merge(&mut body, more);
+        self.stage.create(&self.stage.services(), "Service", name, body).await;
+    }
+
+    /// Somebody edits a Service.
+    pub async fn edit(&self, name: &str, body: Value) {
+        self.stage.merge(&self.stage.services(), name, body).await;
+    }
+
+    /// Somebody sets an annotation; null removes it.
+    pub async fn annotate(&self, name: &str, key: &str, value: Value) {
+        self.edit(name, annotation(key, value)).await;
+    }
+
+    /// Somebody deletes a Service.
+    pub async fn delete(&self, name: &str) {
+        self.stage.delete(&self.stage.services(), name).await;
+    }
+
+    /// A Service as it is now; `None` for one that is gone.
+    pub async fn service(&self, name: &str) -> Option<ServiceView> {
+        self.stage.service(name).await
+    }
+
+    /// The id of the load balancer that a Service has recorded.
+    pub async fn recorded(&self, name: &str) -> Option<String> {
+        self.service(name).await?.annotations.get(self.cloud.id_annotation()).cloned()
+    }
+
+    /// The ingress of a Service, as addresses and host names.
+    pub async fn ingress(&self, name: &str) -> Vec<String> {
+        let ingress = self.service(name).await.map(|service| service.ingress).unwrap_or_default();
+        ingress.into_iter().filter_map(|entry| entry.ip.or(entry.hostname)).collect()
+    }
+
+    /// The name that the load balancer of a Service gets when nobody names it.
+    pub async fn generated_name(&self, service: &str) -> String {
+        self.cloud.generated_name(&self.service(service).await.unwrap())
+    }
+
+    /// The generated name of a Service of another cluster.
+    pub fn name_elsewhere(&self, uid: &str) -> String {
+        let service = ServiceView {
+            uid: uid.to_owned(),
+            service_type: ServiceType::LoadBalancer,
+            ..ServiceView::default()
+        };
+        self.cloud.generated_name(&service)
+    }
+
+    /// The warnings about a Service.
+    pub fn warnings(&self, name: &str) -> Vec<String> {
+        self.stage.events(name).into_iter().filter(|event| event.starts_with("Warning")).collect()
+    }
+
+    /// Time goes by.
+    pub async fn pass(&self, seconds: u64) {
+        self.stage.pass(seconds).await;
+    }
+
+    /// How many calls the Kubernetes API has had.
+    pub fn kube_calls(&self) -> u64 {
+        self.stage.api.calls(0).last().map_or(0, |call| call.number + 1)
+    }
+
+    /// Time goes by, and nothing is written in the cluster or changed in the cloud.
+    pub async fn assert_quiet(&self, seconds: u64, case: &str) {
+        let (mutations, kube) = (self.cloud.mutations(), self.kube_calls());
+        self.pass(seconds).await;
+        assert_eq!(self.cloud.mutations(), mutations, "{case}: nothing is changed in the cloud");
+        assert_eq!(self.stage.writes(kube), [], "{case}: nothing is written in the cluster");
+    }
+}
+
+impl<C: CloudUnderTest> Default for Scene<C> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A body with one annotation.
+pub fn annotation(key: &str, value: Value) -> Value {
+    let annotations: Value = [(key.to_owned(), value)].into_iter().collect();
+    json!({"metadata": {"annotations": annotations}})
+}
