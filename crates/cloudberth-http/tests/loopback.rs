@@ -159,7 +159,7 @@ impl Setting {
     }
 
     fn call(&self) -> Call {
-        Call::new(self.clock.now() + Duration::from_secs(20), Arc::new(Unguarded))
+        Call::new(self.clock.now() + Duration::from_secs(120), Arc::new(Unguarded))
     }
 }
 

@@ -91,7 +91,7 @@ async fn a_cloud_without_machines_leaves_only_the_node_controller_out() {
     let work = replica.run(async {
         let _ = stopped.await;
     });
-    Box::pin(timeout(Duration::from_secs(20), async { tokio::join!(watch, work) }))
+    Box::pin(timeout(Duration::from_secs(120), async { tokio::join!(watch, work) }))
         .await
         .expect("it leads and stops");
     assert!(!replica.election().unwrap().leads());
@@ -140,17 +140,23 @@ async fn the_version_of_the_cluster_decides_what_is_published_and_holds_nobody_u
             let patches = || {
                 api.calls(0).iter().filter(|call| call.verb == "patch" && call.resource == "services").count()
             };
-            let (before, looks) = (patches(), cloud.calls().len());
-            while cloud.calls().len() < looks + 6 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            let looked_again = async || {
+                let looks = cloud.calls().len();
+                while cloud.calls().len() < looks + 6 {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            // What the first pass still had to write is written by then.
+            looked_again().await;
+            let before = patches();
+            looked_again().await;
             assert_eq!(patches(), before, "L4-810 {case}: what is not kept is not written again and again");
             drop(stop);
         };
         let work = replica.run(async {
             let _ = stopped.await;
         });
-        Box::pin(timeout(Duration::from_secs(20), async { tokio::join!(watch, work) })).await.expect(case);
+        Box::pin(timeout(Duration::from_secs(120), async { tokio::join!(watch, work) })).await.expect(case);
         let asked = api.calls(0).iter().filter(|call| call.resource == "/version").count();
         assert!(asked == 1 || refused, "{case}: asked {asked} times");
     }

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use cloudberth_serving::{AlwaysAllow, Authentication, Authorization, Check, CheckFn};
 use cloudberth_sim::kube::{Fault, Harm};
-use common::{Caller, Wants, cluster, delegated, start, unusable};
+use common::{Caller, PATIENCE, Wants, cluster, delegated, start, unusable};
 use prometheus_client::encoding::text::encode;
 use serde_json::{Value, json};
 
@@ -137,7 +137,7 @@ async fn refusals_are_worded_as_programs_expect() {
 async fn a_slow_review_holds_up_nobody_else() {
     let (api, client) = cluster();
     let port = start(delegated(&client)).await;
-    let mut slow = Fault::new(Harm::Latency { millis: 5_000 });
+    let mut slow = Fault::new(Harm::Latency { millis: 3_600_000 });
     "tokenreviews".clone_into(&mut slow.resource);
     api.add_fault(slow);
     let (caller, nobody) = (Caller::token("prometheus"), Caller::nobody());
@@ -148,7 +148,7 @@ async fn a_slow_review_holds_up_nobody_else() {
         _ = &mut waiting => panic!("the review is slow"),
         () = tokio::time::sleep(Duration::from_millis(200)) => {}
     }
-    let quick = tokio::time::timeout(Duration::from_secs(4), port.status("/healthz", &nobody)).await;
+    let quick = tokio::time::timeout(PATIENCE, port.status("/healthz", &nobody)).await;
     assert_eq!(quick, Ok(200));
 }
 

@@ -6,7 +6,7 @@ mod common;
 use std::{path::Path, time::Duration};
 
 use cloudberth_serving::{Authentication, Limits, ProxyHeaders, TlsSettings};
-use common::{Authority, Caller, Port, Wants, cluster, delegated, roots, start};
+use common::{Authority, Caller, PATIENCE, Port, Wants, cluster, delegated, roots, start};
 use rustls::version::{TLS12, TLS13};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -42,7 +42,7 @@ async fn nothing_below_tls_1_2_is_spoken() {
         let mut stream = TcpStream::connect(port.address).await.unwrap();
         stream.write_all(&hello(minor)).await.unwrap();
         let mut answer = [0; 7];
-        timeout(Duration::from_secs(5), stream.read_exact(&mut answer)).await.unwrap().unwrap();
+        timeout(PATIENCE, stream.read_exact(&mut answer)).await.unwrap().unwrap();
         // A fatal alert about the version, or the beginning of a server's hello.
         assert_eq!([answer[0], answer[5], answer[6]], want, "{version}: {answer:?}");
     }
@@ -88,8 +88,12 @@ async fn changed_files_are_shown_to_the_next_client() {
     };
     assert_eq!((trusts(&old).await, trusts(&new).await), (true, false));
     put(&new);
-    let change = async { while !trusts(&new).await {} };
-    timeout(Duration::from_secs(10), change).await.expect("the new certificate is never shown");
+    let change = async {
+        while !trusts(&new).await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, change).await.expect("the new certificate is never shown");
     assert!(!trusts(&old).await);
 }
 

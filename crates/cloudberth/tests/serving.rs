@@ -12,20 +12,28 @@ use tokio::{
     net::TcpStream,
 };
 
-/// A manager that leads, and its port.
+/// A manager that leads, and its port. One that finds its port taken meanwhile gets another.
 async fn manager(cluster: &Cluster, flags: &[&str]) -> (Process, u16, Client) {
-    let port = free_port();
-    let (secure, client) = (format!("--secure-port={port}"), pages(port));
-    let usual = [
-        "--bind-address=127.0.0.1",
-        "--authentication-kubeconfig=admin",
-        "--authorization-kubeconfig=admin",
-        &secure,
-    ];
-    let mut manager = cluster.manager("manager", &[&usual, flags].concat());
-    manager.says(&["this replica leads"]).await;
-    until("the port answers", async || ask(&client, Method::GET, "/healthz", None, "").await).await;
-    (manager, port, client)
+    for attempt in 1.. {
+        let port = free_port();
+        let (secure, client) = (format!("--secure-port={port}"), pages(port));
+        let usual = [
+            "--bind-address=127.0.0.1",
+            "--authentication-kubeconfig=admin",
+            "--authorization-kubeconfig=admin",
+            &secure,
+        ];
+        let mut manager = cluster.manager("manager", &[&usual, flags].concat());
+        match manager.says_or_ends(&["this replica leads"]).await {
+            Ok(_) => {
+                until("the port answers", async || ask(&client, Method::GET, "/healthz", None, "").await)
+                    .await;
+                return (manager, port, client);
+            }
+            Err(log) => assert!(attempt < 5 && log.contains("in use"), "{log}"),
+        }
+    }
+    unreachable!("five times are enough")
 }
 
 async fn get(client: &Client, path: &str, token: Option<&str>) -> Answer {

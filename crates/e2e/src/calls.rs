@@ -1,6 +1,9 @@
 //! Who asked an API server for what: the same rows from a real server's audit log and from the embedded one's call log.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
 
 use cloudberth_sim::kube::{Action, Call, Outcome};
 use serde_json::Value;
@@ -83,22 +86,59 @@ pub(crate) fn from_log(calls: &[Call]) -> Vec<Row> {
     calls.iter().map(row).collect()
 }
 
-/// The rows of an audit log, one for each request, in the order in which they came in. A line that is still being
-/// written is left for the next time.
-pub(crate) fn from_audit(log: &str) -> Vec<Row> {
-    let mut places = BTreeMap::new();
-    let mut rows: Vec<Row> = Vec::new();
-    let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    for event in events {
-        let id = text(&event, "/auditID").to_owned();
-        let place = *places.entry(id).or_insert(rows.len());
-        match rows.get_mut(place) {
-            // A later stage knows how it ended.
-            Some(row) => row.status = status(&event),
-            None => rows.push(begun(&event)),
+/// An audit log that is read while it is written: each time only what is new, since a log has thousands of lines and is
+/// looked at many times a second.
+#[derive(Debug, Default)]
+pub(crate) struct Audit {
+    /// So many bytes have been read.
+    read: u64,
+    /// One for each request, in the order in which they came in.
+    rows: Vec<Row>,
+    /// Where the row of a request is.
+    places: BTreeMap<String, usize>,
+    /// How many there were when the server last ended: what was not answered by then never will be.
+    over: usize,
+}
+
+impl Audit {
+    /// The rows so far. A file that is not there yet has none.
+    pub(crate) fn read_on(&mut self, file: &Path) -> &[Row] {
+        let mut new = Vec::new();
+        let read = File::open(file).and_then(|mut file| {
+            file.seek(SeekFrom::Start(self.read))?;
+            file.read_to_end(&mut new)
+        });
+        if read.is_ok() {
+            self.take(&new);
+        }
+        &self.rows
+    }
+
+    /// The server has ended; its log so far is all that there is about what it was asked.
+    pub(crate) fn ended(&mut self, file: &Path) {
+        self.over = self.read_on(file).len();
+    }
+
+    /// Requests that an answer can still come to, as far as the log was read.
+    pub(crate) fn in_flight(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().skip(self.over).filter(|row| row.status == 0)
+    }
+
+    /// A line that is still being written is left for the next time.
+    fn take(&mut self, log: &[u8]) {
+        let whole = log.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        self.read += u64::try_from(whole).unwrap_or_default();
+        let lines = log.get(..whole).unwrap_or_default().split(|byte| *byte == b'\n');
+        for event in lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok()) {
+            let id = text(&event, "/auditID").to_owned();
+            let place = *self.places.entry(id).or_insert(self.rows.len());
+            match self.rows.get_mut(place) {
+                // A later stage knows how it ended.
+                Some(row) => row.status = status(&event),
+                None => self.rows.push(begun(&event).settled()),
+            }
         }
     }
-    rows.into_iter().map(Row::settled).collect()
 }
 
 fn begun(event: &Value) -> Row {
@@ -150,7 +190,14 @@ mod tests {
             event("3", "ResponseComplete", "get", Value::Null, Some(403)),
             r#"{"auditID":"4","#.to_owned(),
         ];
-        let rows = from_audit(&lines.join("\n"));
+        let log = lines.join("\n");
+        let mut audit = Audit::default();
+        // In two pieces, the first of which ends in the middle of a line.
+        audit.take(&log.as_bytes()[..700]);
+        assert!(!audit.rows.is_empty() && audit.rows.len() < 3, "{:?}", audit.rows);
+        let read = usize::try_from(audit.read).unwrap();
+        audit.take(&log.as_bytes()[read..]);
+        let rows = audit.rows;
         let row = |verb: &str, name: &str, status| Row {
             user: "u".into(),
             user_agent: "a".into(),

@@ -10,7 +10,7 @@ use cloudberth_sim::Surroundings;
 use cloudberth_sim::kube::{Config, KubeApi, Served, Tls, serve};
 use tokio::net::TcpListener;
 
-use crate::control_plane::SERVICE_RANGE;
+use crate::control_plane::{PORT_ATTEMPTS, SERVICE_RANGE, free_port};
 use crate::supervise::Nest;
 use crate::{Client, Credentials, Error, Kubectl, eventually};
 
@@ -40,9 +40,7 @@ impl Embedded {
         let config =
             Config { service_ranges: SERVICE_RANGE.parse().into_iter().collect(), ..Config::default() };
         let api = KubeApi::with_config(&config, Surroundings::of_this_machine());
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .await
-            .map_err(Error::io("no port for", nest.dir()))?;
+        let listener = listen(nest.dir()).await?;
         let tls = Tls::for_loopback()?;
         let served = serve(&api, listener, Some(tls.clone()), Some(TOKEN.to_owned()))?;
         let address = served.address;
@@ -68,7 +66,7 @@ impl Embedded {
     pub async fn resume(&self) -> Result<(), Error> {
         self.stop();
         // What served before lets go of the port when the runtime next looks after it.
-        let listener = eventually(Duration::from_secs(20), "the port is free again", async || {
+        let listener = eventually(Duration::from_mins(2), "the port is free again", async || {
             TcpListener::bind(self.address).await.map_err(|why| why.to_string())
         })
         .await?;
@@ -122,6 +120,18 @@ impl Embedded {
             program: program.to_path_buf(),
             kubeconfig: self.kubeconfig(),
             home: self.nest.dir().to_path_buf(),
+        }
+    }
+}
+
+/// A port to which it can come back after it was stopped.
+async fn listen(dir: &Path) -> Result<TcpListener, Error> {
+    let mut attempt = 1;
+    loop {
+        match TcpListener::bind((Ipv4Addr::LOCALHOST, free_port(dir)?)).await {
+            Ok(listener) => return Ok(listener),
+            Err(_) if attempt < PORT_ATTEMPTS => attempt += 1,
+            Err(why) => return Err(Error::io("no port for", dir)(why)),
         }
     }
 }

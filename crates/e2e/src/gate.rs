@@ -132,7 +132,7 @@ mod tests {
 
     async fn ask(connection: &mut TcpStream) -> Option<u8> {
         connection.write_u8(1).await.ok()?;
-        timeout(Duration::from_secs(20), connection.read_u8()).await.expect("neither answer nor end").ok()
+        timeout(Duration::from_secs(60), connection.read_u8()).await.expect("neither answer nor end").ok()
     }
 
     #[tokio::test]
@@ -154,7 +154,7 @@ mod tests {
         assert!(nothing.is_err(), "{nothing:?}");
         gate.open();
         for (connection, want) in [(&mut new, 8), (&mut newest, 9)] {
-            let late = timeout(Duration::from_secs(20), connection.read_u8()).await.expect("nothing came");
+            let late = timeout(Duration::from_secs(60), connection.read_u8()).await.expect("nothing came");
             assert_eq!(late.ok(), Some(want));
         }
 

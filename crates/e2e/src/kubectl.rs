@@ -10,8 +10,8 @@ use tokio::time::timeout;
 
 use crate::Error;
 
-/// The longest that one command may take.
-const DEADLINE: Duration = Duration::from_mins(1);
+/// The longest that one command may take, on the busiest of machines.
+const DEADLINE: Duration = Duration::from_mins(3);
 
 /// How to call `kubectl`.
 #[derive(Clone, Debug)]

@@ -7,13 +7,11 @@ use std::time::Duration;
 use cloudberth_sim::Surroundings;
 use jiff::Timestamp;
 
-use crate::control_plane::free_port;
+use crate::control_plane::{PORT_ATTEMPTS, free_port};
 use crate::{Account, Client, Credentials, Error, Event, Program, Request, eventually};
 
 /// What a start may take on a busy machine.
-const STARTED_WITHIN: Duration = Duration::from_secs(60);
-/// A port that was free a moment ago can be taken by another test; so often it is tried again.
-const PORT_ATTEMPTS: u32 = 5;
+const STARTED_WITHIN: Duration = Duration::from_mins(2);
 /// How much of the log of one that came to a bad end is shown.
 const LINES_SHOWN: usize = 60;
 
@@ -140,9 +138,17 @@ impl Manager {
     pub async fn restart(&mut self) -> Result<(), Error> {
         self.well = false;
         self.program.restart()?;
+        let mut attempt = 1;
         let (program, pages) = (&mut self.program, &self.pages);
-        eventually(STARTED_WITHIN, "the port of the manager answers", async || ask(program, pages).await)
-            .await
+        eventually(STARTED_WITHIN, "the port of the manager answers", async || {
+            // Whoever took the port meanwhile may let go of it again.
+            if !program.runs() && attempt < PORT_ATTEMPTS && says(program, "in use") {
+                attempt += 1;
+                program.restart().map_err(|why| why.to_string())?;
+            }
+            ask(program, pages).await
+        })
+        .await
     }
 
     /// When it led, by its own log and by what was done to it, as a candidate of client-go tells it of itself: its

@@ -29,9 +29,38 @@ pub(crate) fn kind(object: &Value) -> &str {
     object.get("kind").and_then(Value::as_str).unwrap_or_default()
 }
 
+/// The path under which an object about access is created.
+pub(crate) fn collection(object: &Value) -> String {
+    let text = |pointer, otherwise| object.pointer(pointer).and_then(Value::as_str).unwrap_or(otherwise);
+    let version = text("/apiVersion", "v1");
+    let root = if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") };
+    let plural = format!("{}s", kind(object).to_lowercase());
+    match kind(object) {
+        "Namespace" | "ClusterRole" | "ClusterRoleBinding" => format!("{root}/{plural}"),
+        _ => format!("{root}/namespaces/{}/{plural}", text("/metadata/namespace", "default")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn everything_about_access_has_a_path() {
+        let rbac = "rbac.authorization.k8s.io/v1";
+        let table = [
+            ("v1", "Namespace", "/api/v1/namespaces"),
+            ("v1", "ServiceAccount", "/api/v1/namespaces/team/serviceaccounts"),
+            (rbac, "RoleBinding", "/apis/rbac.authorization.k8s.io/v1/namespaces/team/rolebindings"),
+            (rbac, "ClusterRole", "/apis/rbac.authorization.k8s.io/v1/clusterroles"),
+        ];
+        for (version, kind, want) in table {
+            let object = json!({"apiVersion": version, "kind": kind, "metadata": {"namespace": "team"}});
+            assert_eq!(collection(&object), want);
+        }
+        assert_eq!(collection(&json!({"kind": "Role"})), "/api/v1/namespaces/default/roles");
+    }
 
     #[test]
     fn access_is_picked_out_of_a_deployment() {

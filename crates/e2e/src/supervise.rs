@@ -185,8 +185,11 @@ mod tests {
         nest.start(Path::new("/bin/sh"), &["-c".into(), "echo $$; exec sleep 1000".into()], log).unwrap()
     }
 
+    /// Looks, 5 ms apart: a minute, should the machine be busy.
+    const LOOKS: usize = 12_000;
+
     fn pid(process: &Process) -> PathBuf {
-        for _ in 0..2_000 {
+        for _ in 0..LOOKS {
             if let Ok(pid) = process.log_tail().trim().parse::<u32>() {
                 return PathBuf::from(format!("/proc/{pid}"));
             }
@@ -212,7 +215,7 @@ mod tests {
         let nest = Nest::new().unwrap();
         let args = ["-c".into(), "echo goodbye; exit 3".into()];
         let mut process = nest.start(Path::new("/bin/sh"), &args, nest.dir().join("log")).unwrap();
-        for _ in 0..2_000 {
+        for _ in 0..LOOKS {
             if process.ended() {
                 break;
             }
@@ -231,7 +234,7 @@ mod tests {
         let log = nest.dir().join("log");
         let mut process = nest.start_in(Path::new("/bin/sh"), &args, Some(&env), log).unwrap();
         let until = |process: &Process, want: &str| {
-            for _ in 0..2_000 {
+            for _ in 0..LOOKS {
                 if process.log() == want {
                     return;
                 }

@@ -6,8 +6,12 @@ use tokio::time::{sleep, timeout};
 
 use crate::Error;
 
-/// Between two looks. What is waited for takes longer than that, and a look costs little.
-const LOOK_EVERY: Duration = Duration::from_millis(30);
+/// Between the first two looks; what takes long is looked at less and less often, because on a busy machine every look
+/// takes from what is waited for.
+const FIRST_PAUSE: Duration = Duration::from_millis(30);
+const LONGEST_PAUSE: Duration = Duration::from_millis(300);
+/// Between two looks at what is to stay as it is.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Looks until `look` finds what it wants. Its error is what it saw instead; the last one ends up in the message
 /// when the deadline has passed, also if a look itself hangs.
@@ -18,12 +22,14 @@ pub async fn eventually<T>(
 ) -> Result<T, Error> {
     let mut last = "nothing yet".to_owned();
     let looking = async {
+        let mut pause = FIRST_PAUSE;
         loop {
             match look().await {
                 Ok(found) => return found,
                 Err(instead) => last = instead,
             }
-            sleep(LOOK_EVERY).await;
+            sleep(pause).await;
+            pause = (pause * 5 / 4).min(LONGEST_PAUSE);
         }
     };
     let found = timeout(within, looking).await;

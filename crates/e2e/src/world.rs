@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use crate::{
 };
 
 /// What a server needs for itself is there within this time, on a busy machine too.
-const SETTLED_WITHIN: Duration = Duration::from_secs(60);
+const SETTLED_WITHIN: Duration = Duration::from_mins(3);
 
 /// What a server makes for itself.
 const OWN: &[&str] = &[
@@ -88,7 +89,14 @@ impl Ground {
             Some(store) => Side::Real(ControlPlane::on(Arc::clone(store), &options).await?),
         };
         let gate = Gate::to(side.address()?, side.dir()).await?;
-        let world = World { side, gate, granted: Mutex::default(), assets: self.assets.clone() };
+        let world = World {
+            side,
+            gate,
+            granted: Mutex::default(),
+            audit: Mutex::default(),
+            marks: AtomicU32::default(),
+            assets: self.assets.clone(),
+        };
         world.settle().await?;
         Ok(world)
     }
@@ -107,6 +115,10 @@ pub struct World {
     side: Side,
     /// Roles and bindings so far, which the embedded API is told of as a whole.
     granted: Mutex<Vec<Value>>,
+    /// What was read of the audit log of a real server.
+    audit: Mutex<calls::Audit>,
+    /// Requests of our own by which we see how far the record is.
+    marks: AtomicU32,
     assets: Assets,
 }
 
@@ -213,15 +225,6 @@ impl World {
         self.kubectl_command().run(args).await
     }
 
-    /// `kubectl apply` of these manifests, which has to go well.
-    pub async fn apply(&self, text: &str) -> Result<(), Error> {
-        let output = self.kubectl_command().run_with_input(&["apply", "-f", "-"], text).await?;
-        if output.ok {
-            return Ok(());
-        }
-        Err(Error::Refused { what: "kubectl apply".into(), status: 0, body: output.stderr })
-    }
-
     /// What is at a path.
     pub async fn get(&self, path: &str) -> Result<Value, Error> {
         self.expect(&Request::get(path)).await
@@ -284,8 +287,9 @@ impl World {
 
     async fn grant(&self, objects: &[Value]) -> Result<(), Error> {
         let is_stored = |object: &&Value| self.embedded().is_none() || !manifests::is_rbac(object);
-        let stored: Vec<String> = objects.iter().filter(is_stored).map(Value::to_string).collect();
-        self.apply(&stored.join("\n---\n")).await?;
+        for object in objects.iter().filter(is_stored) {
+            self.put_in_place(object).await?;
+        }
         if let Side::Embedded(embedded) = &self.side {
             let mut granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
             granted.extend(objects.iter().cloned());
@@ -294,6 +298,19 @@ impl World {
             embedded.api().set_policy(Some(Arc::new(policy)));
         }
         Ok(())
+    }
+
+    /// Creates an object about access, or changes the one that is there. Every scenario does this, and `kubectl apply`
+    /// would keep a real server busy for seconds: it reads the descriptions of all kinds first.
+    async fn put_in_place(&self, object: &Value) -> Result<(), Error> {
+        let path = manifests::collection(object);
+        let made = self.admin().send(&Request::post(&path, object)).await?;
+        if made.status == 409 {
+            let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            self.patch(&format!("{path}/{name}"), object).await?;
+            return Ok(());
+        }
+        succeeded(&Request::post(&path, object), &made).map(drop)
     }
 
     /// A real server's authorizer learns of new bindings from a watch.
@@ -317,13 +334,47 @@ impl World {
     pub fn calls(&self) -> Vec<Row> {
         match &self.side {
             Side::Embedded(embedded) => calls::from_log(&embedded.api().calls(0)),
-            Side::Real(plane) => calls::from_audit(&plane.audit_log()),
+            Side::Real(plane) => {
+                let mut audit = self.audit.lock().unwrap_or_else(PoisonError::into_inner);
+                audit.read_on(&plane.audit_file()).to_vec()
+            }
         }
     }
 
     /// The requests of one user.
     pub fn calls_of(&self, user: &User) -> Vec<Row> {
         self.calls().into_iter().filter(|row| row.user == user.name).collect()
+    }
+
+    /// How many writes of one user, as far as `wanted` picks them, have been begun and not yet answered.
+    pub fn writes_in_flight(&self, user: &User, wanted: impl Fn(&Row) -> bool) -> usize {
+        match &self.side {
+            // It answers and writes down in one go.
+            Side::Embedded(_) => 0,
+            Side::Real(plane) => {
+                let mut audit = self.audit.lock().unwrap_or_else(PoisonError::into_inner);
+                audit.read_on(&plane.audit_file());
+                audit.in_flight().filter(|row| row.user == user.name && row.is_write() && wanted(row)).count()
+            }
+        }
+    }
+
+    /// The requests of one user, once everything that was answered before this call is on record: a real server writes
+    /// its log a moment after it has answered.
+    pub async fn settled_calls_of(&self, user: &User) -> Result<Vec<Row>, Error> {
+        let mark = format!("mark-{}", self.marks.fetch_add(1, Ordering::Relaxed));
+        self.admin().send(&Request::get(format!("/api/v1/namespaces/{mark}"))).await?;
+        eventually(SETTLED_WITHIN, "the record is complete", async || {
+            let rows = self.calls();
+            let marked = rows.iter().any(|row| row.name == mark && row.status != 0);
+            let open = self.writes_in_flight(user, |_| true);
+            if marked && open == 0 {
+                Ok(rows.into_iter().filter(|row| row.user == user.name).collect())
+            } else {
+                Err(format!("marked: {marked}, writes without an answer: {open}"))
+            }
+        })
+        .await
     }
 
     /// Cuts every connection that goes through the gate: watches end in the middle.
@@ -350,7 +401,11 @@ impl World {
     pub fn stop_api(&self) {
         match &self.side {
             Side::Embedded(embedded) => embedded.stop(),
-            Side::Real(plane) => plane.stop(),
+            Side::Real(plane) => {
+                plane.stop();
+                let mut audit = self.audit.lock().unwrap_or_else(PoisonError::into_inner);
+                audit.ended(&plane.audit_file());
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use crate::workspace::Workspace;
 use crate::{Result, Verdict};
 
 /// What is taken down when a test ends is gone within this time, on a busy machine too.
-const GRACE: Duration = Duration::from_secs(10);
+const GRACE: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// `cargo xtask kube`.

@@ -51,8 +51,9 @@ pub(super) struct Step {
     pub(super) later: &'static [Sight],
 }
 
-/// How long something may take. In practice nothing takes a quarter of it, except what a law slows down.
-pub(super) const PATIENCE: Duration = Duration::from_secs(40);
+/// How long something may take, on a machine that is busy with other things too. In practice nothing takes a tenth of it,
+/// except what a law slows down.
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How long what a law slows down may take.
 pub(super) fn long_patience() -> Duration {

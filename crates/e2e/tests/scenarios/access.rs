@@ -1,14 +1,10 @@
 //! Roles are enforced, and what was asked is on record.
 
-use std::time::Duration;
-
 use cloudberth_e2e::{Request, Row, World, eventually};
 use serde_json::json;
 
 use crate::Outcome;
-use crate::stage::Stage;
-
-const SOON: Duration = Duration::from_secs(60);
+use crate::stage::{SOON, Stage};
 
 const MANIFESTS: &str = r#"
 apiVersion: v1

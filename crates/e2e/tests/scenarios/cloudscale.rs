@@ -11,8 +11,8 @@ use cloudberth_sim::cloudscale::{Access, Cloud, Manners, serve_on_loopback};
 use serde_json::{Value, json};
 
 use crate::Outcome;
+use crate::stage::SOON;
 
-const SOON: Duration = Duration::from_secs(60);
 const MANIFEST: &str = include_str!("../../../../deploy/cloudscale.yaml");
 const NAME: &str = "cloudscale-cloud-controller-manager";
 const TOKEN: &str = "token-of-the-project-8d2f7c61";

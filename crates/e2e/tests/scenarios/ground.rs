@@ -1,15 +1,15 @@
 //! The ground that the other scenarios stand on: what happens to servers and connections, without any program of ours.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use cloudberth_e2e::{Request, World, eventually};
 use http::Method;
 use serde_json::{Value, json};
 
 use crate::Outcome;
+use crate::stage::SOON;
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
-const SOON: Duration = Duration::from_secs(60);
 
 fn service(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": name },
@@ -123,12 +123,17 @@ pub(crate) async fn a_storm_of_conflicts_loses_no_write(world: &World) -> Outcom
         "metadata": { "name": "n1", "annotations": { "count": "0" } } });
     world.create("/api/v1/nodes", &node).await?;
     let mut writers = tokio::task::JoinSet::new();
+    let all_have_read = Arc::new(tokio::sync::Barrier::new(WRITERS as usize));
     for _ in 0..WRITERS {
-        let client = world.admin().clone();
+        let (client, all_have_read) = (world.admin().clone(), Arc::clone(&all_have_read));
         writers.spawn(async move {
-            let (mut done, mut refused) = (0, 0_usize);
+            let (mut done, mut refused, mut first) = (0, 0_usize, true);
             while done < WRITES {
                 let mut node = client.send(&Request::get("/api/v1/nodes/n1")).await.unwrap().json();
+                // So that they are in each other's way, however slowly they get going.
+                if std::mem::take(&mut first) {
+                    all_have_read.wait().await;
+                }
                 let count: u32 = text(&node, "/metadata/annotations/count").parse().unwrap();
                 node["metadata"]["annotations"]["count"] = json!((count + 1).to_string());
                 let put = Request::new(Method::PUT, "/api/v1/nodes/n1").json(&node);

@@ -21,7 +21,7 @@ pub(crate) async fn a_node_goes_from_its_taint_to_its_labels(world: &World) -> O
     let internal = json!({ "type": "InternalIP", "address": stage.sky.private_address("one") });
     assert!(addresses.contains(&internal), "{addresses:?}");
     stage.told("Node", "one", &["Synced: Node synced successfully"]).await?;
-    assert_eq!(stage.writes(|row| row.name == "one"), ["patch nodes/status", "patch nodes"]);
+    assert_eq!(stage.writes(|row| row.name == "one").await?, ["patch nodes/status", "patch nodes"]);
     let shown = world.kubectl(&["describe", "node", "one"]).await?.stdout;
     let event = shown.lines().find(|line| line.contains("Synced")).unwrap_or_default();
     assert!(

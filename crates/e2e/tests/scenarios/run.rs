@@ -14,9 +14,9 @@ use tokio::time::{Instant, timeout};
 use crate::Scenario;
 
 /// No scenario takes longer, whatever the machine does beside.
-const DEADLINE: Duration = Duration::from_mins(5);
-/// They mostly wait; a cluster that starts does not.
-const AT_ONCE: usize = 6;
+const DEADLINE: Duration = Duration::from_mins(20);
+/// They mostly wait; a cluster that starts does not. About half of them are in an embedded one, which starts at once.
+const AT_ONCE: usize = 8;
 
 /// What to run, and where.
 pub(crate) struct Plan {
@@ -78,12 +78,16 @@ impl Plan {
         // Not on the clock of a scenario.
         shipped().map_err(|why| why.to_string())?;
         let begun = Instant::now();
-        let (mut passed, mut failed) = (0, 0);
-        for world in self.worlds.iter().filter(|_| !chosen.is_empty()) {
-            let outcome = self.on(*world, &assets, &[&chosen, &last])?;
-            passed += outcome.0;
-            failed += outcome.1;
+        let mut sides = Vec::new();
+        for kind in self.worlds.iter().filter(|_| !chosen.is_empty()) {
+            sides.push(Side::prepare(*kind, &assets)?);
         }
+        // The last ones begin when all others have ended.
+        for scenarios in [&chosen, &last] {
+            self.act(scenarios, &sides);
+        }
+        let failed = sides.iter().map(|side| side.report(&self.version)).sum::<usize>();
+        let passed = (chosen.len() + last.len()) * sides.len() - failed;
         let verdict = if failed == 0 { "ok" } else { "FAILED" };
         let left = (all.len() - chosen.len()) * self.worlds.len();
         println!(
@@ -94,50 +98,66 @@ impl Plan {
         Ok(failed == 0)
     }
 
-    /// How many passed and failed in one kind of world. An act begins when the one before has ended.
-    fn on(&self, kind: Kind, assets: &Assets, acts: &[&[&Scenario]]) -> Result<(usize, usize), String> {
-        let begun = Instant::now();
-        let ground = runtime().block_on(Ground::lay(kind, assets)).map_err(|why| why.to_string())?;
-        let version = match kind {
-            Kind::Embedded => "embedded world".to_owned(),
-            Kind::Real => format!("real world ({})", self.version),
-        };
-        println!("{version}:");
-        let failures = Mutex::new(Vec::new());
-        for scenarios in acts {
-            self.act(kind, &ground, scenarios, &failures);
-        }
-        let failures = failures.into_inner().unwrap();
-        for failure in &failures {
-            println!("{failure}\n");
-        }
-        let (count, failed) = (acts.iter().map(|act| act.len()).sum::<usize>(), failures.len());
-        let took = begun.elapsed().as_secs_f64();
-        println!("{version}: {count} scenarios, {} passed, {failed} failed, {took:.1} s", count - failed);
-        Ok((count - failed, failed))
-    }
-
-    fn act(&self, kind: Kind, ground: &Ground, chosen: &[&Scenario], failures: &Mutex<Vec<String>>) {
+    /// Runs scenarios in all worlds from one queue, in their order: those that take longest begin first, in every world,
+    /// and nobody waits for them at the end.
+    fn act(&self, scenarios: &[&Scenario], sides: &[Side]) {
+        let queue: Vec<(&Scenario, &Side)> =
+            scenarios.iter().flat_map(|scenario| sides.iter().map(|side| (*scenario, side))).collect();
         let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            for _ in 0..self.at_once.min(chosen.len()) {
+            for _ in 0..self.at_once.min(queue.len()) {
                 scope.spawn(|| {
-                    while let Some(scenario) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let begun = Instant::now();
-                        let ended = one(ground, scenario);
-                        let verdict = if ended.is_ok() { "ok" } else { "FAILED" };
-                        println!(
-                            "  {verdict:<6} {:<75} {:>5.1} s",
-                            scenario.name,
-                            begun.elapsed().as_secs_f64()
-                        );
-                        if let Err(why) = ended {
-                            failures.lock().unwrap().push(format!("{kind} {}: {why}", scenario.name));
-                        }
+                    while let Some((scenario, side)) = queue.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        side.run(scenario);
                     }
                 });
             }
         });
+    }
+}
+
+/// One kind of world, and what came of the scenarios in it.
+struct Side {
+    kind: Kind,
+    ground: Ground,
+    begun: Instant,
+    ran: AtomicUsize,
+    failures: Mutex<Vec<String>>,
+}
+
+impl Side {
+    fn prepare(kind: Kind, assets: &Assets) -> Result<Self, String> {
+        let begun = Instant::now();
+        let ground = runtime().block_on(Ground::lay(kind, assets)).map_err(|why| why.to_string())?;
+        Ok(Self { kind, ground, begun, ran: AtomicUsize::new(0), failures: Mutex::default() })
+    }
+
+    fn run(&self, scenario: &Scenario) {
+        let begun = Instant::now();
+        let ended = one(&self.ground, scenario);
+        self.ran.fetch_add(1, Ordering::Relaxed);
+        let verdict = if ended.is_ok() { "ok" } else { "FAILED" };
+        let (kind, took) = (self.kind.to_string(), begun.elapsed().as_secs_f64());
+        println!("  {verdict:<6} {kind:<8} {:<75} {took:>5.1} s", scenario.name);
+        if let Err(why) = ended {
+            self.failures.lock().unwrap().push(format!("{kind} {}: {why}", scenario.name));
+        }
+    }
+
+    /// Says how it went; how many failed.
+    fn report(&self, version: &str) -> usize {
+        let name = match self.kind {
+            Kind::Embedded => "embedded world".to_owned(),
+            Kind::Real => format!("real world ({version})"),
+        };
+        let failures = self.failures.lock().unwrap();
+        for failure in failures.iter() {
+            println!("{failure}\n");
+        }
+        let (count, failed) = (self.ran.load(Ordering::Relaxed), failures.len());
+        let took = self.begun.elapsed().as_secs_f64();
+        println!("{name}: {count} scenarios, {} passed, {failed} failed, {took:.1} s", count - failed);
+        failed
     }
 }
 

@@ -80,24 +80,6 @@ impl Stage<'_> {
         .await?;
         Ok(())
     }
-
-    /// For a while nothing is changed in the cloud, and nothing but the Lease is written to the cluster.
-    pub(crate) async fn rests(&self) -> Outcome {
-        let written = || self.writes(|row| row.resource != "leases").len();
-        // What was told of is still being written.
-        let mut before = None;
-        let settled = eventually(SOON, "writing ends", async || {
-            let now = (written(), self.sky.mutations().len());
-            if before.replace(now) == Some(now) { Ok(now) } else { Err(format!("{now:?}")) }
-        })
-        .await?;
-        throughout(A_WHILE, "nothing is left to do", async || {
-            let now = (written(), self.sky.mutations().len());
-            if now == settled { Ok(()) } else { Err(format!("L4-41 {now:?} after {settled:?}")) }
-        })
-        .await?;
-        Ok(())
-    }
 }
 
 pub(crate) async fn a_service_follows_its_ports_and_its_nodes(world: &World) -> Outcome {
@@ -117,7 +99,7 @@ pub(crate) async fn a_service_follows_its_ports_and_its_nodes(world: &World) -> 
         let line = shown.lines().find(|line| line.contains(reason)).unwrap_or_default();
         assert!(line.contains("Normal") && line.contains("service-controller"), "{reason} in\n{shown}");
     }
-    stage.rests().await?;
+    stage.rests(&[("Node", "one", "Synced", 1), ("Node", "two", "Synced", 1)]).await?;
 
     world.patch(WEB, &json!({ "spec": { "ports": list(&[80, 443]) } })).await?;
     stage.serves(&[80, 443], &["one", "two"]).await?;
@@ -140,12 +122,12 @@ pub(crate) async fn a_service_follows_its_ports_and_its_nodes(world: &World) -> 
     world.patch("/api/v1/nodes/three", &json!({ "metadata": { "labels": { "tier": "front" } } })).await?;
     let last = stage.serves(&[443, 8443], &["one", "three"]).await?;
     assert_eq!((&last.id, &last.addresses), (&first.id, &first.addresses), "it is the same all along");
+    stage.rests(&[("Service", "web", "UpdatedLoadBalancer", 1), ("Node", "three", "Synced", 1)]).await?;
     let events = stage.events("Service", "web").await?;
     assert!(
         events.contains(&"UpdatedLoadBalancer: Updated load balancer with new hosts".to_owned()),
         "{events:#?}"
     );
-    stage.rests().await?;
     stage.close(&mut [manager]).await
 }
 
@@ -195,7 +177,7 @@ pub(crate) async fn a_service_changes_its_type_and_its_class_and_is_deleted(worl
         Ok(service) => Err(service.to_string()),
     })
     .await?;
-    stage.rests().await?;
+    stage.rests(&[("Service", "web", "DeletedLoadBalancer", 2), ("Node", "two", "Synced", 1)]).await?;
     stage.close(&mut [manager]).await
 }
 
@@ -242,7 +224,7 @@ pub(crate) async fn a_manager_killed_in_the_middle_of_a_create_makes_one_load_ba
     assert_eq!(found.id, built.id, "L6-41");
     let created = stage.sky.mutations().iter().filter(|one| *one == "load-balancers.create").count();
     assert_eq!(created, 1, "L6-41");
-    stage.rests().await?;
+    stage.rests(&[("Service", "web", "EnsuredLoadBalancer", 1)]).await?;
     let service = world.get(WEB).await?;
     assert!(service["metadata"]["annotations"]["cloudberth.dev/intent"].is_null(), "{service}");
     stage.close(&mut [manager]).await
@@ -305,7 +287,7 @@ pub(crate) async fn what_cannot_be_carried_out_is_refused_and_told_all_at_once(w
     for field in ["pool-algorithm", "health-monitor-delay-s", "sessionAffinity"] {
         assert!(refusal.contains(field), "L8-41 {field} is not in {refusal}");
     }
-    stage.rests().await?;
+    stage.rests(&[("Node", "one", "Synced", 1)]).await?;
     assert_eq!(stage.sky.balancers(), [], "L8-41");
     let shown = world.kubectl(&["describe", "service", "web"]).await?.stdout;
     assert!(shown.contains("Warning") && shown.contains("by_the_moon"), "{shown}");

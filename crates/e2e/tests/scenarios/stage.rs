@@ -8,18 +8,25 @@ use serde_json::{Value, json};
 use crate::sky::Sky;
 use crate::{Fallible, Outcome, ledger};
 
-/// Nothing here takes longer, whatever the machine does beside.
-pub(crate) const SOON: Duration = Duration::from_secs(60);
+/// Nothing here takes longer, whatever the machine does beside. It is there to end a hang, not to measure.
+pub(crate) const SOON: Duration = Duration::from_secs(120);
 pub(crate) const UNINITIALISED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 pub(crate) const LEASE: &str =
     "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/cloud-controller-manager";
 
-/// Short, so that a takeover is, too; long enough for a busy machine to renew in time.
+/// Short, so that a takeover is, too. On a busy machine a leader has 6 s to renew, and 4 s more to notice that it did not
+/// before another leads.
 const ELECTION: [&str; 3] = [
-    "--leader-elect-lease-duration=5s",
-    "--leader-elect-renew-deadline=4s",
+    "--leader-elect-lease-duration=10s",
+    "--leader-elect-renew-deadline=6s",
     "--leader-elect-retry-period=500ms",
 ];
+/// So many renewals without anything else being written are rest. A leader that is short of time renews late as well, so
+/// renewals say more about what it has got round to than seconds do.
+const REST: usize = 4;
+
+/// What has to be told before a story is over: the kind and name of the object, the reason of the event, and how often.
+pub(crate) type End<'a> = (&'a str, &'a str, &'a str, u64);
 
 /// A world in which managers work.
 pub(crate) struct Stage<'w> {
@@ -86,7 +93,7 @@ impl<'w> Stage<'w> {
             let bug = log.iter().find(|line| line.contains("panicked at"));
             assert_eq!(bug, None, "{} met a bug", manager.name());
         }
-        let rows = self.settled_calls().await?;
+        let rows = self.world.settled_calls_of(&self.account.user).await?;
         for row in &rows {
             assert!(self.account.rights.allow(&self.account.user, &row.action()), "not in its role: {row:?}");
             let refused = matches!(row.status, 401 | 403) && !self.forgetful;
@@ -94,20 +101,6 @@ impl<'w> Stage<'w> {
         }
         ledger::enter(self.world.kind(), &self.account, rows);
         Ok(())
-    }
-
-    /// What the account asked for, when no more comes.
-    async fn settled_calls(&self) -> Fallible<Vec<Row>> {
-        let mut before = None;
-        Ok(eventually(SOON, "the record is complete", async || {
-            let rows = self.world.calls_of(&self.account.user);
-            if before.replace(rows.len()) == Some(rows.len()) {
-                Ok(rows)
-            } else {
-                Err("more came".to_owned())
-            }
-        })
-        .await?)
     }
 
     /// A kubelet registers its node. It waits for its cloud, unless `over` says otherwise.
@@ -148,18 +141,73 @@ impl<'w> Stage<'w> {
         self.until(&what, &format!("/api/v1/nodes/{name}"), |node| !waits(node)).await
     }
 
-    /// The events about an object so far, as `reason: message`, in the order in which they first happened.
-    pub(crate) async fn events(&self, kind: &str, name: &str) -> Fallible<Vec<String>> {
+    async fn events_about(&self, kind: &str, name: &str) -> Fallible<Vec<Value>> {
         let all = self.world.get("/api/v1/events").await?;
         let about = |event: &&Value| {
             text(event, "/involvedObject/kind") == kind && text(event, "/involvedObject/name") == name
         };
-        let mut found: Vec<&Value> = all["items"].as_array().unwrap().iter().filter(about).collect();
+        Ok(all["items"].as_array().unwrap().iter().filter(about).cloned().collect())
+    }
+
+    /// The events about an object so far, as `reason: message`, in the order in which they first happened.
+    pub(crate) async fn events(&self, kind: &str, name: &str) -> Fallible<Vec<String>> {
+        let mut found = self.events_about(kind, name).await?;
         found.sort_by_key(|event| text(event, "/metadata/resourceVersion").parse::<u64>().unwrap_or(0));
         Ok(found
             .iter()
             .map(|event| format!("{}: {}", text(event, "/reason"), text(event, "/message")))
             .collect())
+    }
+
+    /// Waits until all of this was told.
+    async fn over(&self, ends: &[End<'_>]) -> Outcome {
+        for (kind, name, reason, times) in ends {
+            eventually(SOON, &format!("{reason} is told of {kind} {name}, {times} times"), async || {
+                let events = self.events_about(kind, name).await.map_err(|why| why.to_string())?;
+                let told = events.iter().filter(|event| text(event, "/reason") == *reason);
+                let told: u64 = told.map(|event| event["count"].as_u64().unwrap_or(1)).sum();
+                if told >= *times { Ok(()) } else { Err(format!("{told} times: {events:#?}")) }
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Once what ends the story was told and writing has ceased, nothing is changed in the cloud, and nothing but the
+    /// Lease is written to the cluster, by a leader that goes on to renew.
+    pub(crate) async fn rests(&self, ends: &[End<'_>]) -> Outcome {
+        self.over(ends).await?;
+        let is_lease = |row: &Row| row.resource == "leases";
+        let look = || {
+            let rows = self.world.calls_of(&self.account.user);
+            let (leases, others): (Vec<&Row>, Vec<&Row>) =
+                rows.iter().filter(|row| row.is_write()).partition(|row| is_lease(row));
+            let done = others.iter().filter(|row| (200..300).contains(&row.status)).count();
+            let open = self.world.writes_in_flight(&self.account.user, |row| !is_lease(row));
+            let renewals = leases.iter().filter(|row| (200..300).contains(&row.status)).count();
+            ((done, open, self.sky.mutations().len()), renewals)
+        };
+        let (mut settled, mut since) = look();
+        eventually(SOON, "writing ends", async || {
+            let (now, renewals) = look();
+            if now != settled {
+                (settled, since) = (now, renewals);
+            }
+            if renewals >= since + REST { Ok(()) } else { Err(format!("{now:?}, {renewals} after {since}")) }
+        })
+        .await?;
+        since = look().1;
+        let stirred = eventually(SOON, "the Lease is renewed again and again", async || {
+            let (now, renewals) = look();
+            let done = now != settled || renewals >= since + REST;
+            if done { Ok(now) } else { Err(format!("{renewals} times after {since}")) }
+        })
+        .await?;
+        assert_eq!(
+            stirred, settled,
+            "L4-41 (written, under way, changed in the cloud) after everything was done"
+        );
+        Ok(())
     }
 
     /// Waits until exactly these events were told about an object, whatever their order.
@@ -180,16 +228,16 @@ impl<'w> Stage<'w> {
         Ok(text(&self.world.get(LEASE).await?, "/spec/holderIdentity").to_owned())
     }
 
-    /// Successful writes of the account to what `wanted` picks, as `verb resource/part`.
-    pub(crate) fn writes(&self, wanted: impl Fn(&Row) -> bool) -> Vec<String> {
-        let rows = self.world.calls_of(&self.account.user);
+    /// Successful writes of the account to what `wanted` picks, as `verb resource/part`; all that were answered before.
+    pub(crate) async fn writes(&self, wanted: impl Fn(&Row) -> bool) -> Fallible<Vec<String>> {
+        let rows = self.world.settled_calls_of(&self.account.user).await?;
         let picked = rows.iter().filter(|row| row.is_write() && row.status < 300 && wanted(row));
-        picked
+        Ok(picked
             .map(|row| match row.subresource.as_str() {
                 "" => format!("{} {}", row.verb, row.resource),
                 part => format!("{} {}/{part}", row.verb, row.resource),
             })
-            .collect()
+            .collect())
     }
 }
 

@@ -147,7 +147,7 @@ pub(crate) async fn a_standby_takes_over_from_a_leader_that_is_killed(world: &Wo
     assert_eq!(second.stop(SOON).await?, 0);
     let again = first.leads(SOON).await?;
     assert_eq!(stage.holder().await?, again);
-    stage.rests().await?;
+    stage.rests(&[("Service", "web", "EnsuredLoadBalancer", 1), ("Node", "two", "Synced", 1)]).await?;
     second.restart().await?;
     stage.close(&mut [first, second]).await
 }
@@ -167,7 +167,7 @@ pub(crate) async fn a_leader_told_to_stop_in_the_middle_of_a_call_hands_over(wor
     assert_eq!(first.stop(SOON).await?, 0);
     second.leads(SOON).await?;
     assert_eq!(stage.serves(&[80], &["one"]).await?.id, built.id, "L6-43");
-    stage.rests().await?;
+    stage.rests(&[("Service", "web", "EnsuredLoadBalancer", 1)]).await?;
     // A Lease that somebody deletes is made anew, and no harm done.
     world.delete(LEASE).await?;
     eventually(SOON, "there is a Lease again", async || {
