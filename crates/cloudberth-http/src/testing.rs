@@ -332,6 +332,9 @@ impl Door {
             state.1 += usize::from(state.0);
             state.0
         };
-        if shut { Err(TransportError::not_sent("connection refused")) } else { behind.send(request).await }
+        if shut {
+            return Err(TransportError::not_sent("connection refused"));
+        }
+        behind.ready().await?.send(request).await
     }
 }
