@@ -39,7 +39,9 @@ impl Instances for FakeProvider {
                         None
                     }
                     Some(Fault::PartsMissing) => {
-                        all.iter_mut().for_each(|machine| machine.private_ip.clear());
+                        for machine in &mut all {
+                            machine.private_ip.clear();
+                        }
                         None
                     }
                     Some(Fault::ShortPage) => {

@@ -197,7 +197,9 @@ impl Balancers for Fakes {
         let all = self.network.request(call, Kind::Read, "list balancers", "", |world, now, fault| {
             let mut all = world.list_balancers(now);
             if fault == Some(Fault::PartsMissing) {
-                all.iter_mut().for_each(|balancer| balancer.address.clear());
+                for balancer in &mut all {
+                    balancer.address.clear();
+                }
             }
             let short = (fault == Some(Fault::ShortPage)).then(|| {
                 all.truncate(all.len() / 2);
