@@ -105,6 +105,7 @@ async fn on_the_embedded_api() {
 /// replaced by its name.
 async fn tour(kubectl: &Kubectl) {
     let at = Terminal::new(kubectl);
+    applying(&at).await;
     nodes(&at).await;
     services(&at).await;
     patches(&at).await;
@@ -115,9 +116,8 @@ async fn tour(kubectl: &Kubectl) {
     println!("{} commands", at.finish());
 }
 
-async fn nodes(at: &Terminal<'_>) {
-    at.feed("apply -f -", NODE, &["node/n1 created"]).await;
-    at.feed("apply -f -", NODE, &["node/n1 unchanged"]).await;
+/// The same manifest again and again.
+async fn applying(at: &Terminal<'_>) {
     // Its status is kept when it is created, and what was added to its labels since is not touched.
     at.feed("apply -f -", COMPLETE_NODE, &["node/n3 created"]).await;
     at.feed("apply -f -", COMPLETE_NODE, &["node/n3 unchanged"]).await;
@@ -129,6 +129,11 @@ async fn nodes(at: &Terminal<'_>) {
     at.feed("apply -f -", TAINTED_NODE, &["node/n4 configured"]).await;
     at.feed("apply -f -", TAINTED_NODE, &["node/n4 unchanged"]).await;
     at.run("delete node n4", &["node \"n4\" deleted"]).await;
+}
+
+async fn nodes(at: &Terminal<'_>) {
+    at.feed("apply -f -", NODE, &["node/n1 created"]).await;
+    at.feed("apply -f -", NODE, &["node/n1 unchanged"]).await;
     at.run(
         "get nodes -o wide",
         &[
