@@ -9,6 +9,7 @@ use std::{
 use cloudberth_core::{
     Clock, NodeView, Result,
     decide::{
+        lifecycle::Deletions,
         node::ownership::PROVIDER_LABEL,
         service::roster::{Candidate, Roster},
     },
@@ -29,6 +30,8 @@ pub struct Cloud {
     pub provider: Arc<dyn Provider>,
     /// Its machines.
     pub inventory: Arc<Inventory>,
+    /// The deletions of its nodes. A replica that loses the lead and leads again remembers its own (law 2).
+    pub(crate) deletions: Arc<Mutex<Deletions>>,
 }
 
 /// All clouds, and who serves which Service.
@@ -72,6 +75,7 @@ impl Clouds {
         let roster = Arc::new(Roster::new(candidates.collect(), default.or(sole))?);
         let cloud = |(provider, _): Member| Cloud {
             inventory: Arc::new(Inventory::new(Arc::clone(&provider), Arc::clone(clock))),
+            deletions: Arc::new(Mutex::new(Deletions::since(clock.now()))),
             provider,
         };
         Ok(Self { all: members.into_iter().map(cloud).collect(), roster, odd: Arc::default() })

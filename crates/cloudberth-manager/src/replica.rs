@@ -11,6 +11,7 @@
 use std::{
     convert::Infallible,
     fmt,
+    pin::pin,
     sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
@@ -239,6 +240,16 @@ impl Branch {
                     _ => pending().await,
                 }
             };
+            let mut lost = pin!(lost);
+            let Cluster { nodes, services, .. } = &self.desk.cluster;
+            // Whoever could not watch for a while must not act on what it knew before: nodes and Services may have come
+            // back since, and what is theirs in a cloud would be torn down.
+            tokio::select! {
+                biased;
+                () = stop.clone() => return true,
+                () = &mut lost => continue,
+                _ = join(nodes.current(), services.current()) => {}
+            }
             let Ok(controllers) = Team::new(&self.desk, &self.team) else { return true };
             tracing::info!(?controllers, "this replica leads");
             let inner = async {
@@ -249,7 +260,7 @@ impl Branch {
             };
             tokio::select! {
                 biased;
-                () = lost => tracing::warn!("this replica does not lead any more; it stands again"),
+                () = &mut lost => tracing::warn!("this replica does not lead any more; it stands again"),
                 (ended, inner) = join(controllers.run_until(stop.clone(), GRACE), inner) => return ended && inner,
             }
         }

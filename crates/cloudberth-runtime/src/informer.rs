@@ -33,6 +33,9 @@ pub trait Listener<V>: Send + Sync {
     fn synced(&self) {}
 }
 
+/// How often somebody who waits for a current store looks.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
 /// The store of a kind, kept current by one watch.
 pub struct Informer<V: Watched> {
     store: Mutex<Store<V>>,
@@ -129,6 +132,13 @@ impl<V: Watched> Informer<V> {
     /// Whether one listing has been complete. Before that, what is missing means nothing.
     pub fn is_synced(&self) -> bool {
         lock(&self.store).is_synced()
+    }
+
+    /// Waits until the store is as new as the API server can make it. While a watch is broken nobody knows what changed.
+    pub async fn current(&self) {
+        while !lock(&self.health).is_current(self.clock.now()) {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
     }
 
     /// Since when the watch has been failing; `None` while it is well.

@@ -43,6 +43,8 @@ const PATIENCE: Duration = Duration::from_secs(40);
 const SILENCE: Duration = Duration::from_secs(40);
 /// A watch that ends sooner than this, with nothing told, did not work.
 const TOO_SHORT: Duration = Duration::from_secs(1);
+/// How long after the API server began to answer a watch it may still say that everything has to be listed again.
+const TAKEN_UP: Duration = Duration::from_secs(1);
 /// A watch that has lasted for this long works, although nothing may have been told.
 const STEADY: Duration = Duration::from_secs(10);
 /// Troubles that are further apart than this have nothing to do with each other.
@@ -90,6 +92,12 @@ impl Health {
     pub(crate) fn broke(&mut self, now: Tick) {
         self.broken = self.broken_since(now).or(Some(now));
         self.answered = None;
+    }
+
+    /// Whether what is known is as new as the API server can make it: the watch never broke, or was taken up again and has
+    /// not been told since that it has to list.
+    pub(crate) fn is_current(&self, now: Tick) -> bool {
+        self.broken.is_none() || self.answered.is_some_and(|answered| now.since(answered) >= TAKEN_UP)
     }
 
     pub(crate) fn broken_since(&self, now: Tick) -> Option<Tick> {
@@ -212,6 +220,20 @@ fn tell<V: Watched>(event: watcher::Event<Object<V>>) -> Told<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_store_is_current_once_a_broken_watch_was_taken_up() {
+        let at = Tick::from_secs;
+        let mut health = Health::default();
+        assert!(health.is_current(at(0)), "one that never broke");
+        health.broke(at(10));
+        assert!(!health.is_current(at(1_000)), "L5-1000 nobody knows what happened since");
+        health.answered(at(1_000));
+        assert!(!health.is_current(at(1_000)), "L5-1000 it may have to list again");
+        assert!(health.is_current(at(1_001)));
+        health.broke(at(1_001));
+        assert!(!health.is_current(at(1_002)), "L5-1000 it had to");
+    }
     use std::convert::Infallible;
 
     /// A body of which nothing ever comes.

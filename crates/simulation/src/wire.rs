@@ -49,6 +49,10 @@ impl Partition {
         *lock(&self.cut) = Some(how);
     }
 
+    pub(crate) fn is_cut(&self) -> bool {
+        lock(&self.cut).is_some()
+    }
+
     pub(crate) fn mend(&self) {
         *lock(&self.cut) = None;
         self.mended.notify_waiters();
@@ -151,7 +155,6 @@ impl Service<Request<kube::client::Body>> for Wire {
 
     fn call(&mut self, mut request: Request<kube::client::Body>) -> Self::Future {
         request.headers_mut().insert(USER_AGENT, self.who.clone());
-        let sent = self.witness.as_ref().map(|witness| witness.now()).unwrap_or_default();
         if let Some(witness) = &self.witness {
             witness.sends(self.who.to_str().unwrap_or_default(), &request);
         }
@@ -168,7 +171,7 @@ impl Service<Request<kube::client::Body>> for Wire {
                 if let Some(snare) = &wire.snare {
                     snare.pass(patched.as_deref()).await;
                 }
-                let doomed = wire.witness.as_ref().and_then(|witness| witness.doomed(sent, &request));
+                let doomed = wire.witness.as_ref().and_then(|witness| witness.doomed(&request));
                 let request = match wire.loses {
                     Some(loss) => without(loss, request).await?,
                     None => request,

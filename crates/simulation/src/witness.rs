@@ -30,8 +30,6 @@ struct Claimant {
 /// A node that is about to be deleted.
 #[derive(Clone, Debug)]
 pub(crate) struct Doomed {
-    /// When the request left the replica.
-    sent: Tick,
     name: String,
     uid: String,
     provider_id: String,
@@ -43,8 +41,6 @@ pub(crate) struct Doomed {
 pub(crate) struct Deletion {
     /// When the API server carried it out.
     pub(crate) at: Tick,
-    /// When it left the replica.
-    pub(crate) sent: Tick,
     pub(crate) who: String,
     pub(crate) node: String,
     /// The cloud whose id it carried.
@@ -78,11 +74,6 @@ impl Witness {
         Self { api, sky, clock, notes: Mutex::default() }
     }
 
-    /// True time.
-    pub(crate) fn now(&self) -> Tick {
-        self.clock.now()
-    }
-
     /// A replica stands for election.
     pub(crate) fn meet(&self, identity: &str, election: &Arc<Election>, clock: &Arc<dyn Clock>) {
         let claimant = Claimant { election: Arc::clone(election), clock: Arc::clone(clock) };
@@ -104,7 +95,7 @@ impl Witness {
     }
 
     /// The node that a request is about to delete.
-    pub(crate) fn doomed<B>(&self, sent: Tick, request: &Request<B>) -> Option<Doomed> {
+    pub(crate) fn doomed<B>(&self, request: &Request<B>) -> Option<Doomed> {
         let name = request
             .uri()
             .path()
@@ -115,7 +106,6 @@ impl Witness {
         let is = |c: &Value, key, value| c.get(key).and_then(Value::as_str) == Some(value);
         let ready = |c: &Value| is(c, "type", "Ready") && is(c, "status", "True");
         Some(Doomed {
-            sent,
             name: name.to_owned(),
             uid: text(&node, "/metadata/uid").to_owned(),
             provider_id: text(&node, "/spec/providerID").to_owned(),
@@ -131,7 +121,7 @@ impl Witness {
     /// The request was carried out, or not. A machine that is gone never comes back, so one that is there now was there
     /// when its node was deleted (laws 1 and 2).
     pub(crate) fn deleted(&self, who: &str, doomed: Doomed) {
-        let Doomed { sent, name, uid, provider_id, ready } = doomed;
+        let Doomed { name, uid, provider_id, ready } = doomed;
         if self.node(&name).is_some_and(|node| text(&node, "/metadata/uid") == uid) {
             return;
         }
@@ -148,7 +138,7 @@ impl Witness {
         if ready {
             notes.wrong.push(format!("law 2: {name} was deleted at {:?} although it was Ready", at.0));
         }
-        notes.deletions.push(Deletion { at, sent, who: who.to_owned(), node: name, cloud });
+        notes.deletions.push(Deletion { at, who: who.to_owned(), node: name, cloud });
     }
 
     /// A kubelet registered a node with this UID; this is its machine.
@@ -195,11 +185,6 @@ impl Witness {
     /// The nodes that replicas deleted.
     pub(crate) fn deletions(&self) -> Vec<Deletion> {
         lock(&self.notes).deletions.clone()
-    }
-
-    /// Since when the Lease had named the one whom it named at that time.
-    pub(crate) fn term_at(&self, at: Tick) -> Option<Tick> {
-        lock(&self.notes).holders.iter().rev().map(|(since, _)| *since).find(|since| *since <= at)
     }
 
     /// A request was carried out, or not: the Lease may name another now.

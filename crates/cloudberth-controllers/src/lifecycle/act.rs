@@ -104,17 +104,17 @@ impl LifecycleController {
                 Lookup::Present(fresh) if unchanged(&fresh) => fresh,
                 Lookup::Present(_) | Lookup::Absent => {
                     tracing::info!(node = suspect.name, "the node has changed since it was judged; it stays");
-                    ward.state().deletions.called_off(suspect);
+                    ward.deletions().called_off(suspect);
                     return;
                 }
                 Lookup::Unknown(why) => {
                     tracing::warn!(node = suspect.name, %why, "the node could not be read before its deletion");
-                    ward.state().deletions.called_off(suspect);
+                    ward.deletions().called_off(suspect);
                     ward.ask_by(self.now() + self.settings.period);
                     return;
                 }
             };
-            if !ward.state().deletions.send(suspect, self.settings.cap, self.now()) {
+            if !ward.deletions().send(suspect, self.settings.cap, self.now()) {
                 tracing::info!(
                     node = suspect.name,
                     "the deletion had to wait for too long; the node is judged anew"
@@ -132,9 +132,10 @@ impl LifecycleController {
             let again =
                 answer.as_ref().err().and_then(|why| ConflictRetry::UPKEEP.again(tries, why.category()));
             let Some(wait) = again else { break answer };
+            ward.deletions().again(suspect);
             tokio::time::sleep(self.desk.dice.jitter(wait, 1.0)).await;
         };
-        let meaning = ward.state().deletions.answered(suspect, answer.as_ref().copied(), self.now());
+        let meaning = ward.deletions().answered(suspect, answer.as_ref().copied(), self.now());
         match meaning {
             Answer::Gone => {}
             Answer::Changed => ward.ask_by(self.now() + self.settings.period),

@@ -98,7 +98,7 @@ impl LifecycleController {
                 Verdict::ReportNotFound => told.remarks.push(machine_not_found(suspect).message),
                 Verdict::Delete => {
                     let cap = self.settings.cap;
-                    match ward.state().deletions.sentence(suspect, &mut memory, cap, nodes, at) {
+                    match ward.deletions().sentence(suspect, &mut memory, cap, nodes, at) {
                         Sentence::Delete { .. } => {
                             told.step(
                                 Impact::None,

@@ -209,20 +209,21 @@ impl LifecycleController {
             }
             // One that is under way already is not decided a second time.
             Verdict::Delete if matches!(lock(&self.orders).get(name), Some(Order::Delete(_))) => {}
-            Verdict::Delete => match state.deletions.sentence(suspect, memory, self.settings.cap, nodes, now)
-            {
-                Sentence::Delete { event, .. } => {
-                    self.issue(name, Order::Delete(Arc::new((suspect.clone(), event))));
-                }
-                Sentence::Wait { until, event } => {
-                    if let Some(event) = event {
-                        tracing::warn!(cloud = ward.cloud.name(), node = name, "{}", event.message);
-                        self.desk.metrics.lifecycle.deletions_held.inc();
-                        self.tell(event);
+            Verdict::Delete => {
+                match ward.deletions().sentence(suspect, memory, self.settings.cap, nodes, now) {
+                    Sentence::Delete { event, .. } => {
+                        self.issue(name, Order::Delete(Arc::new((suspect.clone(), event))));
                     }
-                    state.probing.ask_by(until.unwrap_or(Tick(Duration::MAX)));
+                    Sentence::Wait { until, event } => {
+                        if let Some(event) = event {
+                            tracing::warn!(cloud = ward.cloud.name(), node = name, "{}", event.message);
+                            self.desk.metrics.lifecycle.deletions_held.inc();
+                            self.tell(event);
+                        }
+                        state.probing.ask_by(until.unwrap_or(Tick(Duration::MAX)));
+                    }
                 }
-            },
+            }
         }
     }
 

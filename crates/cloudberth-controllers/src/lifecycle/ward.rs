@@ -19,7 +19,6 @@ use crate::{clouds::Cloud, inventory::Snapshot, lock};
 pub(super) struct State {
     pub(super) probing: Probing,
     pub(super) memories: BTreeMap<String, Memory>,
-    pub(super) deletions: Deletions,
     /// The last listing failed, and it was said.
     pub(super) troubled: bool,
     /// No listing that was begun earlier is judged: it was judged already, or was made before this term.
@@ -39,11 +38,16 @@ impl Ward {
         let state = State {
             probing: Probing::new(period),
             memories: BTreeMap::new(),
-            deletions: Deletions::since(now),
             troubled: false,
             not_before: now,
         };
+        lock(&cloud.deletions).resume(now);
         Self { cloud, state: Mutex::new(state), news: Notify::new() }
+    }
+
+    /// How fast nodes went. Where both are needed, the state is locked first.
+    pub(super) fn deletions(&self) -> MutexGuard<'_, Deletions> {
+        lock(&self.cloud.deletions)
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -89,7 +93,7 @@ impl fmt::Debug for Ward {
         f.debug_struct("Ward")
             .field("cloud", &self.cloud.name())
             .field("probing", &state.probing)
-            .field("deletions", &state.deletions)
+            .field("deletions", &self.deletions())
             .finish_non_exhaustive()
     }
 }

@@ -181,7 +181,6 @@ impl Pass<'_> {
             return Ok(After::Forget);
         };
         let not_before = self.not_before(&service);
-        let began = self.controller.desk.clock().now();
         let look = match self.look(goal, not_before).await {
             Ok(look) => look,
             Err(why) => {
@@ -203,7 +202,7 @@ impl Pass<'_> {
         let permit = opening.turn().map_or(Permit::NoCreate, |(_, _, permit)| permit);
         let mut turn = self.turn(provider, &look, goal, permit).await;
         if is_denied(goal, &turn.0, intent, &self.page.newest(), &self.page.claims()) {
-            turn = self.confirm(provider, goal, intent, began, turn).await?;
+            turn = self.confirm(provider, goal, intent, turn).await?;
         }
         let mut closing = self.close(goal, permit, &turn, intent);
         if closing == Closing::RecordIntent {
@@ -326,16 +325,16 @@ impl Pass<'_> {
 
     /// Believes a turn that found nothing only if that was in the cluster's own account.
     ///
-    /// Where the machines vouch for it, the load balancer is looked for once more: the look that found nothing may be
-    /// older than the credential with which they were seen.
+    /// The machines are listed after the denial, and where they vouch for the account, the load balancer is looked for
+    /// once more after that. A credential that was another account's before or after the listing is found out either way.
     async fn confirm(
         &self,
         provider: &str,
         goal: Goal,
         intent: Intent,
-        began: Tick,
         denied: Ended,
     ) -> Result<Ended, Stumble> {
+        let began = self.controller.desk.clock().now();
         let nodes = self.controller.desk.cluster.nodes.all();
         match self.controller.witness(self.page.cloud.cloud(), &nodes, began).await {
             Ok(Witness::Silent) => Ok(denied),

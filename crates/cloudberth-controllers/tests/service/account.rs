@@ -1,8 +1,11 @@
 //! A token of another account is a good token, and everything of ours is missing there.
 
+use std::{sync::Arc, time::Duration};
+
 use cloudberth_core::Category;
 use cloudberth_fake::Fault;
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::scene::{FINALIZER, Scene};
 
@@ -152,6 +155,35 @@ async fn a_token_that_is_mended_between_the_look_and_the_listing_loses_nothing()
     scene.pass(5).await;
     assert!(scene.stage.service("web").await.is_none());
     assert_eq!(scene.balancers(), [], "L1-856");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_is_swapped_after_the_listing_began_loses_nothing() {
+    let scene = Scene::with(&["alpha"], |manners| manners.latency = Duration::from_secs(1));
+    scene.node("n1").await;
+    scene.create("web", json!({})).await;
+    scene.pass(60).await;
+    assert_eq!(scene.balancers().len(), 1);
+    // Somebody else lists the machines just when the load balancer is looked for, and is the last to see the account.
+    let looks = Arc::new(Notify::new());
+    let (sprung, mut seen) = (Arc::clone(&looks), false);
+    scene.stage.clouds[0].plan_faults(move |request| {
+        sprung.notify_one();
+        let ours = request.operation == "list machines" && !std::mem::replace(&mut seen, true);
+        (!ours).then_some(Fault::Deny)
+    });
+    let inventory = Arc::clone(&scene.stage.desk.clouds.named("alpha").unwrap().inventory);
+    let clock = Arc::clone(&scene.stage.clock);
+    tokio::spawn(async move {
+        looks.notified().await;
+        inventory.listing(clock.now()).await;
+    });
+    scene.delete("web").await;
+    scene.pass(60).await;
+    assert!(scene.is_held().await, "L1-1000");
+    scene.come_back();
+    scene.pass(300).await;
+    assert_eq!(scene.balancers(), [], "L1-1000 nothing is left behind");
 }
 
 #[tokio::test(start_paused = true)]

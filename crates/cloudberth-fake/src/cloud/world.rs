@@ -141,9 +141,10 @@ impl World {
         }
     }
 
-    /// Another account of the same cloud: nothing in it has an id or an address that ours has.
+    /// Another account of the same cloud: nothing in it has an id or an address that ours has, and there is no room for
+    /// load balancers.
     pub(crate) fn elsewhere(pace: Pace) -> Self {
-        Self { ids: 500_000, net: "198.51.100", ..Self::new(pace) }
+        Self { ids: 500_000, net: "198.51.100", ..Self::new(Pace { quota: 0, ..pace }) }
     }
 
     fn id(&mut self, kind: &str) -> String {

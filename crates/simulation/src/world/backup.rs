@@ -14,6 +14,9 @@ impl World {
     /// The API server is away, and comes back with the backup. Nobody can reach it for so long that every claim has
     /// ended by then and every write to a cloud that was under way shows in the cloud's listings.
     pub(super) fn shut_down(&self, seconds: u64) {
+        if self.power.is_cut() {
+            return;
+        }
         self.power.cut(Cut::Refused);
         self.api.restart();
         let alarm = self.alarm.clone();

@@ -113,8 +113,20 @@ struct Counted {
     at: Tick,
     /// The node, where it is known.
     uid: String,
-    /// It was sent, and nobody knows what came of that.
+    /// It was sent, and there is no answer yet.
+    under_way: bool,
+    /// It was sent before, and nobody knows what came of that.
     in_doubt: bool,
+}
+
+impl Counted {
+    const fn new(at: Tick, uid: String) -> Self {
+        Self { at, uid, under_way: false, in_doubt: false }
+    }
+
+    const fn may_have_worked(&self) -> bool {
+        self.under_way || self.in_doubt
+    }
 }
 
 /// The deletions within the window, by the times at which the API server carried them out. What is under way, and what
@@ -140,7 +152,7 @@ impl Deletions {
     /// Remembers a deletion, and forgets those that left the window before it.
     pub fn note(&mut self, at: Tick, cap: Cap) {
         self.forget_before(at, cap);
-        self.count(Counted { at, uid: String::new(), in_doubt: false });
+        self.count(Counted::new(at, String::new()));
     }
 
     fn forget_before(&mut self, now: Tick, cap: Cap) {
@@ -195,7 +207,7 @@ impl Deletions {
             return Sentence::Wait { until, event };
         }
         if !free {
-            self.count(Counted { at: now, uid: suspect.uid.clone(), in_doubt: false });
+            self.count(Counted::new(now, suspect.uid.clone()));
         }
         Sentence::Delete { uid: suspect.uid.clone(), event: event::deleting_node(suspect) }
     }
@@ -208,7 +220,8 @@ impl Deletions {
         self.forget_before(now, cap);
         match self.take(&suspect.uid) {
             Some(counted) => {
-                self.count(Counted { at: now + STRAGGLES, ..counted });
+                let in_doubt = counted.may_have_worked();
+                self.count(Counted { at: now + STRAGGLES, under_way: true, in_doubt, ..counted });
                 true
             }
             None => suspect.autoscaler_removes,
@@ -227,6 +240,7 @@ impl Deletions {
             }
         };
         if let Some(counted) = self.take(&suspect.uid) {
+            let counted = Counted { under_way: false, ..counted };
             match counts {
                 Some((at, in_doubt)) => self.count(Counted { at, in_doubt, ..counted }),
                 None if counted.in_doubt => self.count(counted),
@@ -243,6 +257,18 @@ impl Deletions {
 
     /// The deletion was not even sent: it does not count, unless an earlier try may have worked.
     pub fn called_off(&mut self, suspect: &Suspect) {
-        self.counted.retain(|counted| counted.uid != suspect.uid || counted.in_doubt);
+        self.counted.retain(|counted| counted.uid != suspect.uid || counted.may_have_worked());
+    }
+
+    /// What was sent certainly deleted nothing, and is tried again at once: it keeps its place for that.
+    pub fn again(&mut self, suspect: &Suspect) {
+        if let Some(counted) = self.counted.iter_mut().find(|counted| counted.uid == suspect.uid) {
+            counted.under_way = false;
+        }
+    }
+
+    /// A replica leads again that led before. It remembers its own deletions, and does not know what others did meanwhile.
+    pub const fn resume(&mut self, now: Tick) {
+        self.known_from = Some(now);
     }
 }

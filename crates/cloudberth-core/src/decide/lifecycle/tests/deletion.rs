@@ -229,7 +229,7 @@ fn a_place_is_kept_until_the_deletion_has_surely_happened() {
         assert!(deletions.send(&node(1), Cap::LAW, at(now)));
         deletions.answered(&node(1), Err(&Error::new(why, "no")), at(now));
     }
-    let table: [(&str, Deed, Option<u64>); 8] = [
+    let table: [(&str, Deed, Option<u64>); 11] = [
         ("decided, and still waiting", |_| (), Some(1_600)),
         ("under way", |all| assert!(all.send(&node(1), Cap::LAW, at(1_100))), Some(1_760)),
         (
@@ -264,6 +264,33 @@ fn a_place_is_kept_until_the_deletion_has_surely_happened() {
                 told(all, 1_115, Category::Unauthorised);
             },
             Some(1_775),
+        ),
+        (
+            "sent by a team that was dropped, and then called off",
+            |all| {
+                assert!(all.send(&node(1), Cap::LAW, at(1_100)));
+                all.resume(at(1_110));
+                all.called_off(&node(1));
+            },
+            Some(1_760),
+        ),
+        (
+            "sent by a team that was dropped, and then replaced",
+            |all| {
+                assert!(all.send(&node(1), Cap::LAW, at(1_100)));
+                all.resume(at(1_110));
+                told(all, 1_115, Category::Conflict);
+            },
+            Some(1_775),
+        ),
+        (
+            "changed in between, and then called off",
+            |all| {
+                assert!(all.send(&node(1), Cap::LAW, at(1_100)));
+                all.again(&node(1));
+                all.called_off(&node(1));
+            },
+            None,
         ),
         ("refused at the first try", |all| told(all, 1_100, Category::Unauthorised), None),
     ];
