@@ -60,7 +60,8 @@ pub async fn instances_without_addresses_change_nothing<C: CloudUnderTest>() {
     assert!(!scene.ingress("web").await.is_empty(), "L1-402 the Service keeps its addresses");
 
     scene.cloud.omit_instance_addresses(false);
-    scene.pass(400).await;
+    // A node that failed for so long waits up to five minutes and half as long again for its next try.
+    scene.pass(600).await;
     let joined = scene.stage.node(name).await.unwrap();
     assert!(!joined.has_taint(WAITS) && !joined.addresses.is_empty(), "L1-403 told again, it joins");
     scene.assert_quiet(300, "L4-400 told again, it comes to rest").await;
