@@ -232,7 +232,7 @@ impl Deletions {
     /// tried before without an answer.
     pub fn answered(&mut self, suspect: &Suspect, answer: Result<(), &Error>, now: Tick) -> Answer {
         let counts = match answer {
-            // It is gone by now, perhaps because of an earlier try.
+            // It is gone by now, perhaps because of an earlier try. If a backup brings it back, it is another deletion.
             Ok(()) => Some((now, false)),
             Err(why) => {
                 let may_have_worked = matches!(why.category(), Category::Temporary | Category::Cancelled);
@@ -242,7 +242,8 @@ impl Deletions {
         if let Some(counted) = self.take(&suspect.uid) {
             let counted = Counted { under_way: false, ..counted };
             match counts {
-                Some((at, in_doubt)) => self.count(Counted { at, in_doubt, ..counted }),
+                Some((at, true)) => self.count(Counted { at, in_doubt: true, ..counted }),
+                Some((at, false)) => self.count(Counted::new(at, String::new())),
                 None if counted.in_doubt => self.count(counted),
                 None => {}
             }

@@ -310,6 +310,18 @@ fn a_place_is_kept_until_the_deletion_has_surely_happened() {
 }
 
 #[test]
+fn a_node_that_a_backup_brought_back_is_another_deletion() {
+    let mut deletions = Deletions::default();
+    let go = |deletions: &mut Deletions, now| {
+        deletions.sentence(&node(1), &mut Memory::default(), Cap::LAW, 9, at(now))
+    };
+    assert_eq!(go(&mut deletions, 1_000), delete(1));
+    assert!(deletions.send(&node(1), Cap::LAW, at(1_000)));
+    deletions.answered(&node(1), Ok(()), at(1_001));
+    assert_eq!(until(&go(&mut deletions, 1_300)), Some(at(1_601)), "L2-1003");
+}
+
+#[test]
 fn what_waited_longer_than_the_window_has_lost_its_place() {
     let mut deletions = Deletions::default();
     let go = |deletions: &mut Deletions, number, now| {
