@@ -113,6 +113,7 @@ fn about_balancers(
     wrong: &mut Vec<String>,
 ) {
     let mut balancers = patch.cloud.balancers();
+    let orphaned = |b: &Balancer| world.orphaned.contains(&(patch.name, b.id.clone()));
     for service in services.iter().filter(|service| !service.name.starts_with(FOREIGN)) {
         let key = service.key();
         let name = format!("{CLUSTER}-{}", service.uid);
@@ -127,14 +128,15 @@ fn about_balancers(
             }
             (false, []) if service.service_type != ServiceType::LoadBalancer => released(service, wrong),
             (false, []) => {}
+            // Its backup knew of none, so nobody looks for them until it wants one again.
+            (false, several) if several.iter().all(orphaned) => {}
             (false, several) => {
                 wrong.push(format!("law 6: {key} left {} load balancers with {}", several.len(), patch.name));
             }
         }
     }
     balancers.retain(|b| !world.foreign.iter().any(|(cloud, f)| *cloud == patch.name && f.id == b.id));
-    // Of a Service that no backup knows, nobody can know either.
-    balancers.retain(|b| !world.forgotten.iter().any(|uid| b.name == format!("{CLUSTER}-{uid}")));
+    balancers.retain(|b| !orphaned(b));
     let leaked = |b: &Balancer| format!("law 6: load balancer {} ({}) belongs to nobody", b.id, b.name);
     wrong.extend(balancers.iter().map(leaked));
 }

@@ -16,7 +16,7 @@ use cloudberth_sim::{
     Surroundings,
     kube::{Fault, KubeApi, Snapshot},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
@@ -56,8 +56,8 @@ pub(crate) struct World {
     pub(crate) clock: Arc<dyn Clock>,
     /// From when until when the owner of a load balancer said that it may go: by the Service's UID.
     pub(crate) condemned: BTreeMap<String, Vec<(Tick, Option<Tick>)>>,
-    /// The UIDs of Services that a restored backup does not know: what they had in a cloud is nobody's any more.
-    pub(crate) forgotten: BTreeSet<String>,
+    /// Load balancers of which a restored backup knows nothing: the cloud's name, and the id. Nobody misses them.
+    pub(crate) orphaned: BTreeSet<(&'static str, String)>,
     /// Load balancers that are none of ours, as they were built: the cloud's name, and what there was.
     pub(crate) foreign: Vec<(&'static str, Balancer)>,
     /// Annotations that people set by mistake: the Service's number, the key, and the value.
@@ -73,6 +73,8 @@ pub(crate) struct World {
     broken: Option<Broken>,
     calm: bool,
     replicas: Vec<Replica>,
+    /// The clouds whose credential was swapped.
+    swapped: BTreeSet<u8>,
     alarm: mpsc::UnboundedSender<Alarm>,
     snare: Arc<Snare>,
     backup: Option<Snapshot>,
@@ -94,9 +96,10 @@ impl World {
             sky,
             clock,
             condemned: BTreeMap::new(),
-            forgotten: BTreeSet::new(),
+            orphaned: BTreeSet::new(),
             foreign: Vec::new(),
             mistakes: BTreeSet::new(),
+            swapped: BTreeSet::new(),
             backup: None,
             power: Arc::default(),
             demolished: BTreeSet::new(),
@@ -342,12 +345,27 @@ impl World {
         });
     }
 
-    /// Swaps the credential of a cloud during the next request of this operation.
-    fn swap(&self, cloud: u8, operation: &'static str, seconds: u64) {
-        let (clock, length) = (Arc::clone(&self.clock), Duration::from_secs(seconds));
+    /// Swaps the credential of a cloud during the next request of this operation. Not before some node carries an id of
+    /// that cloud: without one nobody could tell the accounts apart, and law 1 believes a denial then. And not where a
+    /// Service asks for a load balancer by the name that somebody gave it: where that one does not show, the intent to
+    /// build it is the only trace of who did, and it would be taken for our own later.
+    fn swap(&mut self, cloud: u8, operation: &'static str, seconds: u64) {
+        if self.asks_by_name(cloud) {
+            return;
+        }
+        self.swapped.insert(cloud % 2);
+        let (api, clock, length) = (self.api.clone(), Arc::clone(&self.clock), Duration::from_secs(seconds));
+        let Patch { name, cloud } = self.sky.of(cloud);
+        let prefix = format!("{name}://m-");
+        let known = move || {
+            let id = |node: &Arc<Value>| {
+                node.pointer("/spec/providerID").and_then(Value::as_str).map(str::to_owned)
+            };
+            api.objects("nodes").iter().filter_map(id).any(|id| id.starts_with(&prefix))
+        };
         let mut until = None;
-        self.sky.of(cloud).cloud.plan_faults(move |request| match until {
-            None if request.operation == operation => {
+        cloud.plan_faults(move |request| match until {
+            None if request.operation == operation && known() => {
                 until = Some(clock.now() + length);
                 Some(cloudberth_fake::Fault::Swapped)
             }

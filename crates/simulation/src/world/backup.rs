@@ -2,10 +2,14 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use cloudberth_core::view::ServiceType;
+use cloudberth_core::{ServiceView, decide::service::FINALIZER, view::ServiceType};
 
 use super::{Alarm, World};
-use crate::{people::node_name, wire::Cut};
+use crate::{
+    people::{CLUSTER, node_name},
+    sky::Patch,
+    wire::Cut,
+};
 
 /// More nodes than these no schedule has.
 const NODES: u8 = 16;
@@ -27,26 +31,29 @@ impl World {
     }
 
     pub(super) async fn restore(&mut self) {
-        let before = self.people.all_services().await.unwrap_or_default();
         let names = self.node_names().await;
         if let Some(backup) = &self.backup {
             self.api.restore(backup);
             self.witness.restored();
         }
         let now = self.clock.now();
-        let after = self.people.all_services().await.unwrap_or_default();
-        for service in &after {
-            let wanted = !service.deleting && service.service_type == ServiceType::LoadBalancer;
+        let services = self.people.all_services().await.unwrap_or_default();
+        let wants =
+            |service: &&ServiceView| !service.deleting && service.service_type == ServiceType::LoadBalancer;
+        for service in services.iter().filter(wants) {
             // It wants again what somebody had said since that it does not.
-            if let (true, Some((_, until))) =
-                (wanted, self.condemned.get_mut(&service.uid).and_then(|spans| spans.last_mut()))
+            if let Some((_, until)) = self.condemned.get_mut(&service.uid).and_then(|spans| spans.last_mut())
             {
                 until.get_or_insert(now);
             }
         }
-        let known: BTreeSet<_> = after.into_iter().map(|service| service.uid).collect();
-        self.forgotten
-            .extend(before.into_iter().map(|service| service.uid).filter(|uid| !known.contains(uid)));
+        let held = |service: &&ServiceView| service.finalizers.iter().any(|finalizer| finalizer == FINALIZER);
+        let known = services.iter().filter(|service| wants(service) || held(service));
+        let known: BTreeSet<_> = known.map(|service| format!("{CLUSTER}-{}", service.uid)).collect();
+        for Patch { name, cloud } in self.sky.iter() {
+            let unknown = cloud.balancers().into_iter().filter(|balancer| !known.contains(&balancer.name));
+            self.orphaned.extend(unknown.map(|balancer| (*name, balancer.id)));
+        }
         self.settle_nodes(&names).await;
         self.power.mend();
     }

@@ -53,12 +53,17 @@ impl World {
     }
 
     pub(super) async fn create_named(&mut self, service: u8) {
-        if self.people.uid(service).await.is_some() {
+        if self.people.uid(service).await.is_some() || self.swapped.contains(&(service % 2)) {
             return;
         }
         let (key, name) = (BALANCER_NAME.name(), given_name(service));
         self.people.create_service(service, &[80], &json!({key: name})).await;
         self.mistakes.insert((service, key, name));
+    }
+
+    /// Whether a Service of this cloud asked for a load balancer by its name.
+    pub(super) fn asks_by_name(&self, cloud: u8) -> bool {
+        self.mistakes.iter().any(|(service, key, _)| service % 2 == cloud % 2 && *key == BALANCER_NAME.name())
     }
 
     fn foreign_balancer(&self, name: &str) -> Option<String> {
