@@ -13,6 +13,7 @@ use std::{
 
 use cloudberth_core::{
     Category,
+    call::Unguarded,
     decide::{lifecycle::Share, node::taints::SHUTDOWN},
 };
 use cloudberth_fake::{Fault, MachineState, Request};
@@ -331,11 +332,21 @@ async fn a_program_that_crashes_again_and_again_empties_no_cluster() {
         stage.set_ready(&names[number], false).await;
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    for term in 1..=4 {
-        let controller = stage.lifecycle(Share::Percent(10));
-        let ended = tokio::time::timeout(Duration::from_secs(120), controller.run()).await;
-        assert!(ended.is_err(), "it never ends by itself");
-        assert_eq!(gone(&stage, &names).await.len(), term, "L2-128 one in each term that knows no past");
+    for process in 1..=4 {
+        for term in 1..=2 {
+            let controller = stage.lifecycle(Share::Percent(10));
+            let ended = tokio::time::timeout(Duration::from_secs(120), controller.run()).await;
+            assert!(ended.is_err(), "it never ends by itself");
+            let gone = gone(&stage, &names).await.len();
+            assert_eq!(
+                gone, process,
+                "L2-128 one in each process that knows no past, whatever the term: {term}"
+            );
+        }
+        // The next process knows nothing.
+        stage.desk = stage.another_desk(std::sync::Arc::new(Unguarded));
+        stage.run_ground();
+        stage.pass(1).await;
     }
 }
 
