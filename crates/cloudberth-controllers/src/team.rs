@@ -99,11 +99,13 @@ impl Team {
         self.desk.clouds.iter().for_each(|cloud| cloud.inventory.forget());
         let members = join_all(self.members.iter().map(|member| (member.run)()));
         let clouds = self.desk.clouds.with_machines();
-        let watching = join_all(clouds.map(|cloud| cloud.inventory.watch_over(&self.desk.dice)));
+        // Where no cloud has machines there is nobody to watch over, and that must not end the others.
+        let watching = join_all(clouds.map(|cloud| cloud.inventory.watch_over(&self.desk.dice)))
+            .then(|_| std::future::pending::<()>());
         tokio::select! {
             biased;
             _ = members => {}
-            _ = watching => {}
+            () = watching => {}
         }
     }
 
