@@ -2,7 +2,7 @@
 // wire formats (JSON and protobuf) and strategic-merge patches depend on. A line with "~" is a message of its own in
 // protobuf whose fields stand beside the others in JSON. Its output is the data file the simulator reads.
 //
-//	go run . > ../../crates/cloudberth-sim/src/kube/schema/kinds.txt
+//	go run . > ../../testing/embedded-kube/src/schema/kinds.txt
 package main
 
 import (

@@ -10,14 +10,12 @@ use std::{path::Path, sync::Arc};
 
 use cloudberth_core::Dice;
 use cloudberth_http::surroundings::SystemClock;
-use cloudberth_sim::{
-    Surroundings,
-    cloudscale::{self, Cloud, Manners},
-    kube::{self, Call, KubeApi},
-};
+use cloudscale_sim::{Cloud, Manners};
 use common::{PROGRAM, Place, text};
+use embedded_kube::{Call, KubeApi};
 use serde_json::json;
-use testing_stage::{
+use sim_kit::Surroundings;
+use testing_kit::{
     People,
     cloudscale::{Variant, annotated, plain, variants},
 };
@@ -29,7 +27,7 @@ struct Site {
     people: People,
     cloud: Cloud,
     place: Place,
-    on_ports: (kube::Served, cloudscale::Served),
+    on_ports: (embedded_kube::Served, cloudscale_sim::Served),
 }
 
 /// What a plan came to.
@@ -49,8 +47,8 @@ impl Site {
         let people = People::of(&api);
         variant.leave(&cloud, &people).await;
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let served = kube::serve(&api, listener, None, None).unwrap();
-        let on_ports = (served, cloudscale::serve_on_loopback(&cloud).await.unwrap());
+        let served = embedded_kube::serve(&api, listener, None, None).unwrap();
+        let on_ports = (served, cloudscale_sim::serve_on_loopback(&cloud).await.unwrap());
         let place = Place::new();
         place.write("admin", &on_ports.0.kubeconfig());
         Self { api, people, cloud, place, on_ports }

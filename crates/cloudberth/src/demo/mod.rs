@@ -28,8 +28,8 @@ use std::{
 };
 
 use clap::Args;
-use cloudberth_sim::Surroundings;
 use futures_util::future::join;
+use sim_kit::Surroundings;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::{

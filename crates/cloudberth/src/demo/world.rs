@@ -16,7 +16,7 @@ use cloudberth_core::{
 use cloudberth_fake::{Cloud, FakeProvider, Fault, MachineState, Manners};
 use cloudberth_manager::replica::{Parts, Replica};
 use cloudberth_runtime::metrics::{Metrics, Registry};
-use cloudberth_sim::{Surroundings, kube::KubeApi};
+use embedded_kube::KubeApi;
 use http::{HeaderValue, Request, header::USER_AGENT};
 use jiff::Timestamp;
 use kube::{
@@ -24,6 +24,7 @@ use kube::{
     api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
+use sim_kit::Surroundings;
 use tokio::{sync::Notify, time::Instant};
 use tower::ServiceExt as _;
 

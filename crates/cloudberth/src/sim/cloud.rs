@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use cloudberth_http::surroundings::{SystemClock, dice_from_os};
 use cloudberth_manager::flags::{GoDuration, Value as _};
-use cloudberth_sim::cloudscale::{Access, Cloud, Manners, serve};
+use cloudscale_sim::{Access, Cloud, Manners, serve};
 use tokio::net::TcpListener;
 
 use super::Stop;

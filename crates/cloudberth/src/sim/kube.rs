@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use cloudberth_sim::Surroundings;
-use cloudberth_sim::kube::{KubeApi, Tls, serve};
+use embedded_kube::{KubeApi, Tls, serve};
+use sim_kit::Surroundings;
 use tokio::net::TcpListener;
 
 use super::Stop;

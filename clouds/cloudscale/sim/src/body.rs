@@ -1,0 +1,81 @@
+//! The body of an answer: whole, or cut off in the middle.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+
+use sim_kit::Broken;
+
+/// The body of an answer.
+#[derive(Debug, Default)]
+pub struct Body {
+    rest: Option<Bytes>,
+    /// What the header says.
+    length: u64,
+    cut: Cut,
+}
+
+/// How a body ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Cut {
+    /// In peace.
+    #[default]
+    Never,
+    /// Cut off, once what was sent had time to leave.
+    Soon,
+    /// Cut off.
+    Now,
+}
+
+impl Body {
+    pub(crate) fn whole(bytes: Bytes) -> Self {
+        let length = u64::try_from(bytes.len()).unwrap_or_default();
+        Self { rest: Some(bytes).filter(|bytes| !bytes.is_empty()), length, cut: Cut::Never }
+    }
+
+    /// Half of it, and then the connection breaks.
+    #[must_use]
+    pub(crate) fn cut(mut self) -> Self {
+        self.rest = self.rest.map(|bytes| bytes.slice(..bytes.len() / 2));
+        self.cut = Cut::Soon;
+        self
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        if let Some(bytes) = self.rest.take() {
+            return Poll::Ready(Some(Ok(Frame::data(bytes))));
+        }
+        match self.cut {
+            Cut::Never => Poll::Ready(None),
+            Cut::Soon => {
+                self.cut = Cut::Now;
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Cut::Now => {
+                self.cut = Cut::Never;
+                Poll::Ready(Some(Err(Broken::new("the connection broke in the middle of the answer"))))
+            }
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.length)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_none() && self.cut == Cut::Never
+    }
+}

@@ -1,0 +1,228 @@
+//! One request from its arrival to its answer, with all that can go wrong on the way.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use cloudberth_core::Tick;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts};
+use serde_json::Value;
+use tokio::{sync::oneshot, time};
+
+use super::{
+    body::Body,
+    faults::{Fault, Request},
+    journal::{Entry, Outcome},
+    refusal::Refusal,
+    route::{Route, Verb},
+    shared::Shared,
+    world::Reply,
+};
+use sim_kit::Broken;
+
+type Answer = Result<Response<Body>, Broken>;
+
+/// A request that arrived.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    method: Method,
+    path: String,
+    query: Option<String>,
+    authorization: Option<String>,
+    /// The address that the client knows the API by.
+    base: String,
+    who: String,
+    body: Bytes,
+    route: Result<Route, Refusal>,
+    number: u64,
+    sent: Tick,
+}
+
+impl Exchange {
+    pub(crate) fn new(parts: &Parts, body: Bytes, who: Option<String>) -> Self {
+        let text = |name: &str| Some(parts.headers.get(name)?.to_str().ok()?.to_owned());
+        let path = parts.uri.path().to_owned();
+        Self {
+            route: Route::parse(&parts.method, &path),
+            method: parts.method.clone(),
+            path,
+            query: parts.uri.query().map(str::to_owned),
+            authorization: text("authorization"),
+            base: base(parts),
+            who: who.or_else(|| text("x-sim-client")).or_else(|| text("user-agent")).unwrap_or_default(),
+            body,
+            number: 0,
+            sent: Tick::ZERO,
+        }
+    }
+
+    fn mutates(&self) -> bool {
+        !matches!(self.method, Method::GET | Method::HEAD | Method::OPTIONS)
+    }
+
+    fn operation(&self) -> String {
+        self.route.as_ref().map_or_else(|_| "unknown".to_owned(), ToString::to_string)
+    }
+
+    /// Goes through with it. The task that does so belongs to the cloud: a client that goes away loses only the answer.
+    pub(crate) async fn run(mut self, shared: Arc<Shared>, answer: oneshot::Sender<Answer>) {
+        self.sent = shared.moment().tick;
+        let fault = self.take_number(&shared);
+        let delay = match fault {
+            Some(Fault::Latency { millis } | Fault::Stall { millis }) => Duration::from_millis(millis),
+            _ => Duration::ZERO,
+        };
+        let takes = shared.draw_latency();
+        wait(delay).await;
+        let before = match fault {
+            Some(Fault::LostCall | Fault::Status { .. }) => takes / 2,
+            _ => self.queue(&shared, takes) + takes / 2,
+        };
+        wait(before).await;
+        let reply = self.apply(&shared, fault.as_ref());
+        wait(takes / 2).await;
+        match fault {
+            Some(Fault::LostCall | Fault::LostAnswer) => drop(answer),
+            Some(Fault::Stall { .. }) => {
+                let mut answer = answer;
+                // The connection stays open: whoever waits has to give up by itself.
+                answer.closed().await;
+            }
+            // Nobody waiting any more is no concern of the cloud.
+            _ => drop(answer.send(Ok(respond(reply, fault.as_ref())))),
+        }
+    }
+
+    fn take_number(&mut self, shared: &Shared) -> Option<Fault> {
+        let mut state = shared.lock();
+        self.number = state.requests;
+        state.requests += 1;
+        state.under_way += 1;
+        let request = self.request();
+        state.fate(&request)
+    }
+
+    fn request(&self) -> Request {
+        Request {
+            number: self.number,
+            who: self.who.clone(),
+            operation: self.operation(),
+            method: self.method.to_string(),
+            path: self.path.clone(),
+            mutation: self.mutates(),
+        }
+    }
+
+    /// How long it waits for earlier changes to the same balancer.
+    fn queue(&self, shared: &Shared, takes: Duration) -> Duration {
+        let now = shared.moment().tick;
+        let mut state = shared.lock();
+        let (Ok(route), false) = (&self.route, takes.is_zero()) else { return Duration::ZERO };
+        let Ok(access) = state.tokens.check(self.authorization.as_deref(), self.mutates()) else {
+            return Duration::ZERO;
+        };
+        let world = state.project(access);
+        match world.balancer_changed_by(route, &self.body) {
+            None => Duration::ZERO,
+            Some(balancer) => world.queue(&balancer, now, takes).since(now),
+        }
+    }
+
+    /// Lets it take effect, and writes it down in the same step.
+    fn apply(&self, shared: &Shared, fault: Option<&Fault>) -> Result<Reply, Refusal> {
+        let at = shared.moment();
+        let mut state = shared.lock();
+        state.under_way = state.under_way.saturating_sub(1);
+        let reply = match fault {
+            Some(Fault::Status { code, .. }) => {
+                Err(Refusal::new(*code, "The cloud was told to fail this request."))
+            }
+            Some(Fault::NotFound) => Err(Refusal::not_found()),
+            Some(Fault::LostCall) => Err(Refusal::new(0, "")),
+            _ => state.tokens.check(self.authorization.as_deref(), self.mutates()).and_then(|access| {
+                let route = self.route.as_ref().map_err(Clone::clone)?;
+                let query = self.query.as_deref();
+                let mut reply = state.project(access).handle(route, query, &self.body, &self.base, at)?;
+                if route.verb == Verb::List {
+                    distort(&mut reply, fault);
+                }
+                if let (Some(editor), Some(body)) = (&mut state.editor, &mut reply.body) {
+                    editor(&self.request(), body);
+                }
+                Ok(reply)
+            }),
+        };
+        let status = reply.as_ref().map_or_else(|refusal| refusal.status, |reply| reply.status);
+        let (status, outcome) = match fault {
+            Some(Fault::LostCall) => (None, Outcome::Dropped),
+            Some(Fault::LostAnswer | Fault::Stall { .. } | Fault::Truncated) => (Some(status), Outcome::Lost),
+            _ => (Some(status), Outcome::Answered),
+        };
+        let query = self.query.as_ref().map_or_else(String::new, |query| format!("?{query}"));
+        state.journal.push(Entry {
+            number: self.number,
+            sent: self.sent,
+            applied: at.tick,
+            who: self.who.clone(),
+            operation: self.operation(),
+            method: self.method.to_string(),
+            path: format!("{}{query}", self.path),
+            body: serde_json::from_slice(&self.body).ok(),
+            status,
+            outcome,
+            mutation: self.mutates(),
+        });
+        reply
+    }
+}
+
+async fn wait(how_long: Duration) {
+    if !how_long.is_zero() {
+        time::sleep(how_long).await;
+    }
+}
+
+/// Scheme, host and port as the client wrote them.
+pub(crate) fn base(parts: &Parts) -> String {
+    let scheme = parts.uri.scheme_str().unwrap_or("http");
+    let named = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = parts.uri.authority().map(http::uri::Authority::as_str).or(named);
+    format!("{scheme}://{}", host.unwrap_or("localhost"))
+}
+
+/// Lies about what there is.
+fn distort(reply: &mut Reply, fault: Option<&Fault>) {
+    if let Some(Value::Array(things)) = &mut reply.body {
+        match fault {
+            Some(Fault::EmptyList) => things.clear(),
+            Some(Fault::ShortList) => things.truncate(things.len() / 2),
+            _ => {}
+        }
+    }
+}
+
+fn respond(reply: Result<Reply, Refusal>, fault: Option<&Fault>) -> Response<Body> {
+    let Reply { status, body } =
+        reply.unwrap_or_else(|refusal| Reply { status: refusal.status, body: Some(refusal.body) });
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut headers = HeaderMap::new();
+    let content = match body {
+        _ if matches!(fault, Some(Fault::Status { code: 502, .. })) => {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html"));
+            "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n"
+                .into()
+        }
+        Some(body) => {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            body.to_string()
+        }
+        None => String::new(),
+    };
+    if let Some(Fault::Status { retry_after: Some(seconds), .. }) = fault {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(*seconds));
+    }
+    let whole = Body::whole(Bytes::from(content));
+    let mut response = Response::new(if fault == Some(&Fault::Truncated) { whole.cut() } else { whole });
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}

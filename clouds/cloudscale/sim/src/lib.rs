@@ -1,0 +1,43 @@
+//! A simulated cloudscale.ch: the servers, networks, load balancers and floating IPs of one project, behind the API
+//! that its clients speak.
+//!
+//! [`Cloud`] is the handle for tests. [`Cloud::service`] is the way in for clients in the same process, [`serve`] the
+//! one for everyone else. What there is and how it changes is plain state without waiting; latency, queues, faults and
+//! the journal lie in front of it.
+
+mod body;
+mod control;
+mod exchange;
+mod faults;
+mod fields;
+mod handle;
+mod health;
+mod history;
+mod journal;
+mod manners;
+mod refusal;
+mod render;
+mod route;
+mod serve;
+mod service;
+mod shared;
+mod stock;
+mod tags;
+mod tokens;
+mod world;
+
+pub use body::Body;
+pub use faults::{Fault, Request, Rule};
+pub use handle::Cloud;
+pub use history::PoolChange;
+pub use journal::{Entry, Outcome, Tally};
+pub use manners::{Limits, Manners};
+pub use serve::{Served, serve, serve_on_loopback};
+pub use service::{Asker, CloudService};
+pub use stock::{
+    Address, Balancer, FloatingIp, HttpCheck, Interface, Listener, Member, Monitor, Network, Pool, Server,
+    Stock, Subnet, Tags, Target, Vip,
+};
+pub use tokens::Access;
+
+pub use sim_kit::Broken;

@@ -1,0 +1,102 @@
+//! A cloud on virtual time, and a client of it.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use cloudberth_core::{Clock, Dice, Tick};
+use cloudscale_sim::{Cloud, Manners};
+use http::{HeaderMap, Request};
+use http_body_util::{BodyExt, Full};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tower::Service as _;
+
+struct Paused(Instant);
+
+impl Clock for Paused {
+    fn now(&self) -> Tick {
+        Tick(self.0.elapsed())
+    }
+
+    fn wall(&self) -> Timestamp {
+        Timestamp::from_second(1_700_000_000).unwrap() + self.0.elapsed()
+    }
+}
+
+pub(crate) fn cloud(adjust: impl FnOnce(&mut Manners)) -> Cloud {
+    let mut manners = Manners::default();
+    adjust(&mut manners);
+    Cloud::new(Arc::new(Paused(Instant::now())), Dice::seeded(7), manners)
+}
+
+/// What was answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or(Value::Null)
+    }
+
+    pub(crate) fn uuid(&self) -> String {
+        self.json()["uuid"].as_str().unwrap_or_else(|| panic!("no uuid in {self:?}")).to_owned()
+    }
+}
+
+pub(crate) fn request(method: &str, path: &str, body: &Value) -> Request<Full<Bytes>> {
+    let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
+    Request::builder()
+        .method(method)
+        .uri(format!("https://api.example{path}"))
+        .header("authorization", "Bearer secret")
+        .header("user-agent", "tester/1")
+        .body(Full::new(body))
+        .unwrap()
+}
+
+/// Sends a request; an error is a connection that broke.
+pub(crate) async fn send(cloud: &Cloud, request: Request<Full<Bytes>>) -> Result<Answer, String> {
+    let response = cloud.service().call(request).await.map_err(|error| error.to_string())?;
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, text })
+}
+
+pub(crate) async fn ask(cloud: &Cloud, method: &str, path: &str, body: Value) -> Answer {
+    send(cloud, request(method, path, &body)).await.unwrap()
+}
+
+pub(crate) async fn get(cloud: &Cloud, path: &str) -> Answer {
+    ask(cloud, "GET", path, Value::Null).await
+}
+
+/// A balancer that is built, with a pool; both ids.
+pub(crate) async fn balancer_and_pool(cloud: &Cloud) -> (String, String) {
+    let body = json!({"name": "web", "flavor": "lb-standard", "vip_addresses": []});
+    let balancer = ask(cloud, "POST", "/v1/load-balancers", body).await.uuid();
+    cloud.settle();
+    let body =
+        json!({"name": "tcp", "load_balancer": balancer, "algorithm": "round_robin", "protocol": "tcp"});
+    let pool = ask(cloud, "POST", "/v1/load-balancers/pools", body).await.uuid();
+    (balancer, pool)
+}
+
+/// The body of a member that stands for a server.
+pub(crate) fn member_body(cloud: &Cloud, server: &str, port: u16) -> Value {
+    let server = cloud.stock().servers[server].clone();
+    let address = server.private_address().unwrap().clone();
+    let name = format!("{}:{port}", address.address);
+    json!({
+        "name": name, "address": address.address, "subnet": address.subnet, "protocol_port": port, "monitor_port": port,
+    })
+}
+
+pub(crate) const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}

@@ -1,0 +1,208 @@
+//! Chance picks what happens, what fails and when the program dies. In the end everything is as the newest Services say.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use cloudberth_core::Dice;
+use cloudscale_sim::{Fault, Target};
+use serde_json::{Value, json};
+
+use crate::scene::{FINALIZER, INTENT, PREFIX, Scene, annotated, merge};
+
+/// How many lives are lived; `CLOUDBERTH_SEEDS=2000` asks for more.
+fn seeds(usual: u64) -> std::ops::Range<u64> {
+    let asked = std::env::var("CLOUDBERTH_SEEDS").ok().and_then(|text| text.parse().ok());
+    let first = std::env::var("CLOUDBERTH_SEED").ok().and_then(|text| text.parse().ok());
+    first.map_or(0..asked.unwrap_or(usual), |seed: u64| seed..seed + 1)
+}
+
+/// Below `bound`.
+fn pick(dice: &Dice, bound: u64) -> u64 {
+    dice.bits() % bound
+}
+
+/// What a request may meet: an honest API, a bad network.
+fn misfortune(dice: &Dice) -> Fault {
+    let millis = 10 + pick(dice, 3_000);
+    match pick(dice, 10) {
+        0 => Fault::status(500),
+        1 => Fault::status(502),
+        2 => Fault::Status { code: 503, retry_after: Some(1 + pick(dice, 5)) },
+        3 => Fault::Status { code: 429, retry_after: Some(1 + pick(dice, 5)) },
+        4 => Fault::status(401),
+        5 => Fault::LostCall,
+        6 | 7 => Fault::LostAnswer,
+        8 => Fault::Truncated,
+        _ => Fault::Latency { millis },
+    }
+}
+
+/// What people want now.
+struct Wishes {
+    ports: BTreeMap<String, u16>,
+    nodes: Vec<String>,
+    floating: Option<String>,
+    made: u64,
+}
+
+fn service(port: u16) -> Value {
+    json!({"spec": {"ports": [{"name": "main", "port": port, "protocol": "TCP"}]}})
+}
+
+impl Wishes {
+    /// Somebody does something.
+    async fn happen(&mut self, scene: &Scene, dice: &Dice) {
+        self.made += 1;
+        let names: Vec<String> = self.ports.keys().cloned().collect();
+        match (pick(dice, 8), names.get(usize::try_from(pick(dice, 8)).unwrap())) {
+            (0 | 1, None) if self.ports.len() < 3 => {
+                let name = format!("web-{}", self.made);
+                let port = 80 + u16::try_from(pick(dice, 50)).unwrap();
+                let mut body = service(port);
+                if self.floating.is_none() {
+                    merge(&mut body, annotated(&[("floating-ips", json!("[\"192.0.2.7/32\"]"))]));
+                    self.floating = Some(name.clone());
+                }
+                scene.create(&name, body).await;
+                self.ports.insert(name, port);
+            }
+            (2 | 3, Some(name)) => {
+                let port = 200 + u16::try_from(pick(dice, 50)).unwrap();
+                scene.edit(name, service(port)).await;
+                self.ports.insert(name.clone(), port);
+            }
+            (4, Some(name)) => {
+                scene.delete(name).await;
+                self.ports.remove(name);
+                if self.floating.as_ref() == Some(name) {
+                    self.floating = None;
+                }
+            }
+            (5, _) => {
+                let name = format!("joiner-{}", self.made);
+                scene.node(&name).await;
+                self.nodes.push(name);
+            }
+            // One node always stays, so that a pool never has to be empty.
+            (6, _) if self.nodes.len() > 1 => {
+                let gone = self.nodes.remove(1);
+                scene.stage.delete(&scene.stage.nodes(), &gone).await;
+            }
+            (7, Some(name)) => {
+                let cidrs = format!("[\"10.{}.0.0/16\"]", pick(dice, 200));
+                scene.annotate(name, &[("listener-allowed-cidrs", json!(cidrs))]).await;
+            }
+            _ => {}
+        }
+    }
+
+    async fn assert_fulfilled(&self, scene: &Scene, case: &str) {
+        let mut ids = Vec::new();
+        for (name, port) in &self.ports {
+            let service = scene.get(name).await;
+            let shape: Vec<_> =
+                scene.shape(name).await.into_iter().map(|(port, m)| (port, m.len())).collect();
+            let events = || scene.stage.events(name);
+            assert_eq!(shape, [(*port, self.nodes.len())], "{case} {name}: {:?}", events());
+            assert_eq!(service.ingress.len(), 2, "{case} {name}");
+            assert_eq!(service.annotations.get(INTENT), None, "{case} {name}");
+            assert!(service.finalizers.contains(&FINALIZER.to_owned()), "{case} {name}");
+            ids.push(service.annotations[&format!("{PREFIX}uuid")].clone());
+        }
+        ids.sort();
+        let there: Vec<_> = scene.cloud.balancers().into_iter().map(|balancer| balancer.uuid).collect();
+        assert_eq!(there, ids, "L6-807 {case}: nothing leaked, nothing doubled");
+        let count = self.ports.len();
+        let parts = scene.parts().map(|kind| kind.len());
+        assert_eq!(
+            parts,
+            [count, count, count, count * self.nodes.len()],
+            "L6-808 {case}: no part is too many"
+        );
+        let target = scene.cloud.target_of("192.0.2.7".parse().unwrap());
+        if let Some(name) = &self.floating {
+            let id = scene.balancer(name).await.uuid;
+            assert_eq!(target, Some(Target::Balancer(id)), "L6-809 {case}: no floating IP is lost");
+        }
+        assert_eq!(scene.cloud.emptied_pools(), [], "{case}: a pool with healthy members is never emptied");
+    }
+}
+
+async fn live(seed: u64, faults: bool) {
+    let dice = Dice::seeded(seed);
+    // What a program that died had sent may arrive after its successor came to rest.
+    let mut scene = Scene::looking_again(Some(Duration::from_secs(120)), |manners| {
+        manners.build = Duration::from_millis(pick(&dice, 3_000));
+        manners.latency = Duration::from_millis(1 + pick(&dice, 60));
+        manners.unrest = Duration::from_millis(if pick(&dice, 3) == 0 { 200 } else { 0 });
+        manners.refuse_early_delete = pick(&dice, 2) == 0;
+        manners.errors_in_lists = pick(&dice, 2) == 0;
+    });
+    scene.cloud.add_floating_ip("192.0.2.7/32".parse().unwrap(), None);
+    let mut wishes = Wishes { ports: BTreeMap::new(), nodes: Vec::new(), floating: None, made: 0 };
+    for name in ["node-01", "node-02"] {
+        scene.node(name).await;
+        wishes.nodes.push(name.to_owned());
+    }
+    if faults {
+        let (chance, plan) = (20 + pick(&dice, 80), Dice::seeded(dice.bits()));
+        scene.cloud.plan_faults(move |_| (pick(&plan, 1_000) < chance).then(|| misfortune(&plan)));
+    }
+    for _ in 0..12 {
+        wishes.happen(&scene, &dice).await;
+        tokio::time::sleep(Duration::from_millis(pick(&dice, 4_000))).await;
+        if faults && pick(&dice, 4) == 0 {
+            scene.killer().abort();
+            tokio::time::sleep(Duration::from_millis(pick(&dice, 2_000))).await;
+            scene.restart();
+        }
+    }
+    scene.cloud.stop_faults();
+    scene.pass(900).await;
+    wishes.assert_fulfilled(&scene, &format!("seed {seed}")).await;
+    scene.assert_quiet(60, &format!("L4-805 seed {seed}")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_fails_and_whenever_it_dies_it_ends_well() {
+    let seeds = seeds(200);
+    println!("seeds {seeds:?}");
+    for seed in seeds {
+        live(seed, true).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ports_change_while_nodes_come_and_go() {
+    for seed in seeds(500) {
+        let dice = Dice::seeded(seed);
+        let scene = Scene::with(|manners| manners.build = Duration::from_millis(200));
+        scene.nodes(2).await;
+        scene.create("web", service(80)).await;
+        scene.pass(pick(&dice, 3)).await;
+        let mut nodes = 2;
+        let mut port = 80;
+        for turn in 0..6 {
+            match pick(&dice, 3) {
+                0 => {
+                    port = 100 + turn;
+                    scene.edit("web", service(port)).await;
+                }
+                1 => {
+                    scene.node(&format!("late-{turn}")).await;
+                    nodes += 1;
+                }
+                _ if nodes > 1 && scene.stage.node("node-02").await.is_some() => {
+                    scene.stage.delete(&scene.stage.nodes(), "node-02").await;
+                    nodes -= 1;
+                }
+                _ => {}
+            }
+            tokio::time::sleep(Duration::from_millis(pick(&dice, 900))).await;
+        }
+        scene.pass(60).await;
+        let shape: Vec<_> = scene.shape("web").await.into_iter().map(|(port, m)| (port, m.len())).collect();
+        assert_eq!(shape, [(port, nodes)], "seed {seed}: the newest Service counts");
+        assert_eq!(scene.cloud.emptied_pools(), [], "seed {seed}");
+        scene.assert_quiet(60, &format!("seed {seed}: nobody undoes what another did")).await;
+    }
+}

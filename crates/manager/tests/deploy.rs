@@ -1,0 +1,94 @@
+//! The manifests of the clouds: what they grant is what the program asks for, and the defaults are safe ones.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+
+use std::{collections::BTreeSet, fs, path::PathBuf};
+
+use cloudberth_manager::rights::{Place, RIGHTS};
+use serde_json::Value;
+
+const PROVIDERS: [&str; 4] = ["binarylane", "brightbox", "cloudlycke", "cloudscale"];
+
+fn folder() -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "..", "..", "clouds"].iter().collect()
+}
+
+fn documents(provider: &str) -> Vec<Value> {
+    let text = fs::read_to_string(folder().join(provider).join("manifest.yaml")).unwrap();
+    let parts = text.split("\n---\n").skip(1);
+    parts
+        .map(|part| serde_saphyr::from_str(part).unwrap_or_else(|why| panic!("{provider}: {why}\n{part}")))
+        .collect()
+}
+
+fn one<'a>(documents: &'a [Value], kind: &str) -> &'a Value {
+    let found: Vec<_> = documents.iter().filter(|document| document["kind"] == kind).collect();
+    assert_eq!(found.len(), 1, "{kind}");
+    found[0]
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().map(|item| item.as_str().unwrap().to_owned()).collect()
+}
+
+/// Every single right that a role grants: group, resource, name, verb.
+fn granted(role: &Value) -> BTreeSet<[String; 4]> {
+    let mut out = BTreeSet::new();
+    for rule in role["rules"].as_array().unwrap() {
+        let names = texts(&rule["resourceNames"]);
+        let names = if names.is_empty() { vec![String::new()] } else { names };
+        for group in texts(&rule["apiGroups"]) {
+            for resource in texts(&rule["resources"]) {
+                for verb in texts(&rule["verbs"]) {
+                    out.extend(
+                        names.iter().map(|n| [group.clone(), resource.clone(), n.clone(), verb.clone()]),
+                    );
+                }
+            }
+        }
+    }
+    out
+}
+
+fn asked(everywhere: bool) -> BTreeSet<[String; 4]> {
+    let here = RIGHTS.iter().filter(|right| (right.place == Place::Cluster) == everywhere);
+    here.flat_map(|right| {
+        right.verbs.iter().map(|verb| [right.group, right.resource, right.name, verb].map(str::to_owned))
+    })
+    .collect()
+}
+
+#[test]
+fn every_manifest_grants_what_is_asked_for_and_nothing_else() {
+    for provider in PROVIDERS {
+        let documents = documents(provider);
+        assert_eq!(granted(one(&documents, "ClusterRole")), asked(true), "{provider}");
+        assert_eq!(granted(one(&documents, "Role")), asked(false), "{provider}");
+        for kind in ["ClusterRoleBinding", "RoleBinding"] {
+            let binding = one(&documents, kind);
+            assert_eq!(binding["subjects"][0]["name"], one(&documents, "ServiceAccount")["metadata"]["name"]);
+            assert_eq!(binding["roleRef"]["name"], "system:cloud-controller-manager", "{provider}");
+        }
+    }
+}
+
+#[test]
+fn every_manifest_can_bootstrap_a_cluster_and_is_confined() {
+    for provider in PROVIDERS {
+        let documents = documents(provider);
+        let pod = &one(&documents, "DaemonSet")["spec"]["template"]["spec"];
+        assert_eq!(pod["hostNetwork"], true, "{provider}: there is no pod network yet");
+        let tolerated: BTreeSet<_> =
+            pod["tolerations"].as_array().unwrap().iter().map(|t| t["key"].as_str().unwrap()).collect();
+        for key in ["node.cloudprovider.kubernetes.io/uninitialized", "node.kubernetes.io/not-ready"] {
+            assert!(tolerated.contains(key), "{provider}: {key}");
+        }
+        assert_eq!(pod["securityContext"]["runAsNonRoot"], true, "{provider}");
+        let container = &pod["containers"][0];
+        assert_eq!(container["command"][0], format!("{provider}-cloud-controller-manager"), "{provider}");
+        let confined = &container["securityContext"];
+        assert_eq!(confined["allowPrivilegeEscalation"], false, "{provider}");
+        assert_eq!(confined["readOnlyRootFilesystem"], true, "{provider}");
+        assert_eq!(confined["capabilities"]["drop"][0], "ALL", "{provider}");
+    }
+}

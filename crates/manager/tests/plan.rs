@@ -1,0 +1,262 @@
+//! A plan tells what would be done, and nothing is done.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+
+use std::{sync::Arc, time::Duration};
+
+use cloudberth_controllers::{
+    lifecycle::LifecycleSettings, node::NodeSettings, routes::RouteSettings, service::ServiceSettings,
+    team::Team, team::TeamSettings,
+};
+use cloudberth_core::{call::Unguarded, decide::lifecycle::Cap};
+use cloudberth_fake::{Fault, MachineState};
+use cloudberth_manager::plan::{Entry, Plan, run_plan};
+use embedded_kube::{Fault as ApiFault, Harm};
+use serde_json::{Value, json};
+use testing_kit::Stage;
+
+fn settings() -> TeamSettings {
+    TeamSettings {
+        node: Some(NodeSettings::default()),
+        lifecycle: Some(LifecycleSettings { period: Duration::from_secs(5), cap: Cap::LAW, workers: 4 }),
+        service: Some(ServiceSettings { drift: None, ..ServiceSettings::default() }),
+        routes: None,
+    }
+}
+
+/// A plan made by a program that knows nothing and could write; both call logs prove that it did not.
+async fn plan(stage: &Stage) -> Plan {
+    plan_with(stage, &settings()).await
+}
+
+async fn plan_with(stage: &Stage, settings: &TeamSettings) -> Plan {
+    let revision = stage.api.calls(0).len();
+    let mutations = |stage: &Stage| {
+        stage.clouds.iter().map(|cloud| cloud.calls().iter().filter(|call| call.write).count()).sum::<usize>()
+    };
+    let before = mutations(stage);
+    let desk = stage.another_desk(Arc::new(Unguarded));
+    let plan = run_plan(&desk, settings, Duration::from_secs(30)).await;
+    let calls = stage.api.calls(0);
+    let writes: Vec<_> = calls.iter().skip(revision).filter(|call| call.is_write()).collect();
+    assert!(writes.is_empty(), "a plan wrote to the cluster: {writes:?}");
+    assert!(calls.len() > revision, "the log shows the plan's reads");
+    assert_eq!(mutations(stage), before, "a plan wrote to a cloud");
+    let json: Value = serde_json::from_str(&plan.to_json()).unwrap();
+    assert_eq!(json["services"].as_array().unwrap().len(), plan.services.len());
+    plan
+}
+
+async fn service(stage: &Stage, name: &str, annotations: Value) {
+    let body = json!({
+        "metadata": {"annotations": annotations},
+        "spec": {"type": "LoadBalancer", "ports": [{"port": 80, "protocol": "TCP"}]},
+    });
+    stage.create(&stage.services(), "Service", name, body).await;
+}
+
+/// Three nodes that wait, and two Services.
+async fn fresh() -> Stage {
+    let stage = Stage::new();
+    for name in ["n1", "n2", "n3"] {
+        stage.join(name).await;
+        stage.set_ready(name, true).await;
+    }
+    for name in ["web", "shop"] {
+        service(&stage, name, json!({})).await;
+    }
+    stage
+}
+
+/// The program works until nothing is left to do.
+async fn work(stage: &mut Stage) {
+    stage.run_ground();
+    let team = Team::new(&stage.desk, &settings()).unwrap();
+    stage.run(async move { team.run().await });
+    stage.pass(120).await;
+}
+
+fn names(entries: &[Entry]) -> Vec<&str> {
+    entries.iter().map(|entry| entry.name.as_str()).collect()
+}
+
+fn labels(entry: &Entry) -> Vec<&str> {
+    entry.steps.iter().map(|step| step.label.as_str()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fresh_cluster_is_told_in_full() {
+    let stage = fresh().await;
+    let plan = plan(&stage).await;
+    assert_eq!(names(&plan.nodes), ["n1", "n2", "n3"]);
+    assert_eq!(names(&plan.services), ["default/shop", "default/web"]);
+    assert_eq!((plan.unknown.len(), plan.exit_code()), (0, 2), "{}", plan.to_text());
+    let machines: Vec<_> = stage.clouds[0].machines().into_iter().map(|machine| machine.id).collect();
+    for entry in &plan.services {
+        assert_eq!(entry.cloud.as_deref(), Some("alpha"));
+        let labels = labels(entry);
+        let [finalizer, create, port, members @ .., record] = labels.as_slice() else { panic!("{labels:?}") };
+        assert_eq!(*finalizer, "add the finalizer service.kubernetes.io/load-balancer-cleanup");
+        assert!(create.starts_with("create load balancer test-"), "{create}");
+        assert_eq!(*port, "open port 80");
+        let want: Vec<_> = machines.iter().map(|id| format!("add machine {id}")).collect();
+        assert_eq!(members, want, "the nodes as they will be once they are initialised");
+        assert!(record.ends_with("publish the addresses of the load balancer"), "{record}");
+    }
+    let labels = labels(&plan.nodes[0]);
+    assert_eq!(labels[0], "set the addresses InternalIP 10.0.0.1, Hostname n1");
+    assert!(labels[1].starts_with("set the provider id alpha://m-0001; set the labels "), "{labels:?}");
+    assert!(labels[1].ends_with("remove the taint node.cloudprovider.kubernetes.io/uninitialized"));
+    assert_eq!(labels.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_at_rest_has_nothing_to_do() {
+    let mut stage = fresh().await;
+    work(&mut stage).await;
+    let plan = plan(&stage).await;
+    assert_eq!(plan, Plan::default(), "{}", plan.to_text());
+    assert_eq!(plan.exit_code(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hand_edit_in_the_cloud_gets_exactly_its_repair() {
+    let mut stage = fresh().await;
+    work(&mut stage).await;
+    let machine = stage.clouds[0].machines()[1].id.clone();
+    stage.clouds[0].resize(&machine, "huge");
+    let resized = plan(&stage).await;
+    assert_eq!((names(&resized.nodes), names(&resized.services)), (vec!["n2"], vec![]));
+    let label = "set the labels beta.kubernetes.io/instance-type=huge, node.kubernetes.io/instance-type=huge; set the \
+                 annotation cloudberth.dev/applied-labels";
+    assert_eq!(labels(&resized.nodes[0]), [label]);
+    assert_eq!(resized.nodes[0].steps[0].impact, "none");
+    assert_eq!(resized.exit_code(), 2);
+    stage.clouds[0].resize(&machine, "small");
+
+    let web = stage.service("web").await.unwrap();
+    let id = &web.annotations["fake.cloudberth.dev/balancer-id"];
+    stage.clouds[0].delete_balancer(id);
+    let deleted = plan(&stage).await;
+    assert_eq!((names(&deleted.nodes), names(&deleted.services)), (vec![], vec!["default/web"]));
+    let labels = labels(&deleted.services[0]);
+    assert!(labels[0].starts_with("create load balancer "), "{labels:?}");
+    assert_eq!(deleted.exit_code(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_goes_is_cleaned_up_first() {
+    let mut stage = fresh().await;
+    work(&mut stage).await;
+    stage.reboot();
+    stage.delete(&stage.services(), "web").await;
+    let plan = plan(&stage).await;
+    assert_eq!(names(&plan.services), ["default/web"]);
+    let labels = labels(&plan.services[0]);
+    assert!(labels[0].starts_with("delete "), "{labels:?}");
+    let last = "remove the finalizer service.kubernetes.io/load-balancer-cleanup; \
+        remove the annotation fake.cloudberth.dev/balancer-id; withdraw the published addresses";
+    assert_eq!(labels.last(), Some(&last));
+    assert!(plan.services[0].steps.iter().any(|step| step.impact == "major"), "{}", plan.to_text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_shown_and_is_nothing_to_do() {
+    let mut stage = fresh().await;
+    service(&stage, "odd", json!({"fake.cloudberth.dev/algorithm": "dice"})).await;
+    work(&mut stage).await;
+    let plan = plan(&stage).await;
+    assert_eq!((names(&plan.services), plan.exit_code()), (vec!["default/odd"], 0), "{}", plan.to_text());
+    assert_eq!(plan.services[0].steps, []);
+    let remark = &plan.services[0].remarks[0];
+    assert!(remark.starts_with("fake.cloudberth.dev/algorithm: "), "{remark}");
+    assert!(plan.to_text().contains(remark) && plan.to_text().ends_with("Nothing to do.\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_that_does_not_answer_is_named() {
+    let mut stage = fresh().await;
+    work(&mut stage).await;
+    stage.clouds[0].plan_faults(|_| Some(Fault::RequestLost));
+    let plan = plan(&stage).await;
+    assert_eq!(plan.exit_code(), 1);
+    let about: Vec<_> = plan.unknown.iter().map(|unknown| unknown.what.as_str()).collect();
+    assert_eq!(about, ["node n1", "node n2", "node n3", "Service default/shop", "Service default/web"]);
+    assert!(plan.unknown.iter().all(|unknown| unknown.cloud.as_deref() == Some("alpha")));
+    assert!(plan.to_text().contains("  node n1 (alpha): alpha: list machines: "), "{}", plan.to_text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_does_not_answer_could_not_be_told() {
+    let stage = fresh().await;
+    stage.api.add_fault(ApiFault::new(Harm::LostCall).on("", "services"));
+    let desk = stage.another_desk(Arc::new(Unguarded));
+    let plan = run_plan(&desk, &settings(), Duration::from_secs(30)).await;
+    assert_eq!(plan.exit_code(), 1);
+    assert_eq!(plan.unknown.len(), 1, "{}", plan.to_text());
+    assert_eq!(plan.unknown[0].what, "all Services");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_of_stopped_and_of_lost_machines_are_told() {
+    let mut stage = fresh().await;
+    work(&mut stage).await;
+    stage.reboot();
+    let cloud = stage.clouds[0].clone();
+    let ids: Vec<_> = cloud.machines().into_iter().map(|machine| machine.id).collect();
+    cloud.set_state(&ids[0], MachineState::Stopped);
+    cloud.delete_machine(&ids[1]);
+    for name in ["n1", "n2"] {
+        stage.set_ready(name, false).await;
+    }
+    let gone = plan(&stage).await;
+    assert_eq!((names(&gone.nodes), gone.exit_code()), (vec!["n1", "n2"], 2), "{}", gone.to_text());
+    assert_eq!(labels(&gone.nodes[0]), ["add the taint node.cloudprovider.kubernetes.io/shutdown"]);
+    let label = "delete the node after a second confirmation that its machine is gone";
+    assert_eq!(labels(&gone.nodes[1]), [label]);
+
+    // A token of the wrong project sees neither the machines nor the load balancers that are on record.
+    cloud.plan_faults(|_| Some(Fault::Deny));
+    let doubtful = plan(&stage).await;
+    let about = doubtful.unknown.iter().map(|unknown| unknown.what.as_str());
+    let about: Vec<_> = about.filter(|what| what.starts_with("node ")).collect();
+    assert_eq!((about, doubtful.exit_code()), (vec!["node n1", "node n2"], 1), "{}", doubtful.to_text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn routes_are_told_where_they_would_be_made() {
+    let stage = Stage::new();
+    stage.member(0, "n1").await;
+    stage.merge(&stage.nodes(), "n1", json!({"spec": {"podCIDRs": ["10.244.1.0/24"]}})).await;
+    let routes = |cidr: &str| RouteSettings {
+        configure_cloud_routes: true,
+        cluster_cidr: cidr.to_owned(),
+        period: Duration::from_secs(10),
+    };
+    let only = |routes| TeamSettings { routes: Some(routes), ..TeamSettings::default() };
+    let told = plan_with(&stage, &only(routes("10.244.0.0/16"))).await;
+    let want = [
+        "create a route of 10.244.1.0/24 to n1",
+        "on node n1, set the condition NetworkUnavailable to False (RouteCreated)",
+    ];
+    assert_eq!(labels(&told.routes[0]), want);
+    assert_eq!(told.exit_code(), 2);
+    assert!(told.to_text().contains("Routes\n  routes (alpha)\n    - create a route"), "{}", told.to_text());
+    assert_eq!(plan_with(&stage, &only(routes("nonsense"))).await.exit_code(), 1);
+    stage.clouds[0].plan_faults(|_| Some(Fault::RequestLost));
+    let lost = plan_with(&stage, &only(routes("10.244.0.0/16"))).await;
+    assert_eq!((lost.exit_code(), lost.unknown[0].what.as_str()), (1, "the routes"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_cluster_that_is_at_rest_stays_so() {
+    let mut stage = fresh().await;
+    stage.api.set_version("v1.29.14");
+    stage.desk.cluster.ask_version().await.unwrap();
+    work(&mut stage).await;
+    let plan = plan(&stage).await;
+    assert_eq!((plan.services.len(), plan.exit_code()), (0, 0), "CS-125 {}", plan.to_text());
+    stage.api.set_version("v1.30.0");
+    let plan = plan_with(&stage, &settings()).await;
+    assert_eq!(names(&plan.services), ["default/shop", "default/web"], "CS-123 a new one keeps the mode");
+}

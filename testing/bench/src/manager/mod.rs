@@ -1,0 +1,72 @@
+//! What the shipped program takes: its size, and its memory in a small and in a large cluster.
+
+mod cluster;
+mod report;
+
+use std::time::Duration;
+
+use cloudscale_sim::Manners;
+use tokio::time::timeout;
+
+use crate::memory::Held;
+use crate::programs::{Site, Trouble, build, unless_stopped, waits};
+use report::Report;
+
+/// The longest wait for a program to be done with a cluster.
+const PATIENCE: Duration = Duration::from_mins(15);
+
+/// How large the large cluster is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    pub(crate) nodes: usize,
+    pub(crate) services: usize,
+}
+
+/// Builds, starts and measures.
+pub(crate) async fn run(large: Size) -> Result<Report, Trouble> {
+    unless_stopped(measure(large)).await
+}
+
+async fn measure(large: Size) -> Result<Report, Trouble> {
+    let place = tempfile::tempdir()?;
+    let shipped = build::SHIPPED.make(place.path()).await?;
+    let surroundings = build::SURROUNDINGS.make(place.path()).await?;
+    let site = Site::open(place.path(), &surroundings, Manners::default()).await?;
+
+    eprintln!("idle");
+    let mut manager = site.manage(&shipped, "idle").await?;
+    let idle = manager.until_quiet().await?;
+    manager.stop().await?;
+
+    eprintln!("filling the cluster with {} nodes and {} Services", large.nodes, large.services);
+    cluster::fill(&site, large).await?;
+    eprintln!("all nodes are new");
+    let initialised = work_through(&site, &shipped, 1).await?;
+    eprintln!("started again");
+    let settled = work_through(&site, &shipped, 2).await?;
+    let nodes = site.nodes().await?;
+    let bytes: usize = nodes.iter().map(|node| node.to_string().len()).sum();
+    let node_bytes = bytes / nodes.len().max(1);
+    site.close().await?;
+    Ok(Report { size: large, node_bytes, shipped: shipped.metadata()?.len(), idle, settled, initialised })
+}
+
+/// Lets the program do all that there is to do; what it holds then.
+async fn work_through(site: &Site, program: &std::path::Path, number: usize) -> Result<Held, Trouble> {
+    let ours = cluster::add_ours(site, number).await?;
+    let mut manager = site.manage(program, &format!("manager-{number}")).await?;
+    let done = async {
+        loop {
+            let held = manager.until_quiet().await?;
+            let waiting = site.nodes().await?.iter().filter(|node| waits(node)).count();
+            if waiting == 0 && site.is_served(&ours).await? {
+                return Ok::<_, Trouble>(held);
+            }
+            eprintln!("quiet with {} KiB, but {waiting} nodes still wait", held.now);
+        }
+    };
+    let done = timeout(PATIENCE, done).await;
+    let held = done.map_err(|_| manager.lost("it is not done after a quarter of an hour"))??;
+    manager.stop().await?;
+    Ok(held)
+}

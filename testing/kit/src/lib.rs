@@ -1,0 +1,240 @@
+//! A cluster and its clouds, in memory and on virtual time.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot set its stage has failed"
+)]
+
+pub mod checks;
+pub mod cloudscale;
+mod people;
+
+use std::{collections::BTreeSet, fmt, ops::Deref, sync::Arc, time::Duration};
+
+use cloudberth_controllers::{clouds::Clouds, desk::Desk};
+use cloudberth_core::{
+    Clock, Dice, Provider, Tick,
+    call::{Gate, Unguarded},
+};
+use cloudberth_fake::{Cloud, FakeProvider, Manners};
+use cloudberth_runtime::{
+    cluster::Cluster,
+    herald::Herald,
+    metrics::{Metrics, Registry},
+};
+use embedded_kube::{Call, KubeApi};
+use jiff::Timestamp;
+use kube::Client;
+use serde_json::{Value, json};
+use sim_kit::Surroundings;
+use tokio::{
+    task::{AbortHandle, JoinHandle},
+    time::Instant,
+};
+
+pub use people::People;
+
+/// The name that the program goes by in the clouds' logs.
+pub const PROGRAM: &str = "program";
+
+struct Paused(Instant);
+
+impl Clock for Paused {
+    fn now(&self) -> Tick {
+        Tick(self.0.elapsed())
+    }
+
+    fn wall(&self) -> Timestamp {
+        Timestamp::from_second(1_700_000_000).unwrap() + self.0.elapsed()
+    }
+}
+
+/// Everything that a test is made of.
+pub struct Stage {
+    /// The cluster, with the log of its calls.
+    pub api: KubeApi,
+    /// The clouds, `alpha` first, then `beta`.
+    pub clouds: Vec<Cloud>,
+    /// The time of the test.
+    pub clock: Arc<dyn Clock>,
+    /// What the program on the stage works with.
+    pub desk: Desk,
+    names: Vec<String>,
+    people: People,
+    running: Vec<JoinHandle<()>>,
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.running.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// What people and kubelets do is done on the stage.
+impl Deref for Stage {
+    type Target = People;
+
+    fn deref(&self) -> &People {
+        &self.people
+    }
+}
+
+impl fmt::Debug for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stage").field("clouds", &self.names).finish_non_exhaustive()
+    }
+}
+
+impl Default for Stage {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+type Member = (Arc<dyn Provider>, BTreeSet<String>);
+
+fn fakes(names: &[String], clouds: &[Cloud], clock: &Arc<dyn Clock>) -> Vec<Member> {
+    let member = |(name, cloud): (&String, &Cloud)| {
+        let provider = FakeProvider::new(name, cloud, PROGRAM, Arc::clone(clock));
+        (Arc::new(provider) as Arc<dyn Provider>, BTreeSet::from([format!("{name}.example/lb")]))
+    };
+    names.iter().zip(clouds).map(member).collect()
+}
+
+fn desk(members: Vec<Member>, client: &Client, clock: &Arc<dyn Clock>, gate: Arc<dyn Gate>) -> Desk {
+    let default = members.first().map(|(provider, _)| provider.name().to_owned());
+    let clouds = Clouds::new(members, default, clock).unwrap();
+    let metrics = Metrics::new(&mut Registry::default());
+    let cluster = Cluster::new(client.clone(), Arc::clone(clock), gate).metered(&metrics.queues);
+    let dice = Arc::new(Dice::seeded(1));
+    let herald = Herald::new(cluster.clone(), Arc::clone(&dice));
+    Desk { cluster, clouds, herald, metrics, dice, cluster_name: "test".into() }
+}
+
+fn cluster(clock: &Arc<dyn Clock>) -> (KubeApi, People) {
+    let wall = Arc::clone(clock);
+    let api = KubeApi::new(Surroundings::new(7, move || wall.wall()));
+    let people = People::of(&api);
+    (api, people)
+}
+
+impl Stage {
+    /// A cluster with one cloud, `alpha`, that is quick and never hides anything.
+    pub fn new() -> Self {
+        Self::with(&["alpha"], |_| {})
+    }
+
+    /// A cluster with these clouds, whose manners are set by `adjust`. The first serves Services without a class.
+    pub fn with(names: &[&str], adjust: impl Fn(&mut Manners)) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(Paused(Instant::now()));
+        let (api, people) = cluster(&clock);
+        let mut manners = Manners {
+            latency: Duration::from_millis(20),
+            lag: Duration::ZERO,
+            build: Duration::ZERO,
+            quota: 1_000,
+        };
+        adjust(&mut manners);
+        let cloud = |seed| Cloud::new(Arc::clone(&clock), Dice::seeded(seed), manners);
+        let clouds: Vec<_> = (0..).take(names.len()).map(cloud).collect();
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let desk = desk(fakes(&names, &clouds, &clock), people.client(), &clock, Arc::new(Unguarded));
+        Self { api, clouds, clock, desk, names, people, running: Vec::new() }
+    }
+
+    /// A cluster on another cloud than the fake one, whose provider goes by the clock of the stage.
+    pub fn on(provider: impl FnOnce(&Arc<dyn Clock>) -> Arc<dyn Provider>) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(Paused(Instant::now()));
+        let (api, people) = cluster(&clock);
+        let provider = provider(&clock);
+        let names = vec![provider.name().to_owned()];
+        let desk = desk(vec![(provider, BTreeSet::new())], people.client(), &clock, Arc::new(Unguarded));
+        Self { api, clouds: Vec::new(), clock, desk, names, people, running: Vec::new() }
+    }
+
+    /// Kills everything that runs, and gives the next program a desk and a provider that know nothing.
+    pub fn reboot_with(&mut self, provider: Arc<dyn Provider>) {
+        self.reboot_behind(provider, Arc::new(Unguarded));
+    }
+
+    /// The same, with a program that writes as far as `gate` allows.
+    pub fn reboot_behind(&mut self, provider: Arc<dyn Provider>, gate: Arc<dyn Gate>) {
+        self.running.drain(..).for_each(|task| task.abort());
+        let members = vec![(provider, BTreeSet::new())];
+        self.desk = desk(members, self.people.client(), &self.clock, gate);
+    }
+
+    /// A desk for another program in the same cluster, which knows nothing yet and writes as far as `gate` allows.
+    pub fn another_desk(&self, gate: Arc<dyn Gate>) -> Desk {
+        desk(fakes(&self.names, &self.clouds, &self.clock), self.people.client(), &self.clock, gate)
+    }
+
+    /// Runs until the stage is gone, or until it is aborted as if the program were killed.
+    pub fn run(&mut self, part: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+        let task = tokio::spawn(part);
+        let handle = task.abort_handle();
+        self.running.push(task);
+        handle
+    }
+
+    /// Kills everything that runs, and gives the next program a desk that knows nothing.
+    pub fn reboot(&mut self) {
+        self.running.drain(..).for_each(|task| task.abort());
+        let cluster =
+            Cluster::new(self.people.client().clone(), Arc::clone(&self.clock), Arc::new(Unguarded));
+        self.desk.herald = Herald::new(cluster.clone(), Arc::clone(&self.desk.dice));
+        self.desk.cluster = cluster;
+    }
+
+    /// Watches, and writes events.
+    pub fn run_ground(&mut self) {
+        let Desk { cluster, herald, dice, .. } = self.desk.clone();
+        let (other, dice_too) = (cluster.clone(), Arc::clone(&dice));
+        self.run(async move { cluster.nodes.run(cluster.client().clone(), dice).await });
+        self.run(async move { other.services.run(other.client().clone(), dice_too).await });
+        self.run(async move { herald.run().await });
+    }
+
+    /// A machine in the first cloud, and its kubelet that registers a node which waits for its cloud.
+    pub async fn join(&self, name: &str) {
+        self.clouds[0].add_machine(name, "north-1");
+        let taint = json!({"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"});
+        self.create(&self.nodes(), "Node", name, json!({"spec": {"taints": [taint]}})).await;
+    }
+
+    /// A machine in a cloud and its node, Ready and initialised. Returns the machine's id.
+    pub async fn member(&self, cloud: usize, name: &str) -> String {
+        let id = self.clouds[cloud].add_machine(name, "north-1").id;
+        self.register(name, Some(&format!("{}://{id}", ["alpha", "beta"][cloud]))).await;
+        id
+    }
+
+    /// The events about an object of this name, as `Type Reason: message`, in the order in which they were first told,
+    /// each as often as it was told.
+    pub fn events(&self, about: &str) -> Vec<String> {
+        let text = |event: &Value, path: &str| {
+            event.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let mut events: Vec<_> = self.api.objects("events").iter().map(|event| Value::clone(event)).collect();
+        events.retain(|event| text(event, "/involvedObject/name") == about);
+        events.sort_by_key(|event| text(event, "/metadata/name").rsplit('.').next().map(str::to_owned));
+        let line =
+            |e: &Value| format!("{} {}: {}", text(e, "/type"), text(e, "/reason"), text(e, "/message"));
+        // What was told again only raised a count.
+        let times = |e: &Value| {
+            e.get("count").and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok()).unwrap_or(1)
+        };
+        events.iter().flat_map(|event| std::iter::repeat_n(line(event), times(event))).collect()
+    }
+
+    /// The writes since a revision of the call log.
+    pub fn writes(&self, since: u64) -> Vec<Call> {
+        self.api.calls(since).into_iter().filter(Call::is_write).collect()
+    }
+
+    /// Time goes by.
+    pub async fn pass(&self, seconds: u64) {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+    }
+}

@@ -1,0 +1,98 @@
+//! Time and chance, handed in so that one seed gives one history.
+
+use jiff::{SignedDuration, Timestamp};
+
+/// What a simulated part may know of the world outside: the time, and a source of randomness.
+pub struct Surroundings {
+    now: Box<dyn Fn() -> Timestamp + Send + Sync>,
+    skew: SignedDuration,
+    rng: fastrand::Rng,
+}
+
+impl Surroundings {
+    /// A clock and a seed. Equal clocks and seeds give equal identifiers, names and allocations.
+    pub fn new(seed: u64, now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self { now: Box::new(now), skew: SignedDuration::ZERO, rng: fastrand::Rng::with_seed(seed) }
+    }
+
+    /// The wall clock of this machine, and a seed drawn from it: for serving people, never for tests.
+    #[expect(clippy::disallowed_methods, reason = "the one place where the machine is asked for the time")]
+    pub fn of_this_machine() -> Self {
+        let seed = Timestamp::now().as_nanosecond().to_le_bytes();
+        let (low, _) = seed.split_at(8);
+        Self::new(u64::from_le_bytes(low.try_into().unwrap_or_default()), Timestamp::now)
+    }
+
+    /// The time, as this part's clock shows it.
+    pub fn now(&self) -> Timestamp {
+        let now = (self.now)();
+        now.checked_add(self.skew).unwrap_or(now)
+    }
+
+    /// Moves this part's clock against the one handed in.
+    pub fn set_skew(&mut self, skew: SignedDuration) {
+        self.skew = skew;
+    }
+
+    /// The source of chance.
+    pub fn rng(&mut self) -> &mut fastrand::Rng {
+        &mut self.rng
+    }
+
+    /// A random (version 4) UUID drawn from the seed.
+    pub fn uuid(&mut self) -> String {
+        uuid(self.rng.u128(..))
+    }
+}
+
+/// A random (version 4) UUID made of these bits.
+pub fn uuid(bits: u128) -> String {
+    let bits = (bits & !(0xf << 76) & !(0b11 << 62)) | (0x4 << 76) | (0b10 << 62);
+    let hex = format!("{bits:032x}");
+    let mut uuid = String::with_capacity(36);
+    for (at, digit) in hex.chars().enumerate() {
+        if matches!(at, 8 | 12 | 16 | 20) {
+            uuid.push('-');
+        }
+        uuid.push(digit);
+    }
+    uuid
+}
+
+impl std::fmt::Debug for Surroundings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Surroundings")
+            .field("now", &self.now())
+            .field("skew", &self.skew)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Surroundings {
+        Surroundings::new(7, move || Timestamp::from_second(second).unwrap())
+    }
+
+    #[test]
+    fn one_seed_gives_one_history() {
+        let (mut a, mut b) = (at(0), at(0));
+        let ids: Vec<_> = (0..3).map(|_| a.uuid()).collect();
+        assert_eq!(ids, (0..3).map(|_| b.uuid()).collect::<Vec<_>>());
+        for id in ids {
+            let parts: Vec<_> = id.split('-').map(str::len).collect();
+            assert_eq!(parts, [8, 4, 4, 4, 12], "{id}");
+            assert_eq!(&id[14..15], "4", "{id}");
+            assert!(matches!(&id[19..20], "8" | "9" | "a" | "b"), "{id}");
+        }
+    }
+
+    #[test]
+    fn skew_moves_the_clock() {
+        let mut world = at(100);
+        world.set_skew(SignedDuration::from_secs(-30));
+        assert_eq!(world.now().as_second(), 70);
+    }
+}
