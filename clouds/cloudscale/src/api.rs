@@ -5,14 +5,14 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use cloudberth_core::{Call, Category, Clock, Dice, Error, Listing, Lookup, Result, lb::Outcome};
+use cloudberth_core::{Call, Category, Clock, Error, Listing, Lookup, Random, Result, lb::Outcome};
 use cloudberth_http::{
     Answer as Raw, Array, Budget, Client, Dialect, Item, Observer, Operation, Policy, Transport, Write,
 };
 use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
-    Act, Answer, Method, Request,
+    Action, Answer, Method, Request,
     settings::Settings,
     wire::{LoadBalancer, Member, Named, Server, Stub},
 };
@@ -32,7 +32,7 @@ pub struct Surroundings {
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Chance.
-    pub dice: Arc<Dice>,
+    pub random: Arc<Random>,
     /// Sees every call.
     pub observer: Arc<dyn Observer>,
 }
@@ -67,7 +67,7 @@ impl<T: From<Item<Server, Named>>> From<Item<Server, Named>> for Trimmed<T> {
 
 impl Api {
     pub(crate) fn new(settings: &Settings, around: Surroundings) -> Self {
-        let Surroundings { transport, clock, dice, observer } = around;
+        let Surroundings { transport, clock, random, observer } = around;
         let policy = Policy {
             backoff: BACKOFF,
             read_attempt: settings.timeout,
@@ -75,7 +75,7 @@ impl Api {
             ..Policy::default()
         };
         let budget = Budget::new(GAP, BURST, Arc::clone(&clock));
-        let client = Client::builder(settings.base.clone(), transport, clock, dice)
+        let client = Client::builder(settings.base.clone(), transport, clock, random)
             .authenticator(Arc::new(settings.token.clone()))
             .budget(budget)
             .policy(policy)
@@ -144,18 +144,20 @@ impl Api {
     }
 
     /// Sends one mutation, once.
-    pub(crate) async fn execute(&self, call: &Call, act: &Act) -> Outcome<Answer> {
+    pub(crate) async fn execute(&self, call: &Call, act: &Action) -> Outcome<Answer> {
         let request = act.request();
         match act {
-            Act::CreateBalancer(_) => {
+            Action::CreateBalancer(_) => {
                 self.create(call, &request, |new| Answer::Balancer(Box::new(new))).await
             }
-            Act::CreatePool(_) => self.create(call, &request, Answer::Pool).await,
-            Act::CreateMember { .. } => self.create(call, &request, Answer::Member).await,
-            Act::CreateListener(_) => {
+            Action::CreatePool(_) => self.create(call, &request, Answer::Pool).await,
+            Action::CreateMember { .. } => self.create(call, &request, Answer::Member).await,
+            Action::CreateListener(_) => {
                 self.create(call, &request, |new| Answer::Listener(Box::new(new))).await
             }
-            Act::CreateMonitor(_) => self.create(call, &request, |new| Answer::Monitor(Box::new(new))).await,
+            Action::CreateMonitor(_) => {
+                self.create(call, &request, |new| Answer::Monitor(Box::new(new))).await
+            }
             _ => done(match request.method {
                 Method::Delete => {
                     // A removal that is repeated removes nothing else: ids are not given twice.

@@ -4,16 +4,18 @@ use std::{collections::BTreeMap, time::Duration};
 
 use cloudberth_core::{
     Category, Error, Result, ServiceView,
-    lb::{Goal, Identity, Name, Want, intended_name},
+    lb::{Desired, Goal, Identity, Name, intended_name},
 };
 use cloudberth_http::Flawed;
 
 use crate::{
     annotations::{Floating, NAME, TABLE, UUID},
-    seen::{FlawedPart, Machine, Machines, Parts, PrivateAddress, SeenPool, Standing},
+    observed::{
+        BackendInstance, BackendInstances, FlawedPart, ObservedBalancer, ObservedPool, Parts, PrivateAddress,
+    },
+    spec::speaks_http,
     uuid::{ServerId, parse_uuid, server_id},
     wire::{LoadBalancer, Member, Named, Server, Stub},
-    wish::speaks_http,
 };
 
 /// What the names of load balancers begin with that nobody gave a name.
@@ -143,9 +145,9 @@ enum Found<'a> {
     Flawed(&'a str),
 }
 
-impl Machines {
+impl BackendInstances {
     /// The servers of the nodes that `want` names, from a complete listing of servers that can all be read.
-    pub fn of<'a>(want: &Want, servers: impl IntoIterator<Item = &'a Server>) -> Result<Self> {
+    pub fn of<'a>(want: &Desired, servers: impl IntoIterator<Item = &'a Server>) -> Result<Self> {
         Self::among(want, servers, &[])
     }
 
@@ -154,7 +156,7 @@ impl Machines {
     /// A node without a server is left out with the reason. If no server can be seen for any of them, the listing is
     /// rather that of another project, or tells nothing: that is an error, and nothing is emptied.
     pub fn among<'a>(
-        want: &Want,
+        want: &Desired,
         servers: impl IntoIterator<Item = &'a Server>,
         flawed: &'a [Flawed<Named>],
     ) -> Result<Self> {
@@ -163,7 +165,7 @@ impl Machines {
         let mut by_id: BTreeMap<String, Found<'_>> =
             flawed.iter().map(|f| (id(&f.identity.uuid), Found::Flawed(&f.why))).collect();
         by_id.extend(servers.iter().map(|s| (id(&s.uuid), Found::Whole(s))));
-        let mut machines = Self::default();
+        let mut instances = Self::default();
         for node in want.backends.iter().map(|backend| &backend.node) {
             let server = match node.provider_id.as_deref().map(server_id) {
                 Some(ServerId::Known(id)) => by_id.get(&id).ok_or_else(|| format!("there is no server {id}")),
@@ -173,24 +175,24 @@ impl Machines {
                     .and_then(|id| by_id.get(&id).ok_or_else(String::new)),
             };
             match server {
-                Ok(Found::Whole(server)) => machines.found.push(machine(&node.name, server)),
-                Ok(Found::Flawed(why)) => machines.unknown.push((node.name.clone(), (*why).to_owned())),
-                Err(why) => machines.missing.push((node.name.clone(), why)),
+                Ok(Found::Whole(server)) => instances.found.push(instance(&node.name, server)),
+                Ok(Found::Flawed(why)) => instances.unknown.push((node.name.clone(), (*why).to_owned())),
+                Err(why) => instances.missing.push((node.name.clone(), why)),
             }
         }
-        if let ([], Some((node, why))) = (machines.found.as_slice(), machines.unknown.first()) {
+        if let ([], Some((node, why))) = (instances.found.as_slice(), instances.unknown.first()) {
             let text = format!("the servers of the nodes cannot be read; the first: {node}: {why}");
             return Err(Error::temporary(text));
         }
-        if machines.found.is_empty() && !machines.missing.is_empty() {
+        if instances.found.is_empty() && !instances.missing.is_empty() {
             let message = format!(
                 "none of {} nodes has a server that can be seen; is the token one of another project? The first: {}",
-                machines.missing.len(),
-                machines.missing.first().map_or(String::new(), |(node, why)| format!("{node}: {why}")),
+                instances.missing.len(),
+                instances.missing.first().map_or(String::new(), |(node, why)| format!("{node}: {why}")),
             );
             return Err(Error::new(Category::NotFound, message));
         }
-        Ok(machines)
+        Ok(instances)
     }
 }
 
@@ -206,13 +208,13 @@ fn by_name(servers: &[&Server], flawed: &[Flawed<Named>], name: &str) -> Result<
     }
 }
 
-fn machine(node: &str, server: &Server) -> Machine {
+fn instance(node: &str, server: &Server) -> BackendInstance {
     let private = server.interfaces.iter().filter(|interface| interface.kind != "public");
     let addresses = private.flat_map(|interface| &interface.addresses).filter_map(|address| {
         let subnet = address.subnet.as_ref()?.uuid.clone();
         (!subnet.is_empty()).then(|| PrivateAddress { address: address.address.clone(), subnet })
     });
-    Machine {
+    BackendInstance {
         node: node.to_owned(),
         zone: server.zone.as_ref().map(|zone| zone.slug.clone()),
         addresses: addresses.collect(),
@@ -265,7 +267,7 @@ impl Parts {
     }
 }
 
-impl Standing {
+impl ObservedBalancer {
     /// A load balancer about whose parts nothing has been read: one that is changing, or that is to go.
     #[must_use]
     pub fn bare(balancer: LoadBalancer, changing_for: Duration) -> Self {
@@ -286,7 +288,7 @@ impl Standing {
                 return Err(Error::permanent(message));
             };
             let below = |stub: &Option<Stub>| stub.as_ref().is_some_and(|s| s.uuid == pool.uuid);
-            pools.push(SeenPool {
+            pools.push(ObservedPool {
                 pool: pool.clone(),
                 members,
                 listeners: parts.listeners.iter().filter(|l| below(&l.pool)).cloned().collect(),

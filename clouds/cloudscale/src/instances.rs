@@ -1,4 +1,4 @@
-//! Machines: one listing, one look-up by id, one by name.
+//! BackendInstances: one listing, one look-up by id, one by name.
 
 use cloudberth_core::{
     Call, Category, Error, Instance, Instances, Listing, Lookup, ProviderId, Result, provider::Boxed,
@@ -43,15 +43,15 @@ impl Instances for CloudscaleProvider {
 
 /// The server that is called exactly so. Several are an error that names them: nobody knows which is meant.
 fn named(all: &Listing<Instance>, name: &str) -> Lookup<Instance> {
-    let fitting: Vec<&Instance> = all.items.iter().filter(|machine| machine.name == name).collect();
+    let fitting: Vec<&Instance> = all.items.iter().filter(|instance| instance.name == name).collect();
     match (fitting.as_slice(), &all.short) {
-        ([machine], None) => Lookup::Present((*machine).clone()),
+        ([instance], None) => Lookup::Present((*instance).clone()),
         ([], None) => Lookup::Absent,
         ([] | [_], Some(why)) => {
             Lookup::Unknown(Error::temporary(format!("listing servers for {name:?}: {why}")))
         }
         (several, _) => {
-            let ids: Vec<_> = several.iter().map(|machine| machine.id.to_string()).collect();
+            let ids: Vec<_> = several.iter().map(|instance| instance.id.to_string()).collect();
             let text = format!("found more than one server called {name:?}: {}", ids.join(", "));
             Lookup::Unknown(Error::new(Category::Conflict, text))
         }
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn a_name_finds_exactly_one_server() {
         let all = Listing::complete(vec![server(ONE, "a"), server(TWO, "b")]);
-        let id = named(&all, "b").known().unwrap().map(|machine| machine.id.to_string());
+        let id = named(&all, "b").known().unwrap().map(|instance| instance.id.to_string());
         assert_eq!(id, Some(format!("cloudscale://{TWO}")), "CS-29");
         for (case, name) in [("CS-36 unknown", "c"), ("CS-36 empty", ""), ("another case", "A")] {
             assert_eq!(named(&all, name), Lookup::Absent, "{case}");

@@ -1,4 +1,4 @@
-//! cloudscale.ch: machines and load balancers.
+//! cloudscale.ch: instances and load balancers.
 //!
 //! # What a look costs
 //! | Service | reads, in order | writes |
@@ -16,27 +16,30 @@
 //! writes; a node that joins, or a change of who may connect, takes six reads and one write; a deletion takes one read
 //! and one write.
 
-mod act;
+mod action;
 pub mod annotations;
 mod api;
 mod find;
 mod instances;
+mod observed;
 mod plan;
 mod provider;
-mod seen;
 mod servers;
 mod settings;
 mod shell;
+mod spec;
 #[cfg(test)]
 mod testkit;
 pub mod uuid;
 pub mod wire;
-mod wish;
 
-pub use act::{Act, Answer, Method, Request};
+pub use action::{Action, Answer, Method, Request};
 pub use api::Surroundings;
 pub use find::{Trail, balancer_name, default_name, identity, name_for};
-pub use plan::{assume, claims, decide, fold, selector};
+pub use observed::{
+    BackendInstance, BackendInstances, FlawedPart, Observed, ObservedBalancer, ObservedPool, Parts,
+    PrivateAddress,
+};
+pub use plan::{assume, decide, fold, lock_keys, selector};
 pub use provider::CloudscaleProvider;
-pub use seen::{FlawedPart, Machine, Machines, Parts, PrivateAddress, Seen, SeenPool, Standing};
 pub use settings::{Settings, TOKEN};

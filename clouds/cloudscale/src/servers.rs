@@ -1,4 +1,4 @@
-//! Servers as machines.
+//! Servers as instances.
 
 use cloudberth_http::{Flawed, Item};
 
@@ -34,7 +34,7 @@ impl Server {
         let mut instance = Instance::new(ProviderId::new(SCHEME, &self.id()?)?, &self.name);
         instance.state = match self.status.as_str() {
             "running" => InstanceState::Running,
-            // Nothing else is a shut-down machine: a rescue system runs, and what changes will be something else soon.
+            // Nothing else is a shut-down instance: a rescue system runs, and what changes will be something else soon.
             "stopped" => InstanceState::Stopped,
             _ => InstanceState::Other,
         };
@@ -57,10 +57,10 @@ impl Server {
     }
 }
 
-/// A server as a machine, or why it is none.
+/// A server as an instance, or why it is none.
 pub(crate) struct Read(Result<Instance>);
 
-/// A server that is there, as a machine. If it cannot be read, only that it is there is known of the machine.
+/// A server that is there, as an instance. If it cannot be read, only that it is there is known of the instance.
 pub(crate) fn instance(server: Item<Server, Named>) -> Result<Instance> {
     match server {
         Item::Whole(server) => server.instance(),
@@ -78,25 +78,25 @@ impl From<Item<Server, Named>> for Read {
     }
 }
 
-/// Machines, and why a machine may be missing: a server that cannot be told apart, or one whose name cannot be read and
+/// BackendInstances, and why an instance may be missing: a server that cannot be told apart, or one whose name cannot be read and
 /// that may have any.
 pub(crate) fn instances(servers: Vec<Read>) -> (Vec<Instance>, Option<String>) {
-    let mut machines = Vec::with_capacity(servers.len());
+    let mut instances = Vec::with_capacity(servers.len());
     let mut flaw = None;
     for Read(server) in servers {
         match server {
-            Ok(machine) => {
-                if let Some(why) = machine.flaw.as_deref().filter(|_| machine.name.is_empty()) {
+            Ok(instance) => {
+                if let Some(why) = instance.flaw.as_deref().filter(|_| instance.name.is_empty()) {
                     flaw.get_or_insert_with(|| {
-                        format!("the name of server {} is not known: {why}", machine.id)
+                        format!("the name of server {} is not known: {why}", instance.id)
                     });
                 }
-                machines.push(machine);
+                instances.push(instance);
             }
             Err(why) => drop(flaw.get_or_insert_with(|| why.message().to_owned())),
         }
     }
-    (machines, flaw)
+    (instances, flaw)
 }
 
 /// A server with what makes a member of a pool: a survey is kept for as long as it is the newest.
@@ -142,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_becomes_a_machine() {
-        let machine = server(worker()).instance().unwrap();
-        assert_eq!(machine.id.to_string(), format!("cloudscale://{UUID}"), "CS-23");
-        assert_eq!(machine.name, "worker-7", "CS-23");
-        assert_eq!(machine.instance_type, LabelValue::new("flex-4-2").ok(), "CS-23");
-        assert_eq!(machine.zone, Zone::new("rma1").ok(), "CS-23");
-        assert_eq!(machine.region, Region::new("rma").ok(), "CS-23");
-        let addresses: Vec<_> = machine.addresses.iter().map(ToString::to_string).collect();
+    fn a_server_becomes_an_instance() {
+        let instance = server(worker()).instance().unwrap();
+        assert_eq!(instance.id.to_string(), format!("cloudscale://{UUID}"), "CS-23");
+        assert_eq!(instance.name, "worker-7", "CS-23");
+        assert_eq!(instance.instance_type, LabelValue::new("flex-4-2").ok(), "CS-23");
+        assert_eq!(instance.zone, Zone::new("rma1").ok(), "CS-23");
+        assert_eq!(instance.region, Region::new("rma").ok(), "CS-23");
+        let addresses: Vec<_> = instance.addresses.iter().map(ToString::to_string).collect();
         let want = [
             "Hostname worker-7",
             "ExternalIP 203.0.113.27",
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_makes_the_machine_unknown_and_not_absent() {
+    fn what_is_not_told_makes_the_instance_unknown_and_not_absent() {
         type Spoil = fn(&mut Value);
         let table: [(&str, Spoil, &str); 8] = [
             (
@@ -229,12 +229,12 @@ mod tests {
             let mut body = worker();
             spoil(&mut body);
             let item: Item<Server, Named> = serde_json::from_value(body).unwrap();
-            let machine = instance(item.clone()).unwrap();
-            assert_eq!(machine.flaw.as_deref(), Some(why), "L1-428 {case}");
-            assert_eq!(machine.id.to_string(), format!("cloudscale://{UUID}"), "L1-428 {case}");
-            assert_eq!((machine.state, machine.addresses), (InstanceState::Other, vec![]), "L1-428 {case}");
-            let (machines, short) = instances(vec![item.into(), Item::Whole(server(worker())).into()]);
-            assert_eq!(machines.len(), 2, "L1-429 {case}: it is there");
+            let instance = instance(item.clone()).unwrap();
+            assert_eq!(instance.flaw.as_deref(), Some(why), "L1-428 {case}");
+            assert_eq!(instance.id.to_string(), format!("cloudscale://{UUID}"), "L1-428 {case}");
+            assert_eq!((instance.state, instance.addresses), (InstanceState::Other, vec![]), "L1-428 {case}");
+            let (instances, short) = instances(vec![item.into(), Item::Whole(server(worker())).into()]);
+            assert_eq!(instances.len(), 2, "L1-429 {case}: it is there");
             assert_eq!(short.is_some(), case == "name", "L1-430 {case}: only a name could be anybody's");
         }
     }
@@ -245,8 +245,8 @@ mod tests {
         let bad = Server { uuid: "7".to_owned(), ..good.clone() };
         let upper = Server { uuid: UUID.to_uppercase(), ..good.clone() };
         assert_eq!(upper.instance().unwrap().id, good.instance().unwrap().id);
-        let (machines, flaw) = instances(vec![Item::Whole(bad).into(), Item::Whole(good).into()]);
-        assert_eq!(machines.len(), 1, "L11-801");
+        let (instances, flaw) = instances(vec![Item::Whole(bad).into(), Item::Whole(good).into()]);
+        assert_eq!(instances.len(), 1, "L11-801");
         assert!(flaw.unwrap().contains("\"7\""), "L1-801");
     }
 }

@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use cloudberth_core::{
-    Call, Clock, Dice, NodeView, Secret, ServiceView,
+    Call, Clock, NodeView, Random, Secret, ServiceView,
     call::Unguarded,
-    lb::{Backend, Goal, Want},
+    lb::{Backend, Desired, Goal},
 };
 use cloudberth_http::{TokenSource, Unobserved, surroundings::SystemClock, testing::Cloud};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ impl Script {
         let around = Surroundings {
             transport: cloud.transport(),
             clock: Arc::clone(&clock),
-            dice: Arc::new(Dice::seeded(1)),
+            random: Arc::new(Random::seeded(1)),
             observer: Arc::new(Unobserved),
         };
         Self { api: Api::new(&settings, around), cloud, clock }
@@ -65,6 +65,12 @@ pub(crate) fn node(name: &str, provider_id: Option<&str>) -> Backend {
     Backend { node: Arc::new(node.unwrap()), local_endpoint: None }
 }
 
-pub(crate) fn want(service: ServiceView, goal: Goal, backends: Vec<Backend>) -> Want {
-    Want { service: Arc::new(service), cluster: "kubernetes".to_owned(), goal, backends, rivals: Vec::new() }
+pub(crate) fn want(service: ServiceView, goal: Goal, backends: Vec<Backend>) -> Desired {
+    Desired {
+        service: Arc::new(service),
+        cluster: "kubernetes".to_owned(),
+        goal,
+        backends,
+        rivals: Vec::new(),
+    }
 }

@@ -1,4 +1,4 @@
-//! Machines: one listing and one look-up by id.
+//! Instances: one listing and one look-up by id.
 
 use cloudberth_core::{
     AddressKind, Call, Error, Instance, InstanceState, Instances, LabelValue, Listing, Lookup, NodeAddress,
@@ -6,23 +6,23 @@ use cloudberth_core::{
 };
 
 use crate::{
-    cloud::{Fault, Kind, Machine, MachineState},
+    cloud::{FakeInstance, Fault, Kind, PowerState},
     provider::FakeProvider,
 };
 
 impl FakeProvider {
-    /// A machine in the framework's words. What the cloud says wrongly is left out rather than passed on.
-    fn instance(&self, machine: &Machine) -> Result<Instance> {
-        let mut instance = Instance::new(ProviderId::new(&self.name, &machine.id)?, &machine.name);
-        instance.state = match machine.state {
-            MachineState::Running => InstanceState::Running,
-            MachineState::Stopped => InstanceState::Stopped,
+    /// An instance in the framework's words. What the cloud says wrongly is left out rather than passed on.
+    fn instance(&self, fake: &FakeInstance) -> Result<Instance> {
+        let mut instance = Instance::new(ProviderId::new(&self.name, &fake.id)?, &fake.name);
+        instance.state = match fake.state {
+            PowerState::Running => InstanceState::Running,
+            PowerState::Stopped => InstanceState::Stopped,
         };
-        instance.instance_type = LabelValue::new(&machine.flavor).ok();
-        instance.zone = Zone::new(&machine.zone).ok();
-        instance.region = machine.zone.split_once('-').and_then(|(region, _)| Region::new(region).ok());
-        let private = NodeAddress::new(AddressKind::InternalIp, &machine.private_ip).ok();
-        let hostname = NodeAddress::new(AddressKind::Hostname, &machine.name).ok();
+        instance.instance_type = LabelValue::new(&fake.flavor).ok();
+        instance.zone = Zone::new(&fake.zone).ok();
+        instance.region = fake.zone.split_once('-').and_then(|(region, _)| Region::new(region).ok());
+        let private = NodeAddress::new(AddressKind::InternalIp, &fake.private_ip).ok();
+        let hostname = NodeAddress::new(AddressKind::Hostname, &fake.name).ok();
         instance.addresses = [private, hostname].into_iter().flatten().collect();
         Ok(instance)
     }
@@ -31,16 +31,16 @@ impl FakeProvider {
 impl Instances for FakeProvider {
     fn list<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Listing<Instance>>> {
         Box::pin(async move {
-            let page = self.network.request(call, Kind::Read, "list machines", "", |world, now, fault| {
-                let mut all = world.list_machines(now);
+            let page = self.network.request(call, Kind::Read, "list instances", "", |world, now, fault| {
+                let mut all = world.list_instances(now);
                 let short = match fault {
                     Some(Fault::Deny) => {
                         all.clear();
                         None
                     }
                     Some(Fault::PartsMissing) => {
-                        for machine in &mut all {
-                            machine.private_ip.clear();
+                        for instance in &mut all {
+                            instance.private_ip.clear();
                         }
                         None
                     }
@@ -61,21 +61,24 @@ impl Instances for FakeProvider {
     fn get<'a>(&'a self, call: &'a Call, id: &'a ProviderId) -> Boxed<'a, Lookup<Instance>> {
         Box::pin(async move {
             if id.scheme() != self.name {
-                return Lookup::Unknown(Error::permanent(format!("{id} is not a machine of {}", self.name)));
+                return Lookup::Unknown(Error::permanent(format!(
+                    "{id} is not an instance of {}",
+                    self.name
+                )));
             }
             let key = id.id().to_owned();
             let found = self
                 .network
-                .request(call, Kind::Read, "get machine", id.id(), move |world, _, fault| {
-                    let mut machine = world.machine(&key).filter(|_| fault != Some(Fault::Deny));
-                    if let (Some(machine), Some(Fault::PartsMissing)) = (&mut machine, fault) {
-                        machine.private_ip.clear();
+                .request(call, Kind::Read, "get instance", id.id(), move |world, _, fault| {
+                    let mut instance = world.instance(&key).filter(|_| fault != Some(Fault::Deny));
+                    if let (Some(instance), Some(Fault::PartsMissing)) = (&mut instance, fault) {
+                        instance.private_ip.clear();
                     }
-                    Ok(machine)
+                    Ok(instance)
                 })
                 .await
                 .map_err(crate::cloud::Trouble::error);
-            found.and_then(|machine| machine.map(|m| self.instance(&m)).transpose()).into()
+            found.and_then(|instance| instance.map(|m| self.instance(&m)).transpose()).into()
         })
     }
 }

@@ -8,7 +8,7 @@
 //!   provider   which capabilities there are
 //!   instances  ─┐
 //!   balancers   ├─► network ──► world
-//!   routes     ─┘   latency,     machines, load balancers, floating
+//!   routes     ─┘   latency,     instances, load balancers, floating
 //!                   faults, log  addresses, routes; rules and quotas
 //! ```
 //!
@@ -22,7 +22,7 @@ mod routes;
 
 pub use balancers::{ALGORITHM, BALANCER_ID, BALANCER_NAME, FLOATING_ADDRESS, Fakes, NODE_SELECTOR, TABLE};
 pub use cloud::{
-    Balancer, CallRecord, Cloud, Fault, Listener, Machine, MachineState, Manners, Protocol, Request,
-    RouteRecord,
+    Balancer, CallRecord, Cloud, FakeInstance, Fault, Listener, PowerState, Protocol, Request, RouteRecord,
+    SimSettings,
 };
 pub use provider::FakeProvider;

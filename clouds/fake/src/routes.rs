@@ -14,7 +14,7 @@ use crate::{
 fn route(record: RouteRecord) -> Route {
     Route {
         name: record.name,
-        target: Some(record.machine),
+        target: Some(record.instance),
         addresses: None,
         destination: record.destination,
         blackhole: false,
@@ -61,7 +61,7 @@ impl Routes for FakeProvider {
                         }
                         RouteChange::Create(new) => world.create_route(RouteRecord {
                             name: format!("{} {}", new.hint, new.destination),
-                            machine: new.node,
+                            instance: new.node,
                             destination: new.destination,
                         }),
                     });

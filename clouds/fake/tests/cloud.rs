@@ -10,15 +10,15 @@ use std::{
 };
 
 use cloudberth_core::{
-    Call, Category, Clock, Dice, InstanceState, Instances, Lookup, NodeView, Provider, Result, Routes,
+    Call, Category, Clock, InstanceState, Instances, Lookup, NodeView, Provider, Random, Result, Routes,
     ServiceView, Tick, Zones,
     call::{Gate, ReadOnly, Unguarded},
-    lb::{Backend, Goal, IntentMark, Permit, Publish, Rest, Scribe, Want},
+    lb::{Backend, Desired, Goal, IntentMark, Permit, Publish, ServiceRecorder, TurnEnd},
     provider::Boxed,
     route::{NewRoute, RouteChange},
     view::{ServicePort, ServiceProtocol, SessionAffinity},
 };
-use cloudberth_fake::{BALANCER_ID, Cloud, FLOATING_ADDRESS, FakeProvider, Fault, MachineState, Manners};
+use cloudberth_fake::{BALANCER_ID, Cloud, FLOATING_ADDRESS, FakeProvider, Fault, PowerState, SimSettings};
 use tokio::time::Instant;
 
 struct TestClock(Instant);
@@ -39,9 +39,9 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(manners: Manners) -> Self {
+    fn new(settings: SimSettings) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(TestClock(Instant::now()));
-        let cloud = Cloud::new(Arc::clone(&clock), Dice::seeded(1), manners);
+        let cloud = Cloud::new(Arc::clone(&clock), Random::seeded(1), settings);
         let provider = FakeProvider::new("fake", &cloud, "tester", Arc::clone(&clock));
         Self { cloud, provider, clock }
     }
@@ -56,27 +56,27 @@ impl Bench {
     }
 
     /// Turns until the Service rests, as a controller would.
-    async fn converge(&self, want: &Want, page: &Page) -> Rest {
+    async fn converge(&self, want: &Desired, page: &Page) -> TurnEnd {
         let balancers = self.provider.load_balancers().unwrap();
         for _ in 0..100 {
             let call = self.call(Arc::new(Unguarded));
             let rest = match balancers.survey(&call).await {
-                Err(error) => Rest::Unknown(error),
+                Err(error) => TurnEnd::Unknown(error),
                 Ok(survey) => {
                     let want = page.on(want);
                     let first = balancers.turn(&call, &survey, &want, Permit::NoCreate, page).await;
-                    match first.rest {
-                        Rest::NeedsIntent => {
-                            balancers.turn(&call, &survey, &want, Permit::Create, page).await.rest
+                    match first.end {
+                        TurnEnd::NeedsIntent => {
+                            balancers.turn(&call, &survey, &want, Permit::Create, page).await.end
                         }
                         rest => rest,
                     }
                 }
             };
             match rest {
-                Rest::Converged | Rest::Refused => return rest,
+                TurnEnd::Converged | TurnEnd::Refused => return rest,
                 // A lost creation has shown up, or never will, once the settle time is over.
-                Rest::Unknown(_) => tokio::time::sleep(balancers.settle_time()).await,
+                TurnEnd::Unknown(_) => tokio::time::sleep(balancers.settle_time()).await,
                 _ => tokio::time::sleep(Duration::from_secs(2)).await,
             }
         }
@@ -91,7 +91,7 @@ struct Page {
 }
 
 impl Page {
-    fn on(&self, want: &Want) -> Want {
+    fn on(&self, want: &Desired) -> Desired {
         let mut want = want.clone();
         let recorded = self.published.lock().unwrap().annotations.clone();
         Arc::make_mut(&mut want.service).annotations.extend(recorded);
@@ -99,7 +99,7 @@ impl Page {
     }
 }
 
-impl Scribe for Page {
+impl ServiceRecorder for Page {
     fn record<'a>(&'a self, publish: &'a Publish, _: IntentMark) -> Boxed<'a, Result<()>> {
         *self.published.lock().unwrap() = publish.clone();
         self.writes.fetch_add(1, Ordering::Relaxed);
@@ -107,7 +107,7 @@ impl Scribe for Page {
     }
 }
 
-fn want(ports: &[i64], machines: &[String]) -> Want {
+fn want(ports: &[i64], instances: &[String]) -> Desired {
     let service = ServiceView {
         namespace: "default".into(),
         name: "web".into(),
@@ -126,25 +126,25 @@ fn want(ports: &[i64], machines: &[String]) -> Want {
         }),
         local_endpoint: None,
     };
-    Want {
+    Desired {
         service: Arc::new(service),
         cluster: "test".into(),
         goal: Goal::Present,
-        backends: machines.iter().map(backend).collect(),
+        backends: instances.iter().map(backend).collect(),
         rivals: vec![],
     }
 }
 
-fn gone(mut want: Want) -> Want {
+fn gone(mut want: Desired) -> Desired {
     want.goal = Goal::Gone;
     want
 }
 
 #[tokio::test(start_paused = true)]
 async fn listings_lag_and_lookups_do_not() {
-    let bench = Bench::new(Manners { lag: Duration::from_secs(3), ..Manners::default() });
-    let machine = bench.cloud.add_machine("a", "north-1");
-    let id = format!("fake://{}", machine.id).parse().unwrap();
+    let bench = Bench::new(SimSettings { lag: Duration::from_secs(3), ..SimSettings::default() });
+    let instance = bench.cloud.add_instance("a", "north-1");
+    let id = format!("fake://{}", instance.id).parse().unwrap();
     assert_eq!(bench.names().await.unwrap(), (vec![], true));
     let found = bench.provider.get(&bench.call(Arc::new(ReadOnly)), &id).await.known().unwrap().unwrap();
     assert_eq!(
@@ -153,14 +153,14 @@ async fn listings_lag_and_lookups_do_not() {
     );
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(bench.names().await.unwrap().0, ["a"]);
-    bench.cloud.set_state(&machine.id, MachineState::Stopped);
-    bench.cloud.resize(&machine.id, "big");
+    bench.cloud.set_state(&instance.id, PowerState::Stopped);
+    bench.cloud.resize(&instance.id, "big");
     let list = Instances::list(&bench.provider, &bench.call(Arc::new(ReadOnly))).await.unwrap();
     assert_eq!(
         (list.items[0].state, list.items[0].instance_type.clone().unwrap().as_str()),
         (InstanceState::Stopped, "big")
     );
-    bench.cloud.delete_machine(&machine.id);
+    bench.cloud.delete_instance(&instance.id);
     assert_eq!(bench.names().await.unwrap().0, ["a"], "a listing still shows it");
     assert_eq!(bench.provider.get(&bench.call(Arc::new(ReadOnly)), &id).await, Lookup::Absent);
     tokio::time::sleep(Duration::from_secs(3)).await;
@@ -174,9 +174,9 @@ async fn listings_lag_and_lookups_do_not() {
 
 #[tokio::test(start_paused = true)]
 async fn faults_are_what_they_say() {
-    let bench = Bench::new(Manners { latency: Duration::from_millis(100), ..Manners::default() });
-    bench.cloud.add_machine("a", "north-1");
-    bench.cloud.add_machine("b", "north-2");
+    let bench = Bench::new(SimSettings { latency: Duration::from_millis(100), ..SimSettings::default() });
+    bench.cloud.add_instance("a", "north-1");
+    bench.cloud.add_instance("b", "north-2");
     let fault = |fault| bench.cloud.plan_faults(move |_| Some(fault));
     fault(Fault::Refuse(Category::Unauthorised));
     assert_eq!(bench.names().await.unwrap_err().category(), Category::Unauthorised);
@@ -198,7 +198,7 @@ async fn faults_are_what_they_say() {
 
 #[tokio::test(start_paused = true)]
 async fn who_hangs_up_loses_the_answer_and_not_the_write() {
-    let bench = Bench::new(Manners { latency: Duration::from_secs(1), ..Manners::default() });
+    let bench = Bench::new(SimSettings { latency: Duration::from_secs(1), ..SimSettings::default() });
     let new =
         NewRoute { hint: "u".into(), node: "a".into(), addresses: vec![], destination: "10.0.0.0/24".into() };
     let changes = [RouteChange::Create(new)];
@@ -213,7 +213,7 @@ async fn who_hangs_up_loses_the_answer_and_not_the_write() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_without_the_leaders_claim() {
-    let bench = Bench::new(Manners::default());
+    let bench = Bench::new(SimSettings::default());
     let changes = [RouteChange::Create(NewRoute {
         hint: "u".into(),
         node: "a".into(),
@@ -236,11 +236,14 @@ async fn nothing_is_written_without_the_leaders_claim() {
 
 #[tokio::test(start_paused = true)]
 async fn a_load_balancer_follows_its_service_and_rests() {
-    let manners =
-        Manners { build: Duration::from_secs(5), latency: Duration::from_millis(20), ..Manners::default() };
-    let bench = Bench::new(manners);
+    let settings = SimSettings {
+        build: Duration::from_secs(5),
+        latency: Duration::from_millis(20),
+        ..SimSettings::default()
+    };
+    let bench = Bench::new(settings);
     bench.cloud.add_floating("192.0.2.9");
-    let ids: Vec<_> = ["a", "b", "c"].map(|name| bench.cloud.add_machine(name, "north-1").id).into();
+    let ids: Vec<_> = ["a", "b", "c"].map(|name| bench.cloud.add_instance(name, "north-1").id).into();
     let page = Page::default();
     let mut wish = want(&[80, 53], &ids[..2]);
     {
@@ -250,7 +253,7 @@ async fn a_load_balancer_follows_its_service_and_rests() {
         service.annotations.insert(FLOATING_ADDRESS.name().into(), "192.0.2.9".into());
         service.annotations.insert("fake.cloudberth.dev/algorithm".into(), "least-connections".into());
     }
-    assert_eq!(bench.converge(&wish, &page).await, Rest::Converged);
+    assert_eq!(bench.converge(&wish, &page).await, TurnEnd::Converged);
     let built = bench.cloud.balancers().remove(0);
     assert_eq!(
         (built.listeners.len(), built.members.len(), built.algorithm.as_str()),
@@ -262,12 +265,12 @@ async fn a_load_balancer_follows_its_service_and_rests() {
     assert_eq!(published.ingress.unwrap()[0].ip.as_deref(), Some(built.address.as_str()));
 
     let calls = bench.cloud.calls().len();
-    assert_eq!(bench.converge(&wish, &page).await, Rest::Converged);
+    assert_eq!(bench.converge(&wish, &page).await, TurnEnd::Converged);
     assert!(bench.cloud.calls()[calls..].iter().all(|c| !c.write), "L4-3 a second pass only looks");
 
-    bench.cloud.delete_machine(&ids[0]);
+    bench.cloud.delete_instance(&ids[0]);
     let wish = want(&[443], &[ids[0].clone(), ids[2].clone()]);
-    assert_eq!(bench.converge(&wish, &page).await, Rest::Converged, "a dead machine keeps nobody out");
+    assert_eq!(bench.converge(&wish, &page).await, TurnEnd::Converged, "a dead instance keeps nobody out");
     let changed = bench.cloud.balancers().remove(0);
     assert_eq!(changed.members.values().collect::<Vec<_>>(), [&ids[2]]);
     assert_eq!(changed.listeners.values().map(|l| l.port).collect::<Vec<_>>(), [443]);
@@ -275,16 +278,16 @@ async fn a_load_balancer_follows_its_service_and_rests() {
 
     let mut moved = wish.clone();
     Arc::make_mut(&mut moved.service).ports[0].node_port = 31_000;
-    assert_eq!(bench.converge(&moved, &page).await, Rest::Converged);
+    assert_eq!(bench.converge(&moved, &page).await, TurnEnd::Converged);
     assert_eq!(bench.cloud.balancers()[0].listeners.values().next().unwrap().node_port, 31_000);
 
-    assert_eq!(bench.converge(&gone(moved), &page).await, Rest::Converged);
+    assert_eq!(bench.converge(&gone(moved), &page).await, TurnEnd::Converged);
     assert!(bench.cloud.balancers().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_refused_field_is_named_at_once_and_nothing_is_built() {
-    let bench = Bench::new(Manners::default());
+    let bench = Bench::new(SimSettings::default());
     let mut wish = want(&[80], &[]);
     {
         let service = Arc::make_mut(&mut wish.service);
@@ -302,11 +305,11 @@ async fn every_refused_field_is_named_at_once_and_nothing_is_built() {
         service.annotations.insert("fake.cloudberth.dev/algorithm".into(), "fastest".into());
     }
     let page = Page::default();
-    assert_eq!(bench.converge(&wish, &page).await, Rest::Refused, "L8-8");
+    assert_eq!(bench.converge(&wish, &page).await, TurnEnd::Refused, "L8-8");
     let call = bench.call(Arc::new(Unguarded));
     let balancers = bench.provider.load_balancers().unwrap();
     let survey = balancers.survey(&call).await.unwrap();
-    let plan = balancers.rehearse(&call, &survey, &wish).await;
+    let plan = balancers.dry_run(&call, &survey, &wish).await;
     let mut fields: Vec<_> = plan.refused.iter().map(|r| r.field.as_str()).collect();
     fields.sort_unstable();
     let all = [
@@ -324,12 +327,12 @@ async fn every_refused_field_is_named_at_once_and_nothing_is_built() {
 
 #[tokio::test(start_paused = true)]
 async fn a_quota_is_said_in_words_and_twins_are_left_alone() {
-    let bench = Bench::new(Manners { quota: 0, ..Manners::default() });
+    let bench = Bench::new(SimSettings { quota: 0, ..SimSettings::default() });
     let call = bench.call(Arc::new(Unguarded));
     let balancers = bench.provider.load_balancers().unwrap();
     let survey = balancers.survey(&call).await.unwrap();
     let turn = balancers.turn(&call, &survey, &want(&[80], &[]), Permit::Create, &Page::default()).await;
-    let Rest::Failed(error) = turn.rest else { panic!("{turn:?}") };
+    let TurnEnd::Failed(error) = turn.end else { panic!("{turn:?}") };
     assert!(error.message().contains("the quota of 0 load balancers is used up"), "{error}");
     assert_eq!(error.category(), Category::Permanent);
 }
@@ -341,16 +344,16 @@ async fn any_one_fault_at_any_request_changes_nothing_about_the_end() {
     let stall = Fault::Stall(Duration::from_secs(20));
     for fault in [Fault::RequestLost, Fault::AnswerLost, stall, Fault::Refuse(Category::Temporary)] {
         for number in 0..40 {
-            let bench = Bench::new(Manners {
+            let bench = Bench::new(SimSettings {
                 build: Duration::from_secs(1),
                 lag: Duration::from_secs(2),
-                ..Manners::default()
+                ..SimSettings::default()
             });
-            let ids: Vec<_> = ["a", "b"].map(|name| bench.cloud.add_machine(name, "north-1").id).into();
+            let ids: Vec<_> = ["a", "b"].map(|name| bench.cloud.add_instance(name, "north-1").id).into();
             bench.cloud.plan_faults(move |request| (request.number == number).then_some(fault));
             let page = Page::default();
             for wish in story(&ids) {
-                assert_eq!(bench.converge(&wish, &page).await, Rest::Converged, "{fault:?} {number}");
+                assert_eq!(bench.converge(&wish, &page).await, TurnEnd::Converged, "{fault:?} {number}");
                 let there = bench.cloud.balancers();
                 assert_eq!(
                     there.len(),

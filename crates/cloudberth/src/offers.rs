@@ -16,8 +16,8 @@ mod cloudscale;
 mod fake {
     use std::{fs, sync::Arc, time::Duration};
 
-    use cloudberth_core::{Dice, Error};
-    use cloudberth_fake::{Cloud, FakeProvider, Manners};
+    use cloudberth_core::{Error, Random};
+    use cloudberth_fake::{Cloud, FakeProvider, SimSettings};
     use cloudberth_manager::registry::{Opened, Opening};
     use serde::Deserialize;
 
@@ -25,9 +25,9 @@ mod fake {
     #[derive(Debug, Default, Deserialize)]
     #[serde(deny_unknown_fields, rename_all = "camelCase")]
     struct Settings {
-        /// The names of the machines that are there at the start.
+        /// The names of the instances that are there at the start.
         #[serde(default)]
-        machines: Vec<String>,
+        instances: Vec<String>,
         /// How many milliseconds an answer takes.
         #[serde(default)]
         latency: u64,
@@ -37,21 +37,21 @@ mod fake {
     }
 
     pub(super) fn open(opening: &Opening<'_>) -> Opened {
-        let settings = settings(opening).map_err(|why| vec![why])?;
-        let manners = Manners {
-            latency: Duration::from_millis(settings.latency),
-            build: Duration::from_millis(settings.build),
+        let config = config(opening).map_err(|why| vec![why])?;
+        let settings = SimSettings {
+            latency: Duration::from_millis(config.latency),
+            build: Duration::from_millis(config.build),
             lag: Duration::ZERO,
             quota: 1_000,
         };
-        let cloud = Cloud::new(Arc::clone(&opening.clock), Dice::seeded(opening.dice.bits()), manners);
-        for machine in &settings.machines {
-            cloud.add_machine(machine, "north-1");
+        let cloud = Cloud::new(Arc::clone(&opening.clock), Random::seeded(opening.random.bits()), settings);
+        for instance in &config.instances {
+            cloud.add_instance(instance, "north-1");
         }
         Ok(Arc::new(FakeProvider::new("fake", &cloud, "cloudberth", Arc::clone(&opening.clock))))
     }
 
-    fn settings(opening: &Opening<'_>) -> Result<Settings, Error> {
+    fn config(opening: &Opening<'_>) -> Result<Settings, Error> {
         let Some(path) = opening.config else { return Ok(Settings::default()) };
         let explain = |why: String| Error::user_input(format!("--cloud-config {}: {why}", path.display()));
         let text = fs::read_to_string(path).map_err(|why| explain(why.to_string()))?;

@@ -27,8 +27,8 @@ fn every_mistake_is_named_once_and_all_are_named_at_once() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = format!("--secure-port={}", taken.local_addr().unwrap().port());
     let kubeconfig = format!("--kubeconfig={}", place.kubeconfig());
-    let cloud = format!("--cloud-config={}", place.write("cloud", "machines: []"));
-    let bad_cloud = format!("--cloud-config={}", place.write("bad-cloud", "machines: [\n"));
+    let cloud = format!("--cloud-config={}", place.write("cloud", "instances: []"));
+    let bad_cloud = format!("--cloud-config={}", place.write("bad-cloud", "instances: [\n"));
     let odd_cloud = format!("--cloud-config={}", place.write("odd-cloud", "tokn: s3cr3t-s3cr3t\n"));
     let bad_kubeconfig = format!("--kubeconfig={}", place.write("bad", "clusters: {"));
     let good = ["--cloud-provider=fake", &kubeconfig, &cloud, "--bind-address=127.0.0.1", "--secure-port=0"];

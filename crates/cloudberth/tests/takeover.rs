@@ -8,9 +8,9 @@ mod common;
 
 use std::{path::Path, sync::Arc};
 
-use cloudberth_core::Dice;
+use cloudberth_core::Random;
 use cloudberth_http::surroundings::SystemClock;
-use cloudscale_sim::{Cloud, Manners};
+use cloudscale_sim::{Cloud, SimSettings};
 use common::{PROGRAM, Place, text};
 use embedded_kube::{Call, KubeApi};
 use serde_json::json;
@@ -43,7 +43,7 @@ struct Told {
 impl Site {
     async fn left(variant: &Variant) -> Self {
         let api = KubeApi::new(Surroundings::of_this_machine());
-        let cloud = Cloud::new(Arc::new(SystemClock::new()), Dice::seeded(1), Manners::default());
+        let cloud = Cloud::new(Arc::new(SystemClock::new()), Random::seeded(1), SimSettings::default());
         let people = People::of(&api);
         variant.leave(&cloud, &people).await;
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();

@@ -11,14 +11,14 @@ use cloudberth_core::{
     decide::{
         lifecycle::Deletions,
         node::ownership::PROVIDER_LABEL,
-        service::roster::{Candidate, Roster},
+        service::assignments::{Assignments, Candidate},
     },
     provider::{LoadBalancers, Provider},
     provider_id::Reading,
 };
 use cloudberth_runtime::{
     bug::caught,
-    metrics::{Counter, QueueMetrics, queue::CrewLabels},
+    metrics::{Counter, QueueMetrics, queue::PoolLabels},
 };
 
 use crate::{inventory::Inventory, lock};
@@ -28,7 +28,7 @@ use crate::{inventory::Inventory, lock};
 pub struct Cloud {
     /// Its capabilities.
     pub provider: Arc<dyn Provider>,
-    /// Its machines.
+    /// Its instances.
     pub inventory: Arc<Inventory>,
     /// The deletions of its nodes. A replica that loses the lead and leads again remembers its own (law 2).
     pub(crate) deletions: Arc<Mutex<Deletions>>,
@@ -39,7 +39,7 @@ pub struct Cloud {
 pub struct Clouds {
     all: Vec<Cloud>,
     /// Who serves which Service.
-    pub roster: Arc<Roster>,
+    pub assignments: Arc<Assignments>,
     odd: Arc<OddIds>,
 }
 
@@ -50,7 +50,7 @@ const ODD_QUEUE: &str = "provider-ids";
 
 /// Provider ids on which a cloud's own reading panics.
 ///
-/// To whom a node belongs is asked in places that are about all nodes: in listeners, in rounds over a cloud's machines,
+/// To whom a node belongs is asked in places that are about all nodes: in listeners, in rounds over a cloud's instances,
 /// for the members of every load balancer. A bug that one node's id meets there would stall all others (law 11).
 #[derive(Debug, Default)]
 struct OddIds {
@@ -58,7 +58,7 @@ struct OddIds {
     panics: Mutex<Counter>,
 }
 
-/// A provider to work with, and the load-balancer classes that it claims.
+/// A provider to work with, and the load-balancer classes that it keys.
 pub type Member = (Arc<dyn Provider>, BTreeSet<String>);
 
 impl Clouds {
@@ -72,19 +72,19 @@ impl Clouds {
             let marks = provider.load_balancers()?.marks().iter().map(|mark| (*mark).to_owned()).collect();
             Some(Candidate { name: provider.name().to_owned(), classes: classes.clone(), marks })
         });
-        let roster = Arc::new(Roster::new(candidates.collect(), default.or(sole))?);
+        let assignments = Arc::new(Assignments::new(candidates.collect(), default.or(sole))?);
         let cloud = |(provider, _): Member| Cloud {
             inventory: Arc::new(Inventory::new(Arc::clone(&provider), Arc::clone(clock))),
             deletions: Arc::new(Mutex::new(Deletions::since(clock.now()))),
             provider,
         };
-        Ok(Self { all: members.into_iter().map(cloud).collect(), roster, odd: Arc::default() })
+        Ok(Self { all: members.into_iter().map(cloud).collect(), assignments, odd: Arc::default() })
     }
 
     /// Lets everybody see how many ids were met on which a provider panics.
     #[must_use]
     pub fn metered(self, metrics: &QueueMetrics) -> Self {
-        *lock(&self.odd.panics) = metrics.panics.with(&CrewLabels { queue: ODD_QUEUE });
+        *lock(&self.odd.panics) = metrics.panics.with(&PoolLabels { queue: ODD_QUEUE });
         self
     }
 
@@ -98,31 +98,31 @@ impl Clouds {
         self.iter().find(|cloud| cloud.provider.name() == name)
     }
 
-    /// Those that have machines at all.
-    pub fn with_machines(&self) -> impl Iterator<Item = &Cloud> + Clone {
+    /// Those that have instances at all.
+    pub fn with_instances(&self) -> impl Iterator<Item = &Cloud> + Clone {
         self.iter().filter(|cloud| cloud.provider.instances().is_some())
     }
 
-    /// The clouds whose machines say to whom a node belongs and which machine it is: the one whose id it carries; one
+    /// The clouds whose instances say to whom a node belongs and which instance it is: the one whose id it carries; one
     /// that the id is meant for, though it cannot read it; without an id the one that its label names, otherwise all.
     /// None for a node that is certainly somebody else's.
     pub fn candidates(&self, node: &NodeView) -> Vec<&Cloud> {
         let Some(id) = &node.provider_id else {
             let label = node.labels.get(PROVIDER_LABEL);
             return self
-                .with_machines()
+                .with_instances()
                 .filter(|cloud| label.is_none_or(|name| name == cloud.name()))
                 .collect();
         };
         let reads = |wanted: fn(&Reading) -> bool| {
-            self.with_machines().find(move |cloud| wanted(&cloud.provider.read_id(id)))
+            self.with_instances().find(move |cloud| wanted(&cloud.provider.read_id(id)))
         };
         let mine = reads(|reading| matches!(reading, Reading::Mine(_)));
         mine.or_else(|| reads(|reading| *reading == Reading::Malformed)).into_iter().collect()
     }
 
     /// The cloud to which a node certainly belongs: whose id it carries, or, while it carries none, which its label
-    /// names, or the only one at work. To whom any other node belongs takes a look at the machines.
+    /// names, or the only one at work. To whom any other node belongs takes a look at the instances.
     pub fn owner(&self, node: &NodeView) -> Option<&Cloud> {
         let Some(id) = &node.provider_id else {
             return match (node.labels.get(PROVIDER_LABEL), self.all.as_slice()) {

@@ -1,4 +1,4 @@
-//! The machines of one cloud, listed once for everybody (law 7).
+//! The instances of one cloud, listed once for everybody (law 7).
 //!
 //! Whoever needs to know asks for a listing that was begun no earlier than some moment. One that is known already or
 //! under way serves if it is young enough; otherwise one is begun, and everybody who asks meanwhile waits for that one.
@@ -15,7 +15,7 @@ use std::{
 };
 
 use cloudberth_core::{
-    Clock, Dice, Instance, ProviderId, Result,
+    Clock, Instance, ProviderId, Random, Result,
     call::{Call, ReadOnly},
     decide::outage::{Outage, is_silence},
     error::Error,
@@ -39,8 +39,8 @@ const JITTER: f64 = 0.5;
 /// What a listing brought back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The machines, or why nothing was learnt.
-    pub machines: Result<Listing<Instance>>,
+    /// The instances, or why nothing was learnt.
+    pub instances: Result<Listing<Instance>>,
     /// When the question was asked: nothing that happened later need show.
     pub begun: Tick,
     /// When the answer was there.
@@ -59,7 +59,7 @@ struct State {
     outage: Outage,
 }
 
-/// The machines of one cloud.
+/// The instances of one cloud.
 pub struct Inventory {
     provider: Arc<dyn Provider>,
     clock: Arc<dyn Clock>,
@@ -123,7 +123,7 @@ impl Inventory {
     pub fn away(&self) -> Option<Error> {
         let state = lock(&self.state);
         let newest = state.newest.as_ref()?;
-        let why = newest.machines.as_ref().err()?;
+        let why = newest.instances.as_ref().err()?;
         let text = format!("{} does not answer", self.provider.name());
         state.outage.bars(self.clock.now().since(newest.ended)).then(|| why.clone().context(text))
     }
@@ -141,34 +141,34 @@ impl Inventory {
     }
 
     /// Whenever the cloud is doubted, asks it until it answers. Never ends.
-    pub async fn watch_over(&self, dice: &Dice) {
+    pub async fn watch_over(&self, random: &Random) {
         loop {
             self.doubted.notified().await;
-            let proof = self.newest().filter(|newest| newest.machines.is_ok());
+            let proof = self.newest().filter(|newest| newest.instances.is_ok());
             let believed = proof.map(|newest| (newest.begun + PROOF).since(self.clock.now()));
             tokio::time::sleep(believed.unwrap_or_default()).await;
-            while self.listing(self.clock.now()).await.machines.as_ref().is_err_and(is_silence) {
+            while self.listing(self.clock.now()).await.instances.as_ref().is_err_and(is_silence) {
                 let rest = lock(&self.state).outage.rest();
-                tokio::time::sleep(dice.jitter(rest, JITTER)).await;
+                tokio::time::sleep(random.jitter(rest, JITTER)).await;
             }
             // Whoever doubted until now has its answer.
             let _ = self.doubted.notified().now_or_never();
         }
     }
 
-    /// Asks the source itself about one machine.
+    /// Asks the source itself about one instance.
     pub async fn ask(&self, call: &Call, id: &ProviderId) -> Lookup<Instance> {
         match self.provider.instances() {
             Some(instances) => instances.get(call, id).await,
-            None => Lookup::Unknown(no_machines(self.provider.name())),
+            None => Lookup::Unknown(no_instances(self.provider.name())),
         }
     }
 
-    /// Asks the source itself for a machine of this name, where the cloud can do that.
+    /// Asks the source itself for an instance of this name, where the cloud can do that.
     pub async fn find(&self, call: &Call, name: &str) -> Lookup<Instance> {
         match self.provider.instances() {
             Some(instances) => instances.find(call, name).await,
-            None => Lookup::Unknown(no_machines(self.provider.name())),
+            None => Lookup::Unknown(no_instances(self.provider.name())),
         }
     }
 
@@ -182,7 +182,7 @@ impl Inventory {
         let not_before = not_before.max(state.since);
         let now = self.clock.now();
         if let Some(newest) = &state.newest {
-            let rests = newest.machines.is_err() && now.since(newest.ended) < state.outage.rest();
+            let rests = newest.instances.is_err() && now.since(newest.ended) < state.outage.rest();
             if newest.begun >= not_before || rests {
                 return Next::Have(Arc::clone(newest));
             }
@@ -201,14 +201,14 @@ impl Inventory {
         let (provider, clock) = (Arc::clone(&self.provider), Arc::clone(&self.clock));
         let listing = async move {
             let call = Call::new(begun + PATIENCE, Arc::new(ReadOnly));
-            let machines = match provider.instances() {
+            let instances = match provider.instances() {
                 Some(instances) => {
                     let listing = AssertUnwindSafe(instances.list(&call)).catch_unwind().await;
                     listing.unwrap_or_else(|_| Err(bug(provider.name())))
                 }
-                None => Err(no_machines(provider.name())),
+                None => Err(no_instances(provider.name())),
             };
-            Arc::new(Snapshot { machines, begun, ended: clock.now() })
+            Arc::new(Snapshot { instances, begun, ended: clock.now() })
         };
         listing.boxed().shared()
     }
@@ -219,11 +219,11 @@ impl Inventory {
         if newer && snapshot.begun >= state.since {
             state.newest = Some(Arc::clone(snapshot));
             self.landed.send_replace(snapshot.begun);
-            if state.outage.heard(&snapshot.machines) {
+            if state.outage.heard(&snapshot.instances) {
                 tracing::info!(cloud = self.provider.name(), "a cloud that was away answers again");
                 self.returned.send_modify(|times| *times += 1);
             }
-            if let Err(why) = &snapshot.machines {
+            if let Err(why) = &snapshot.instances {
                 self.doubt(why);
             }
         }
@@ -233,14 +233,14 @@ impl Inventory {
     }
 }
 
-fn no_machines(provider: &str) -> Error {
-    Error::permanent(format!("{provider} has no machines"))
+fn no_instances(provider: &str) -> Error {
+    Error::permanent(format!("{provider} has no instances"))
 }
 
 /// A bug that one listing met must not end all others.
 fn bug(provider: &str) -> Error {
-    tracing::error!(cloud = provider, "internal error: the listing of machines panicked");
-    Error::permanent("internal error: the listing of machines panicked")
+    tracing::error!(cloud = provider, "internal error: the listing of instances panicked");
+    Error::permanent("internal error: the listing of instances panicked")
 }
 
 impl fmt::Debug for Inventory {

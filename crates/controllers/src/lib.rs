@@ -2,24 +2,24 @@
 //!
 //! | module | keeps |
 //! |---|---|
-//! | [`clouds`] | the providers that are at work in the cluster, each with its [`inventory`] of machines |
-//! | [`desk`] | what every controller works with |
+//! | [`clouds`] | the providers that are at work in the cluster, each with its [`inventory`] of instances |
+//! | [`context`] | what every controller works with |
 //! | [`node`] | nodes: initialised, and kept current |
-//! | [`lifecycle`] | the shutdown mark, and the removal of nodes whose machines are gone |
+//! | [`lifecycle`] | the shutdown mark, and the removal of nodes whose instances are gone |
 //! | [`routes`] | the routes to the pods of every node |
 //! | [`service`] | a load balancer for every Service that wants one |
-//! | [`rehearsal`] | what each of them would do, without doing it |
-//! | [`team`] | all of them, for one term of leadership |
+//! | [`dry_run`] | what each of them would do, without doing it |
+//! | [`controller_set`] | all of them, for one term of leadership |
 
 pub mod clouds;
-pub mod desk;
+pub mod context;
+pub mod controller_set;
+pub mod dry_run;
 pub mod inventory;
 pub mod lifecycle;
 pub mod node;
-pub mod rehearsal;
 pub mod routes;
 pub mod service;
-pub mod team;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -6,10 +6,10 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use cloudberth_controllers::{
     clouds::Clouds,
+    controller_set::{ControllerSet, ControllerSettings},
     lifecycle::LifecycleSettings,
     node::NodeSettings,
     service::ServiceSettings,
-    team::{Team, TeamSettings},
 };
 use cloudberth_core::{
     Instances, Provider,
@@ -18,7 +18,7 @@ use cloudberth_core::{
     provider_id::Reading,
 };
 use cloudberth_fake::FakeProvider;
-use cloudberth_runtime::metrics::queue::CrewLabels;
+use cloudberth_runtime::metrics::queue::PoolLabels;
 use serde_json::json;
 use testing_kit::{PROGRAM, Stage};
 
@@ -56,18 +56,18 @@ async fn an_id_on_which_the_provider_panics_stalls_its_own_node_only() {
     let fake = FakeProvider::new("alpha", &stage.clouds[0], PROGRAM, Arc::clone(&stage.clock));
     let provider: Arc<dyn Provider> = Arc::new(Odd(fake));
     let clouds = Clouds::new(vec![(provider, BTreeSet::new())], None, &stage.clock).unwrap();
-    stage.desk.clouds = clouds.metered(&stage.desk.metrics.queues);
+    stage.ctx.clouds = clouds.metered(&stage.ctx.metrics.queues);
     stage.run_ground();
-    let settings = TeamSettings {
+    let settings = ControllerSettings {
         node: Some(NodeSettings::default()),
         lifecycle: Some(LifecycleSettings { period: Duration::from_secs(5), cap: Cap::LAW, workers: 4 }),
         service: Some(ServiceSettings::default()),
         routes: None,
     };
-    let team = Team::new(&stage.desk, &settings).unwrap();
+    let controllers = ControllerSet::new(&stage.ctx, &settings).unwrap();
     let id = stage.member(0, "a").await;
     stage.member(0, "b").await;
-    stage.run(async move { team.run().await });
+    stage.run(async move { controllers.run().await });
     stage.pass(100).await;
     let web = json!({"spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}});
     stage.create(&stage.services(), "Service", "web", web).await;
@@ -86,13 +86,13 @@ async fn an_id_on_which_the_provider_panics_stalls_its_own_node_only() {
     stage.clouds[0].delete_balancer(&lost);
     stage.pass(900).await;
     let ids: Vec<_> = stage.clouds[0].balancers().into_iter().map(|balancer| balancer.id).collect();
-    assert!(ids.len() == 1 && ids[0] != lost, "L11-1000 the machines still speak for the account: {ids:?}");
-    stage.clouds[0].delete_machine(&id);
+    assert!(ids.len() == 1 && ids[0] != lost, "L11-1000 the instances still speak for the account: {ids:?}");
+    stage.clouds[0].delete_instance(&id);
     stage.set_ready("a", false).await;
     stage.pass(60).await;
-    assert!(stage.node("a").await.is_none(), "L11-616 nodes whose machines are gone are still found");
+    assert!(stage.node("a").await.is_none(), "L11-616 nodes whose instances are gone are still found");
     assert!(stage.node("odd").await.is_some(), "L11-617 nothing is done about a node that cannot be read");
-    let counted = |queue| stage.desk.metrics.queues.panics.with(&CrewLabels { queue }).get();
+    let counted = |queue| stage.ctx.metrics.queues.panics.with(&PoolLabels { queue }).get();
     assert_eq!(counted("provider-ids"), 1, "L11-618 counted, and not met again each time");
     assert_eq!((counted("node_lifecycle"), counted("node"), counted("service")), (0, 0, 0), "L11-619");
 }

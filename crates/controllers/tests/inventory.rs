@@ -12,11 +12,11 @@ use testing_kit::Stage;
 #[tokio::test(start_paused = true)]
 async fn everybody_who_asks_at_once_is_served_by_one_listing() {
     let stage = Stage::new();
-    stage.clouds[0].add_machine("a", "north-1");
-    let inventory = &stage.desk.clouds.named("alpha").unwrap().inventory;
+    stage.clouds[0].add_instance("a", "north-1");
+    let inventory = &stage.ctx.clouds.named("alpha").unwrap().inventory;
     let now = stage.clock.now();
     let answers = join_all((0..1_000).map(|_| inventory.listing(now))).await;
-    assert!(answers.iter().all(|snapshot| snapshot.machines.as_ref().unwrap().items.len() == 1));
+    assert!(answers.iter().all(|snapshot| snapshot.instances.as_ref().unwrap().items.len() == 1));
     assert_eq!(inventory.listings(), 1, "L7-40");
 
     stage.pass(60).await;
@@ -29,8 +29,8 @@ async fn everybody_who_asks_at_once_is_served_by_one_listing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_listing_that_was_begun_too_early_is_awaited_and_not_believed() {
-    let stage = Stage::with(&["alpha"], |manners| manners.latency = Duration::from_secs(4));
-    let inventory = &stage.desk.clouds.named("alpha").unwrap().inventory;
+    let stage = Stage::with(&["alpha"], |settings| settings.latency = Duration::from_secs(4));
+    let inventory = &stage.ctx.clouds.named("alpha").unwrap().inventory;
     let start = stage.clock.now();
     let late = async {
         stage.pass(1).await;
@@ -45,21 +45,21 @@ async fn a_listing_that_was_begun_too_early_is_awaited_and_not_believed() {
 async fn what_failed_for_one_is_not_tried_again_for_each() {
     let stage = Stage::new();
     stage.clouds[0].plan_faults(|_| Some(Fault::Refuse(Category::Unauthorised)));
-    let inventory = &stage.desk.clouds.named("alpha").unwrap().inventory;
+    let inventory = &stage.ctx.clouds.named("alpha").unwrap().inventory;
     for _ in 0..100 {
         let now = stage.clock.now();
-        assert!(inventory.listing(now).await.machines.is_err());
+        assert!(inventory.listing(now).await.instances.is_err());
     }
     assert_eq!(inventory.listings(), 1, "L7-44");
     stage.clouds[0].stop_faults();
     stage.pass(2).await;
-    assert!(inventory.listing(stage.clock.now()).await.machines.is_ok(), "L1-40 a failure is not kept");
+    assert!(inventory.listing(stage.clock.now()).await.instances.is_ok(), "L1-40 a failure is not kept");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_asked_before_a_term_does_not_serve_it() {
-    let stage = Stage::with(&["alpha"], |manners| manners.latency = Duration::from_secs(4));
-    let inventory = &stage.desk.clouds.named("alpha").unwrap().inventory;
+    let stage = Stage::with(&["alpha"], |settings| settings.latency = Duration::from_secs(4));
+    let inventory = &stage.ctx.clouds.named("alpha").unwrap().inventory;
     let start = stage.clock.now();
     inventory.listing(start).await;
     inventory.forget();

@@ -1,25 +1,25 @@
-//! The life of a node, from a machine that stops to a node that goes.
+//! The life of a node, from an instance that stops to a node that goes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of what the patients can do")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of what the shared set-up can do")]
 
-mod patients;
+mod lifecycle_nodes;
 
 use cloudberth_core::decide::{lifecycle::Share, node::taints::SHUTDOWN};
-use cloudberth_fake::MachineState;
+use cloudberth_fake::PowerState;
 use embedded_kube::{Fault, Harm};
-use patients::{Patients, gone, lookups};
+use lifecycle_nodes::{Patients, gone, lookups};
 use serde_json::json;
 use testing_kit::Stage;
 
 #[tokio::test(start_paused = true)]
-async fn a_stopped_machine_is_marked_in_seconds_and_unmarked_when_its_node_is_ready() {
+async fn a_stopped_instance_is_marked_in_seconds_and_unmarked_when_its_node_is_ready() {
     let mut stage = Stage::new();
     let id = stage.member(0, "a").await;
     stage.member(0, "b").await;
     stage.begin_lifecycle();
     stage.pass(100).await;
-    stage.clouds[0].set_state(&id, MachineState::Stopped);
+    stage.clouds[0].set_state(&id, PowerState::Stopped);
     stage.set_ready("a", false).await;
     stage.pass(15).await;
     assert!(stage.node("a").await.unwrap().has_taint(SHUTDOWN), "FW-112 within 15 s");
@@ -28,7 +28,7 @@ async fn a_stopped_machine_is_marked_in_seconds_and_unmarked_when_its_node_is_re
     let since = stage.call_count();
     stage.pass(900).await;
     assert_eq!(stage.writes(since), [], "L4-120 the mark is written once");
-    stage.clouds[0].set_state(&id, MachineState::Running);
+    stage.clouds[0].set_state(&id, PowerState::Running);
     stage.pass(400).await;
     assert!(stage.node("a").await.unwrap().has_taint(SHUTDOWN), "FW-125 not Ready yet");
     let listings = stage.listings(0);
@@ -40,13 +40,13 @@ async fn a_stopped_machine_is_marked_in_seconds_and_unmarked_when_its_node_is_re
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_whose_machine_is_gone_goes_within_a_minute() {
+async fn a_node_whose_instance_is_gone_goes_within_a_minute() {
     let mut stage = Stage::new();
     let id = stage.member(0, "a").await;
     stage.member(0, "b").await;
     stage.begin_lifecycle();
     stage.pass(100).await;
-    stage.clouds[0].delete_machine(&id);
+    stage.clouds[0].delete_instance(&id);
     stage.pass(60).await;
     assert!(stage.node("a").await.is_some(), "FW-110 Ready");
     stage.set_ready("a", false).await;
@@ -77,7 +77,7 @@ async fn one_listing_is_counted_as_the_questions_that_it_answers() {
     stage.pass(1).await;
     assert_eq!(stage.asked("instance_exists", "success"), 1, "FW-136");
     assert_eq!(stage.asked("instance_shutdown", "success"), 1, "FW-136");
-    assert_eq!(stage.desk.metrics.lifecycle.monitor_duration.count(), 1);
+    assert_eq!(stage.ctx.metrics.lifecycle.monitor_duration.count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,7 +116,7 @@ async fn a_listing_that_somebody_else_asked_for_counts() {
     stage.begin_lifecycle();
     stage.pass(100).await;
     let before = stage.listings(0);
-    let cloud = stage.desk.clouds.named("alpha").unwrap().clone();
+    let cloud = stage.ctx.clouds.named("alpha").unwrap().clone();
     for _ in 0..10 {
         stage.pass(200).await;
         cloud.inventory.listing(stage.clock.now()).await;
@@ -126,7 +126,7 @@ async fn a_listing_that_somebody_else_asked_for_counts() {
     // It is judged too, and at once.
     stage.set_ready("a", false).await;
     stage.pass(200).await;
-    stage.clouds[0].set_state(&id, MachineState::Stopped);
+    stage.clouds[0].set_state(&id, PowerState::Stopped);
     cloud.inventory.listing(stage.clock.now()).await;
     stage.pass(1).await;
     assert!(stage.node("a").await.unwrap().has_taint(SHUTDOWN), "L7-126");
@@ -171,8 +171,8 @@ async fn each_cloud_answers_for_its_own_nodes() {
     stage.begin_lifecycle();
     stage.pass(100).await;
     let (alpha, beta) = (stage.listings(0), stage.listings(1));
-    stage.clouds[0].delete_machine(&id);
-    stage.clouds[1].set_state(&other, MachineState::Stopped);
+    stage.clouds[0].delete_instance(&id);
+    stage.clouds[1].set_state(&other, PowerState::Stopped);
     stage.set_ready("a", false).await;
     stage.pass(60).await;
     assert_eq!(gone(&stage, &["a", "a2", "a3", "b", "b2", "b3"]).await, ["a"], "L3-123");
@@ -191,7 +191,7 @@ async fn a_conflict_on_the_mark_is_decided_anew() {
         let id = stage.member(0, "a").await;
         stage.begin_lifecycle();
         stage.pass(100).await;
-        stage.clouds[0].set_state(&id, MachineState::Stopped);
+        stage.clouds[0].set_state(&id, PowerState::Stopped);
         stage.set_ready("a", false).await;
         stage.api.add_fault(Fault::new(Harm::Conflict).on("patch", "nodes").times(conflicts));
         let since = stage.call_count();
@@ -211,7 +211,7 @@ async fn a_deletion_that_fails_is_told_and_tried_again() {
     stage.member(0, "b").await;
     stage.begin_lifecycle();
     stage.pass(100).await;
-    stage.clouds[0].delete_machine(&id);
+    stage.clouds[0].delete_instance(&id);
     stage
         .api
         .add_fault(Fault::new(Harm::Status { code: 503, retry_after: None }).on("delete", "nodes").times(2));
@@ -235,7 +235,7 @@ async fn the_flag_for_no_deletions_means_none() {
     stage.member(0, "b").await;
     stage.begin_lifecycle_with(Share::Count(0));
     stage.pass(100).await;
-    stage.clouds[0].delete_machine(&id);
+    stage.clouds[0].delete_instance(&id);
     stage.set_ready("a", false).await;
     stage.pass(3_600).await;
     assert!(stage.node("a").await.is_some(), "L2-121");

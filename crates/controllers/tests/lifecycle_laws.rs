@@ -1,9 +1,9 @@
 //! What must not happen to a node: lying clouds, the cap, replaced nodes, crashes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of what the patients can do")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of what the shared set-up can do")]
 
-mod patients;
+mod lifecycle_nodes;
 
 use std::{
     pin::Pin,
@@ -16,15 +16,15 @@ use cloudberth_core::{
     call::Unguarded,
     decide::{lifecycle::Share, node::taints::SHUTDOWN},
 };
-use cloudberth_fake::{Fault, MachineState, Request};
+use cloudberth_fake::{Fault, PowerState, Request};
 use embedded_kube::{self as kube, Harm};
-use patients::{Patients, gone, lookups};
+use lifecycle_nodes::{Patients, gone, lookups};
 use serde_json::json;
 use testing_kit::Stage;
 
 const TEN: [&str; 10] = ["n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"];
 
-/// A cluster of ten, and the ids of its machines.
+/// A cluster of ten, and the ids of its instances.
 async fn ten(stage: &Stage) -> Vec<String> {
     let mut ids = Vec::new();
     for name in TEN {
@@ -36,13 +36,13 @@ async fn ten(stage: &Stage) -> Vec<String> {
 type Lie = fn(&Request) -> Option<Fault>;
 
 #[tokio::test(start_paused = true)]
-async fn a_lying_cloud_costs_no_node_whose_machine_exists() {
+async fn a_lying_cloud_costs_no_node_whose_instance_exists() {
     let table: [(&str, Lie); 8] = [
-        ("L1-170 nothing is listed", |r| (r.operation == "list machines").then_some(Fault::Deny)),
-        ("L1-171 half is listed", |r| (r.operation == "list machines").then_some(Fault::ShortPage)),
+        ("L1-170 nothing is listed", |r| (r.operation == "list instances").then_some(Fault::Deny)),
+        ("L1-171 half is listed", |r| (r.operation == "list instances").then_some(Fault::ShortPage)),
         ("L1-172 401", |_| Some(Fault::Refuse(Category::Unauthorised))),
         ("L1-173 503", |_| Some(Fault::Refuse(Category::Temporary))),
-        ("L1-174 a look-up denies", |r| (r.operation == "get machine").then_some(Fault::Deny)),
+        ("L1-174 a look-up denies", |r| (r.operation == "get instance").then_some(Fault::Deny)),
         ("L1-175 nothing is listed and every look-up denies", |_| Some(Fault::Deny)),
         ("L1-176 answers get lost", |_| Some(Fault::AnswerLost)),
         ("L1-177 no answers", |_| Some(Fault::Stall(Duration::from_secs(90)))),
@@ -80,7 +80,7 @@ async fn an_outage_puts_a_deletion_off_and_loses_nothing() {
     let ids = ten(&stage).await;
     stage.begin_lifecycle();
     stage.pass(100).await;
-    stage.clouds[0].delete_machine(&ids[3]);
+    stage.clouds[0].delete_instance(&ids[3]);
     stage.clouds[0].plan_faults(|_| Some(Fault::Refuse(Category::Unauthorised)));
     stage.set_ready("n3", false).await;
     stage.pass(600).await;
@@ -98,7 +98,7 @@ async fn a_doubt_has_three_ways_out() {
     stage.begin_lifecycle();
     stage.pass(100).await;
     for id in &ids {
-        stage.clouds[0].delete_machine(id);
+        stage.clouds[0].delete_instance(id);
     }
     for name in TEN {
         stage.set_ready(name, false).await;
@@ -106,10 +106,10 @@ async fn a_doubt_has_three_ways_out() {
     stage.pass(900).await;
     assert_eq!(gone(&stage, &TEN).await, [""; 0], "L1-179 in doubt");
     assert_eq!(stage.events("n5").len(), 1, "L4-124 said once");
-    assert!(stage.events("n5")[0].contains("cloudberth.dev/machine-is-gone"), "L1-179");
+    assert!(stage.events("n5")[0].contains("cloudberth.dev/instance-is-gone"), "L1-179");
     assert_eq!(lookups(&stage.clouds[0]), 0, "L7-129 a doubtful listing asks nobody");
 
-    let declared = json!({"metadata": {"annotations": {"cloudberth.dev/machine-is-gone": "true"}}});
+    let declared = json!({"metadata": {"annotations": {"cloudberth.dev/instance-is-gone": "true"}}});
     stage.merge(&stage.nodes(), "n5", declared).await;
     stage.pass(60).await;
     assert_eq!(gone(&stage, &TEN).await, ["n5"], "L1-180 a person's word");
@@ -144,7 +144,7 @@ async fn the_cap_holds_nodes_back_and_says_so_once() {
     stage.begin_lifecycle();
     stage.pass(700).await;
     for (name, id) in TEN.iter().zip(&ids).take(4) {
-        stage.clouds[0].delete_machine(id);
+        stage.clouds[0].delete_instance(id);
         stage.set_ready(name, false).await;
     }
     stage.pass(60).await;
@@ -175,7 +175,7 @@ async fn a_node_that_was_replaced_after_the_verdict_survives() {
     stage.begin_lifecycle();
     stage.pass(100).await;
     // Neither the watch nor the last look see the new node in time: only the UID protects it.
-    stage.clouds[0].delete_machine(&ids[0]);
+    stage.clouds[0].delete_instance(&ids[0]);
     stage.set_ready("n0", false).await;
     stage.pass(1).await;
     stage.api.add_fault(kube::Fault::new(Harm::Latency { millis: 5_000 }).on("delete", "nodes"));
@@ -205,7 +205,7 @@ async fn a_node_that_is_ready_again_is_not_deleted_though_the_watch_does_not_kno
     let ids = ten(&stage).await;
     stage.begin_lifecycle();
     stage.pass(100).await;
-    stage.clouds[0].delete_machine(&ids[0]);
+    stage.clouds[0].delete_instance(&ids[0]);
     stage.set_ready("n0", false).await;
     stage.pass(3).await;
     stage.api.add_fault(kube::Fault::new(Harm::StallWatch { after_events: 0 }).on("watch", "nodes"));
@@ -226,21 +226,21 @@ async fn an_uninitialised_node_is_never_deleted() {
     let taint = json!({"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"});
     stage.merge(&stage.nodes(), "n0", json!({"spec": {"taints": [taint]}})).await;
     stage.pass(100).await;
-    stage.clouds[0].delete_machine(&ids[0]);
+    stage.clouds[0].delete_instance(&ids[0]);
     stage.set_ready("n0", false).await;
     stage.pass(3_600).await;
     assert_eq!(gone(&stage, &TEN).await, [""; 0], "L2-126");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_node_is_not_deleted_before_its_machine_is_listed() {
-    let mut stage = Stage::with(&["alpha"], |manners| manners.lag = Duration::from_secs(50));
+async fn a_new_node_is_not_deleted_before_its_instance_is_listed() {
+    let mut stage = Stage::with(&["alpha"], |settings| settings.lag = Duration::from_secs(50));
     ten(&stage).await;
     stage.begin_lifecycle();
     stage.pass(200).await;
-    let id = stage.clouds[0].add_machine("new", "north-1").id;
+    let id = stage.clouds[0].add_instance("new", "north-1").id;
     stage.register("new", Some(&format!("alpha://{id}"))).await;
-    stage.clouds[0].plan_faults(|r| (r.operation == "get machine").then_some(Fault::Deny));
+    stage.clouds[0].plan_faults(|r| (r.operation == "get instance").then_some(Fault::Deny));
     stage.pass(1).await;
     stage.set_ready("new", false).await;
     stage.pass(300).await;
@@ -254,7 +254,7 @@ async fn a_new_term_is_as_quick_for_what_happened_before_it() {
     let ids = ten(&stage).await;
     stage.run_ground();
     stage.pass(1).await;
-    stage.clouds[0].set_state(&ids[0], MachineState::Stopped);
+    stage.clouds[0].set_state(&ids[0], PowerState::Stopped);
     stage.set_ready("n0", false).await;
     stage.clouds[0].plan_faults(|r| (r.number < 1).then_some(Fault::Refuse(Category::Temporary)));
     let term = stage.lifecycle(Share::Percent(10));
@@ -296,8 +296,8 @@ async fn killed_after_any_call_it_comes_to_the_same_end() {
         let ids = ten(&stage).await;
         stage.run_ground();
         stage.pass(1).await;
-        stage.clouds[0].delete_machine(&ids[0]);
-        stage.clouds[0].set_state(&ids[1], MachineState::Stopped);
+        stage.clouds[0].delete_instance(&ids[0]);
+        stage.clouds[0].set_state(&ids[1], PowerState::Stopped);
         stage.set_ready("n0", false).await;
         stage.set_ready("n1", false).await;
         let base = calls(&stage);
@@ -328,7 +328,7 @@ async fn a_program_that_crashes_again_and_again_empties_no_cluster() {
     stage.run_ground();
     stage.pass(1).await;
     for number in 0..20 {
-        stage.clouds[0].delete_machine(&ids[number]);
+        stage.clouds[0].delete_instance(&ids[number]);
         stage.set_ready(&names[number], false).await;
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -344,7 +344,7 @@ async fn a_program_that_crashes_again_and_again_empties_no_cluster() {
             );
         }
         // The next process knows nothing.
-        stage.desk = stage.another_desk(std::sync::Arc::new(Unguarded));
+        stage.ctx = stage.another_desk(std::sync::Arc::new(Unguarded));
         stage.run_ground();
         stage.pass(1).await;
     }
@@ -352,7 +352,7 @@ async fn a_program_that_crashes_again_and_again_empties_no_cluster() {
 
 #[tokio::test(start_paused = true)]
 async fn a_bug_in_a_cloud_stalls_nothing_else() {
-    for operation in ["list machines", "get machine"] {
+    for operation in ["list instances", "get instance"] {
         let mut stage = Stage::with(&["alpha", "beta"], |_| {});
         let id = stage.member(0, "a").await;
         stage.member(0, "a2").await;
@@ -363,8 +363,8 @@ async fn a_bug_in_a_cloud_stalls_nothing_else() {
             assert_ne!(request.operation, operation, "a bug");
             None
         });
-        stage.clouds[0].delete_machine(&id);
-        stage.clouds[1].set_state(&other, MachineState::Stopped);
+        stage.clouds[0].delete_instance(&id);
+        stage.clouds[1].set_state(&other, PowerState::Stopped);
         stage.set_ready("a", false).await;
         stage.set_ready("b", false).await;
         stage.pass(60).await;
@@ -386,7 +386,7 @@ async fn a_node_that_changes_while_its_deletion_is_on_its_way_is_looked_at_again
         stage.begin_lifecycle();
         stage.pass(100).await;
         stage.api.add_fault(slow());
-        stage.clouds[0].delete_machine(&id);
+        stage.clouds[0].delete_instance(&id);
         stage.set_ready("a", false).await;
         for _ in 0..60 {
             stage.pass(1).await;
@@ -411,7 +411,7 @@ async fn a_node_that_changes_while_its_deletion_is_on_its_way_is_looked_at_again
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_goes_while_its_machine_is_asked_about_leaves_nothing_behind() {
+async fn a_node_that_goes_while_its_instance_is_asked_about_leaves_nothing_behind() {
     let mut stage = Stage::new();
     let id = stage.member(0, "a").await;
     stage.member(0, "b").await;
@@ -420,9 +420,9 @@ async fn a_node_that_goes_while_its_machine_is_asked_about_leaves_nothing_behind
     stage.run(std::sync::Arc::clone(&controller).run());
     stage.pass(100).await;
     stage.clouds[0].plan_faults(|request| {
-        (request.operation == "get machine").then_some(Fault::Stall(Duration::from_secs(20)))
+        (request.operation == "get instance").then_some(Fault::Stall(Duration::from_secs(20)))
     });
-    stage.clouds[0].delete_machine(&id);
+    stage.clouds[0].delete_instance(&id);
     stage.set_ready("a", false).await;
     stage.pass(5).await;
     assert_eq!(lookups(&stage.clouds[0]), 0, "the question is under way");
@@ -438,7 +438,7 @@ async fn closed_it_ends_what_it_began() {
     let id = stage.member(0, "a").await;
     stage.run_ground();
     stage.pass(1).await;
-    stage.clouds[0].set_state(&id, MachineState::Stopped);
+    stage.clouds[0].set_state(&id, PowerState::Stopped);
     stage.set_ready("a", false).await;
     stage.api.add_fault(kube::Fault::new(Harm::Latency { millis: 5_000 }).on("patch", "nodes"));
     let controller = stage.lifecycle(Share::Percent(10));

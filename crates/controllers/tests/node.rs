@@ -20,7 +20,7 @@ use testing_kit::{PROGRAM, Stage};
 const SYNCED: &str = "Normal Synced: Node synced successfully";
 
 fn build(stage: &Stage) -> Result<Arc<NodeController>> {
-    NodeController::new(stage.desk.clone(), NodeSettings::default())
+    NodeController::new(stage.ctx.clone(), NodeSettings::default())
 }
 
 /// A stage with a controller at work.
@@ -58,7 +58,7 @@ fn patches(stage: &Stage, name: &str) -> usize {
 #[tokio::test(start_paused = true)]
 async fn a_node_gets_all_it_needs() {
     let mut stage = Stage::new();
-    let metrics = stage.desk.metrics.node.clone();
+    let metrics = stage.ctx.metrics.node.clone();
     open(&mut stage).await;
     stage.join("web-1").await;
     stage.pass(3).await;
@@ -75,19 +75,19 @@ async fn a_node_gets_all_it_needs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_without_a_machine_says_so_once_and_is_found_later() {
+async fn a_node_without_an_instance_says_so_once_and_is_found_later() {
     let mut stage = Stage::new();
-    stage.clouds[0].add_machine("web-01", "north-1");
+    stage.clouds[0].add_instance("web-01", "north-1");
     open(&mut stage).await;
     register(&stage, "web-1", json!({})).await;
     stage.pass(1_200).await;
-    let told = "Warning CloudResourceNotFound: no machine is called \"web-1\" among the 1 of alpha; the nearest \
-                names are \"web-01\"; give the machine the node's name, or start the node's kubelet with --provider-id";
+    let told = "Warning CloudResourceNotFound: no instance is called \"web-1\" among the 1 of alpha; the nearest \
+                names are \"web-01\"; give the instance the node's name, or start the node's kubelet with --provider-id";
     assert_eq!(stage.events("web-1"), [told], "L4-405 once, not at each try");
     assert_eq!(patches(&stage, "web-1"), 0, "L1-401");
-    let listings = asked(&stage, "list machines");
+    let listings = asked(&stage, "list instances");
     assert!(listings <= 18, "L12-401 {listings} listings in 20 minutes");
-    stage.clouds[0].add_machine("web-1", "north-1");
+    stage.clouds[0].add_instance("web-1", "north-1");
     stage.pass(360).await;
     assert!(!waits(&stage, "web-1").await);
     assert_eq!(stage.events("web-1"), [told, SYNCED]);
@@ -95,39 +95,39 @@ async fn a_node_without_a_machine_says_so_once_and_is_found_later() {
 
 #[tokio::test(start_paused = true)]
 async fn an_absence_is_taken_up_with_the_source_before_anything_is_made_of_it() {
-    let mut stage = Stage::with(&["alpha"], |manners| manners.lag = Duration::from_secs(100));
+    let mut stage = Stage::with(&["alpha"], |settings| settings.lag = Duration::from_secs(100));
     open(&mut stage).await;
-    let machine = stage.clouds[0].add_machine("web-1", "north-1");
-    register(&stage, "web-1", json!({"spec": {"providerID": format!("alpha://{}", machine.id)}})).await;
+    let instance = stage.clouds[0].add_instance("web-1", "north-1");
+    register(&stage, "web-1", json!({"spec": {"providerID": format!("alpha://{}", instance.id)}})).await;
     register(&stage, "gone", json!({"spec": {"providerID": "alpha://m-9999"}})).await;
     stage.pass(20).await;
     assert!(!waits(&stage, "web-1").await, "L1-402 the listing lags, the source does not");
     assert_eq!(stage.events("web-1"), [SYNCED]);
     assert!(waits(&stage, "gone").await);
-    let told = "Warning CloudResourceNotFound: alpha has no machine with the provider id alpha://m-9999 of node \"gone\"";
+    let told = "Warning CloudResourceNotFound: alpha has no instance with the provider id alpha://m-9999 of node \"gone\"";
     assert_eq!(stage.events("gone"), [told]);
     stage.pass(3_600).await;
-    assert_eq!(asked(&stage, "get machine"), 2, "L7-405 each is asked about once");
+    assert_eq!(asked(&stage, "get instance"), 2, "L7-405 each is asked about once");
     assert_eq!(stage.events("gone"), [told], "L4-406");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_name_in_a_listing_older_than_the_node_proves_nothing() {
     let mut stage = Stage::new();
-    let before = stage.clouds[0].add_machine("web-1", "north-1");
+    let before = stage.clouds[0].add_instance("web-1", "north-1");
     stage.join("other").await;
     open(&mut stage).await;
     stage.pass(10).await;
-    stage.clouds[0].delete_machine(&before.id);
-    let after = stage.clouds[0].add_machine("web-1", "north-2");
+    stage.clouds[0].delete_instance(&before.id);
+    let after = stage.clouds[0].add_instance("web-1", "north-2");
     register(&stage, "web-1", json!({})).await;
     stage.pass(5).await;
     let node = stage.node("web-1").await.unwrap();
-    assert_eq!(node.provider_id, Some(format!("alpha://{}", after.id)), "L1-403 not the machine before it");
+    assert_eq!(node.provider_id, Some(format!("alpha://{}", after.id)), "L1-403 not the instance before it");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_made_anew_while_a_patch_is_on_its_way_gets_nothing_of_the_old_machine() {
+async fn a_node_made_anew_while_a_patch_is_on_its_way_gets_nothing_of_the_old_instance() {
     let ips = |node: &NodeView| node.addresses.iter().map(|a| a.address().to_owned()).collect::<Vec<_>>();
     // Which of the two writes is slow.
     for subresource in ["status", "-"] {
@@ -137,10 +137,10 @@ async fn a_node_made_anew_while_a_patch_is_on_its_way_gets_nothing_of_the_old_ma
         stage.pass(5).await;
         let slow = ApiFault::new(Harm::Latency { millis: 5_000 }).on("patch", "nodes").times(1);
         stage.api.add_fault(ApiFault { subresource: subresource.to_owned(), ..slow });
-        let before = stage.clouds[0].add_machine("web-1", "north-1");
+        let before = stage.clouds[0].add_instance("web-1", "north-1");
         register(&stage, "web-1", json!({})).await;
         stage.pass(3).await;
-        stage.clouds[0].delete_machine(&before.id);
+        stage.clouds[0].delete_instance(&before.id);
         stage.delete(&stage.nodes(), "web-1").await;
         register(&stage, "web-1", json!({})).await;
         stage.pass(4).await;
@@ -150,7 +150,7 @@ async fn a_node_made_anew_while_a_patch_is_on_its_way_gets_nothing_of_the_old_ma
             (vec![], None),
             "L2-600 {subresource}: nothing was for this node"
         );
-        let after = stage.clouds[0].add_machine("web-1", "north-2");
+        let after = stage.clouds[0].add_instance("web-1", "north-2");
         stage.pass(60).await;
         let node = stage.node("web-1").await.unwrap();
         assert_eq!(node.provider_id, Some(format!("alpha://{}", after.id)), "L2-600 {subresource}");
@@ -164,9 +164,9 @@ async fn what_is_foreign_is_not_even_looked_at() {
     open(&mut stage).await;
     stage.pass(10).await;
     let before = stage.api.calls(0).len();
-    let listings = asked(&stage, "list machines");
-    stage.clouds[0].add_machine("aws", "north-1");
-    stage.clouds[0].add_machine("gamma", "north-1");
+    let listings = asked(&stage, "list instances");
+    stage.clouds[0].add_instance("aws", "north-1");
+    stage.clouds[0].add_instance("gamma", "north-1");
     let aws = json!({"spec": {"providerID": "aws:///z/i-1"}});
     stage.create(&stage.nodes(), "Node", "aws-in-service", aws.clone()).await;
     register(&stage, "aws", aws).await;
@@ -177,7 +177,7 @@ async fn what_is_foreign_is_not_even_looked_at() {
         assert!(!ours(name), "L3-401 {name} is written to");
         assert_eq!(stage.events(name), [""; 0], "L3-402 {name}");
     }
-    assert_eq!(asked(&stage, "list machines"), listings, "L3-403");
+    assert_eq!(asked(&stage, "list instances"), listings, "L3-403");
     assert_eq!(stage.writes(before as u64).len(), 3, "the test's own");
 }
 
@@ -187,7 +187,7 @@ async fn a_name_needs_an_answer_from_every_cloud() {
     stage.clouds[1].plan_faults(|_| Some(Fault::Refuse(Category::Temporary)));
     open(&mut stage).await;
     stage.join("web-1").await;
-    stage.clouds[0].add_machine("labelled", "north-1");
+    stage.clouds[0].add_instance("labelled", "north-1");
     register(&stage, "labelled", json!({"metadata": {"labels": {"cloudberth.dev/provider": "alpha"}}})).await;
     stage.pass(60).await;
     assert!(waits(&stage, "web-1").await, "L1-404 beta may have one too");
@@ -196,14 +196,14 @@ async fn a_name_needs_an_answer_from_every_cloud() {
     stage.clouds[1].stop_faults();
     stage.pass(120).await;
     assert_eq!(stage.node("web-1").await.unwrap().provider_id.as_deref(), Some("alpha://m-0001"));
-    stage.clouds[0].add_machine("twin", "north-1");
-    stage.clouds[1].add_machine("twin", "north-1");
+    stage.clouds[0].add_instance("twin", "north-1");
+    stage.clouds[1].add_instance("twin", "north-1");
     register(&stage, "twin", json!({})).await;
     stage.pass(60).await;
     let events = stage.events("twin");
     assert_eq!(events.len(), 1);
     assert!(
-        events[0].starts_with("Warning CloudConflict: several machines are called \"twin\""),
+        events[0].starts_with("Warning CloudConflict: several instances are called \"twin\""),
         "{events:?}"
     );
 }
@@ -213,12 +213,12 @@ async fn a_cloud_that_does_not_answer_holds_up_only_its_own_nodes() {
     let mut stage = Stage::with(&["alpha", "beta"], |_| {});
     open(&mut stage).await;
     stage.join("a").await;
-    let beta = stage.clouds[1].add_machine("b", "north-1");
+    let beta = stage.clouds[1].add_instance("b", "north-1");
     register(&stage, "b", json!({"spec": {"providerID": format!("beta://{}", beta.id)}})).await;
     stage.pass(60).await;
     assert!(!waits(&stage, "a").await && !waits(&stage, "b").await);
     stage.clouds[0].plan_faults(|_| Some(Fault::Refuse(Category::Unauthorised)));
-    let alpha = stage.clouds[0].machines()[0].id.clone();
+    let alpha = stage.clouds[0].instances()[0].id.clone();
     stage.clouds[0].resize(&alpha, "large");
     stage.clouds[1].resize(&beta.id, "large");
     stage.pass(360).await;
@@ -310,10 +310,10 @@ async fn a_node_that_vanishes_is_let_go() {
     stage.delete(&stage.nodes(), "nobody").await;
     stage.pass(5).await;
     assert_eq!(patches(&stage, "web-1"), 1, "FW-31 the write met nothing");
-    let (calls, listings) = (stage.api.calls(0).len(), asked(&stage, "list machines"));
+    let (calls, listings) = (stage.api.calls(0).len(), asked(&stage, "list instances"));
     stage.pass(200).await;
     assert_eq!(stage.writes(calls as u64), [], "FW-27 FW-56 what is gone is not written to");
-    assert_eq!(asked(&stage, "list machines"), listings, "FW-27 nor looked for");
+    assert_eq!(asked(&stage, "list instances"), listings, "FW-27 nor looked for");
     assert_eq!(stage.events("web-1"), [""; 0]);
 }
 
@@ -324,8 +324,8 @@ async fn labels_that_could_not_be_written_are_written_later() {
     stage.join("web-1").await;
     stage.pass(5).await;
     stage.api.add_fault(on_node_patches(Harm::Status { code: 500, retry_after: None }, 1));
-    let machine = stage.clouds[0].machines()[0].id.clone();
-    stage.clouds[0].resize(&machine, "large");
+    let instance = stage.clouds[0].instances()[0].id.clone();
+    stage.clouds[0].resize(&instance, "large");
     stage.pass(340).await;
     assert_eq!(patches(&stage, "web-1"), 4, "FW-57 two at first, one that failed, one that did not");
     assert_eq!(
@@ -339,7 +339,7 @@ async fn labels_that_could_not_be_written_are_written_later() {
 async fn what_only_a_person_can_mend_is_told_once_and_waits_for_the_person() {
     let mut stage = Stage::new();
     open(&mut stage).await;
-    stage.clouds[0].add_machine("web-1", "north-1");
+    stage.clouds[0].add_instance("web-1", "north-1");
     let annotated =
         |ip: &str| json!({"metadata": {"annotations": {"alpha.kubernetes.io/provided-node-ip": ip}}});
     register(&stage, "web-1", annotated("garbage")).await;
@@ -354,7 +354,7 @@ async fn what_only_a_person_can_mend_is_told_once_and_waits_for_the_person() {
     stage.pass(5).await;
     assert!(!waits(&stage, "web-1").await);
 
-    let past_its_cloud = stage.clouds[0].add_machine("unbound", "north-1").name;
+    let past_its_cloud = stage.clouds[0].add_instance("unbound", "north-1").name;
     stage.create(&stage.nodes(), "Node", &past_its_cloud, json!({})).await;
     stage.pass(1_000).await;
     let events = stage.events("unbound");
@@ -399,7 +399,7 @@ impl Provider for Empty {
 
 fn served_by(stage: &mut Stage, provider: impl Provider + 'static) {
     let provider: Arc<dyn Provider> = Arc::new(provider);
-    stage.desk.clouds = Clouds::new(vec![(provider, [].into())], None, &stage.clock).unwrap();
+    stage.ctx.clouds = Clouds::new(vec![(provider, [].into())], None, &stage.clock).unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -423,9 +423,9 @@ async fn a_bug_that_one_node_meets_stays_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_machines_there_is_no_controller() {
+async fn without_instances_there_is_no_controller() {
     let mut stage = Stage::new();
     served_by(&mut stage, Empty);
     let why = build(&stage).unwrap_err();
-    assert!(why.message().contains("no cloud at work has machines"), "{why}");
+    assert!(why.message().contains("no cloud at work has instances"), "{why}");
 }

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 const NODES: usize = 1_000;
 
 fn start(stage: &Stage) -> JoinHandle<()> {
-    tokio::spawn(NodeController::new(stage.desk.clone(), NodeSettings::default()).unwrap().run())
+    tokio::spawn(NodeController::new(stage.ctx.clone(), NodeSettings::default()).unwrap().run())
 }
 
 fn name(number: usize) -> String {
@@ -32,11 +32,11 @@ fn count(writes: &[Call], kind: &str) -> usize {
     writes.iter().filter(|call| text(call) == kind).count()
 }
 
-/// How often the cloud was asked for all machines, and for one.
+/// How often the cloud was asked for all instances, and for one.
 fn asked(stage: &Stage) -> (usize, usize) {
     let calls = stage.clouds[0].calls();
     let of = |operation: &str| calls.iter().filter(|call| call.operation == operation).count();
-    (of("list machines"), of("get machine"))
+    (of("list instances"), of("get instance"))
 }
 
 async fn assert_all_in_service(stage: &Stage) {
@@ -91,7 +91,7 @@ async fn a_thousand_nodes_that_join_at_once() {
     let mut stage = Stage::new();
     stage.run_ground();
     let _task = start(&stage);
-    let metrics = &stage.desk.metrics.node;
+    let metrics = &stage.ctx.metrics.node;
     stage.pass(60).await;
     let before = now(&stage);
     let listings = asked(&stage).0;
@@ -134,7 +134,7 @@ async fn nodes_that_join_one_by_one_share_listings() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_hour_and_a_machine_that_grows() {
+async fn a_quiet_hour_and_an_instance_that_grows() {
     let mut stage = Stage::new();
     stage.run_ground();
     for number in 0..NODES {
@@ -151,21 +151,22 @@ async fn a_quiet_hour_and_a_machine_that_grows() {
     let (writes, alone) = (stage.writes(before).len(), asked(&stage).1);
     println!("a quiet hour with {NODES} nodes: {writes} writes, {listings} listings, {alone} look-ups");
 
-    let machine = stage.clouds[0].machines().into_iter().find(|machine| machine.name == name(500)).unwrap();
-    stage.clouds[0].resize(&machine.id, "large");
+    let instance =
+        stage.clouds[0].instances().into_iter().find(|instance| instance.name == name(500)).unwrap();
+    stage.clouds[0].resize(&instance.id, "large");
     stage.pass(360).await;
     let writes = stage.writes(before);
     assert_eq!((writes.len(), count(&writes, "patch nodes")), (1, 1), "one patch of the labels");
     assert_eq!(writes[0].name, name(500));
     assert_eq!(&stage.node(&name(500)).await.unwrap().labels["node.kubernetes.io/instance-type"], "large");
-    println!("a machine that grew: {} write", writes.len());
+    println!("an instance that grew: {} write", writes.len());
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_without_machines_share_their_retries() {
+async fn nodes_without_instances_share_their_retries() {
     let mut stage = Stage::new();
     stage.run_ground();
-    stage.clouds[0].add_machine("other", "north-1");
+    stage.clouds[0].add_instance("other", "north-1");
     let _task = start(&stage);
     stage.pass(60).await;
     let taint = serde_json::json!({"key": UNINITIALISED, "effect": "NoSchedule"});
@@ -182,5 +183,5 @@ async fn nodes_without_machines_share_their_retries() {
     let listings = asked(&stage).0 - listings;
     assert!(listings <= 30, "L7-406 {listings} listings in an hour");
     assert_eq!(asked(&stage).1, 0, "L7-406");
-    println!("200 nodes without machines for an hour: {told} events, {listings} listings");
+    println!("200 nodes without instances for an hour: {told} events, {listings} listings");
 }

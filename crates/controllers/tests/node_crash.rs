@@ -38,7 +38,7 @@ impl<F: Future<Output = ()>> Future for Killed<F> {
 
 fn controller(stage: &Stage) -> Arc<NodeController> {
     let settings = NodeSettings { workers: Some(2), ..NodeSettings::default() };
-    NodeController::new(stage.desk.clone(), settings).unwrap()
+    NodeController::new(stage.ctx.clone(), settings).unwrap()
 }
 
 async fn assert_sound(stage: &Stage, case: usize) {

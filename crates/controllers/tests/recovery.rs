@@ -6,11 +6,11 @@
 use std::time::Duration;
 
 use cloudberth_controllers::{
+    controller_set::{ControllerSet, ControllerSettings},
     lifecycle::LifecycleSettings,
     node::NodeSettings,
     routes::RouteSettings,
     service::ServiceSettings,
-    team::{Team, TeamSettings},
 };
 use cloudberth_core::{
     Category, Tick,
@@ -21,8 +21,8 @@ use serde_json::json;
 use testing_kit::Stage;
 
 /// Everything on. Nobody looks for hand edits: what is noticed was waited for.
-fn everybody() -> TeamSettings {
-    TeamSettings {
+fn everybody() -> ControllerSettings {
+    ControllerSettings {
         node: Some(NodeSettings::default()),
         lifecycle: Some(LifecycleSettings { period: Duration::from_secs(5), cap: Cap::LAW, workers: 4 }),
         service: Some(ServiceSettings { drift: None, ..ServiceSettings::default() }),
@@ -37,13 +37,13 @@ fn everybody() -> TeamSettings {
 fn start(clouds: &[&str]) -> Stage {
     let mut stage = Stage::with(clouds, |_| {});
     stage.run_ground();
-    let team = Team::new(&stage.desk, &everybody()).unwrap();
-    stage.run(async move { team.run().await });
+    let controllers = ControllerSet::new(&stage.ctx, &everybody()).unwrap();
+    stage.run(async move { controllers.run().await });
     stage
 }
 
 async fn node(stage: &Stage, name: &str, cidr: &str) {
-    let id = stage.clouds[0].add_machine(name, "north-1").id;
+    let id = stage.clouds[0].add_instance(name, "north-1").id;
     let spec = json!({"providerID": format!("alpha://{id}"), "podCIDRs": [cidr], "podCIDR": cidr});
     stage.create(&stage.nodes(), "Node", name, json!({"spec": spec})).await;
     stage.set_ready(name, true).await;
@@ -138,15 +138,15 @@ async fn one_cloud_that_is_away_holds_up_nobody_at_another() {
 
 #[tokio::test(start_paused = true)]
 async fn a_part_of_a_cloud_that_is_away_holds_up_only_what_needs_it() {
-    // Machines cannot be listed, load balancers can.
-    let machines = |request: &Request| {
-        let hit = request.operation.contains("machine");
+    // Instances cannot be listed, load balancers can.
+    let instances = |request: &Request| {
+        let hit = request.operation.contains("instance");
         hit.then_some(Fault::Refuse(Category::Temporary))
     };
     let stage = start(&["alpha"]);
     node(&stage, "n1", "10.244.1.0/24").await;
     stage.pass(20).await;
-    stage.clouds[0].plan_faults(machines);
+    stage.clouds[0].plan_faults(instances);
     stage.join("fresh").await;
     stage.pass(600).await;
     service(&stage, "web").await;
@@ -156,7 +156,7 @@ async fn a_part_of_a_cloud_that_is_away_holds_up_only_what_needs_it() {
     stage.pass(90).await;
     assert_eq!(stage.clouds[0].balancers(), [], "L11-822");
 
-    // Load balancers cannot, machines can: they wait as long as they always did, and nobody else does.
+    // Load balancers cannot, instances can: they wait as long as they always did, and nobody else does.
     stage.clouds[0].plan_faults(|request| {
         let hit = request.operation.contains("balancer");
         hit.then_some(Fault::Refuse(Category::Temporary))

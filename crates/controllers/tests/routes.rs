@@ -26,21 +26,22 @@ fn begin(stage: &mut Stage) {
 }
 
 fn begin_term(stage: &mut Stage) {
-    let controller = RouteController::new(stage.desk.clone(), &settings());
+    let controller = RouteController::new(stage.ctx.clone(), &settings());
     stage.run(controller.unwrap().unwrap().run());
 }
 
 /// A node with a network for its pods.
 async fn node(stage: &Stage, cloud: usize, name: &str, cidr: &str) {
-    let id = stage.clouds[cloud].add_machine(name, "north-1").id;
+    let id = stage.clouds[cloud].add_instance(name, "north-1").id;
     let provider_id = format!("{}://{id}", ["alpha", "beta"][cloud]);
     let spec = json!({"providerID": provider_id, "podCIDRs": [cidr], "podCIDR": cidr});
     stage.create(&stage.nodes(), "Node", name, json!({"spec": spec})).await;
 }
 
-/// The routes of a cloud, as `machine network`.
+/// The routes of a cloud, as `instance network`.
 fn routes(cloud: &Cloud) -> Vec<String> {
-    let mut all: Vec<_> = cloud.routes().iter().map(|r| format!("{} {}", r.machine, r.destination)).collect();
+    let mut all: Vec<_> =
+        cloud.routes().iter().map(|r| format!("{} {}", r.instance, r.destination)).collect();
     all.sort();
     all
 }
@@ -50,7 +51,7 @@ fn count(cloud: &Cloud, operation: &str) -> usize {
 }
 
 fn passes_of(stage: &Stage, outcome: &'static str, trigger: &'static str) -> u64 {
-    stage.desk.metrics.route.syncs.with(&RouteLabels { outcome, trigger }).get()
+    stage.ctx.metrics.route.syncs.with(&RouteLabels { outcome, trigger }).get()
 }
 
 async fn condition(stage: &Stage, name: &str) -> Option<String> {
@@ -217,7 +218,7 @@ async fn killed_after_any_call_it_comes_to_the_same_end() {
         stage.run_ground();
         node(&stage, 0, "a", "10.244.1.0/24").await;
         node(&stage, 0, "b", "10.244.2.0/24").await;
-        let controller = RouteController::new(stage.desk.clone(), &settings());
+        let controller = RouteController::new(stage.ctx.clone(), &settings());
         stage.clouds[0].plan_faults(move |r| (r.number == at).then_some(fault));
         // It is dropped somewhere in the middle of its first pass: requests take up to 40 ms.
         let term = controller.unwrap().unwrap().run();
@@ -235,7 +236,7 @@ async fn killed_after_any_call_it_comes_to_the_same_end() {
 #[tokio::test(start_paused = true)]
 async fn it_runs_only_where_routes_are_wanted_and_networks_are_good() {
     let stage = Stage::new();
-    let new = |settings| RouteController::new(stage.desk.clone(), &settings);
+    let new = |settings| RouteController::new(stage.ctx.clone(), &settings);
     let off = RouteSettings { configure_cloud_routes: false, cluster_cidr: String::new(), ..settings() };
     assert!(new(off).unwrap().is_none(), "FW-306");
     let bad = RouteSettings { cluster_cidr: "10.244.0.0/16, fd00::/48".into(), ..settings() };

@@ -135,7 +135,7 @@ pub enum Doing {
     DeleteLoadBalancer,
     /// Giving a load balancer its new set of nodes.
     UpdateLoadBalancer,
-    /// Deleting a node whose machine is gone.
+    /// Deleting a node whose instance is gone.
     DeleteNode,
     /// Creating a route to a node's pods.
     CreateRoute,

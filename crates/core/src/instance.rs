@@ -1,4 +1,4 @@
-//! A machine, as its cloud describes it.
+//! An instance, as its cloud describes it.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::{
     provider_id::ProviderId,
 };
 
-/// What a machine is doing.
+/// What an instance is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InstanceState {
     /// Being built, or starting: not to be judged yet.
@@ -21,12 +21,12 @@ pub enum InstanceState {
     Other,
 }
 
-/// A machine. Whatever the cloud did not say is `None` or empty, and then nothing is written for it.
+/// An instance. Whatever the cloud did not say is `None` or empty, and then nothing is written for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
     /// Its identity; a node that carries it belongs to this machine whatever the names say.
     pub id: ProviderId,
-    /// The cloud's name for it, by which a node without an id finds its machine.
+    /// The cloud's name for it, by which a node without an id finds its instance.
     pub name: String,
     /// What it is doing.
     pub state: InstanceState,
@@ -41,12 +41,12 @@ pub struct Instance {
     /// Labels beyond the well-known ones.
     pub labels: BTreeMap<LabelKey, LabelValue>,
     /// Why the rest is not known, where the cloud's answer lacks what it always tells or cannot be read: `interfaces is
-    /// missing`. The machine is there, so its node is not deleted, and nothing is written on its node either (law 1).
+    /// missing`. The instance is there, so its node is not deleted, and nothing is written on its node either (law 1).
     pub flaw: Option<Box<str>>,
 }
 
 impl Instance {
-    /// A running machine of which nothing else is known.
+    /// A running instance of which nothing else is known.
     #[must_use]
     pub fn new(id: ProviderId, name: &str) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl Instance {
         }
     }
 
-    /// A machine that is there and of which the cloud did not tell what it always tells.
+    /// An instance that is there and of which the cloud did not tell what it always tells.
     #[must_use]
     pub fn flawed(id: ProviderId, name: &str, why: &str) -> Self {
         Self { state: InstanceState::Other, flaw: Some(why.into()), ..Self::new(id, name) }

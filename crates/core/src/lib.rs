@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   view      what Kubernetes said, made once at the border
-//!   instance  what a cloud said about machines
+//!   instance  what a cloud said about instances
 //!   lb        the load-balancer loop: claims, survey, observe, decide, execute, fold
 //!   provider  what a cloud has to offer, as object-safe traits
 //!   decide    the pure decisions of the controllers
@@ -38,5 +38,5 @@ pub use lookup::{Listing, Lookup};
 pub use provider::{Instances, LoadBalancers, Provider, Routes, Zones};
 pub use provider_id::ProviderId;
 pub use secret::Secret;
-pub use time::{Clock, Dice, Tick};
+pub use time::{Clock, Random, Tick};
 pub use view::{NodeView, ObjectKey, Pairs, ServiceView};

@@ -20,7 +20,7 @@ use crate::{
     error::{Error, Result},
     instance::Instance,
     label::{Region, Zone},
-    lb::{Claim, Name, Permit, Plan, Scribe, Survey, Turn, Want},
+    lb::{Desired, LockKey, Name, Permit, Plan, ServiceRecorder, Survey, Turn},
     lookup::{Listing, Lookup},
     provider_id::{ProviderId, Reading},
     route::{Route, RouteChange},
@@ -48,7 +48,7 @@ pub trait Provider: Send + Sync {
         Reading::plain(text, |id| self.owns(id))
     }
 
-    /// Machines.
+    /// Instances.
     fn instances(&self) -> Option<&dyn Instances> {
         None
     }
@@ -69,20 +69,20 @@ pub trait Provider: Send + Sync {
     }
 }
 
-/// The machines of a cloud.
+/// The instances of a cloud.
 ///
 /// Existence, shutdown, metadata, caching, re-checking of negatives and matching by name are made from these by the
 /// framework, once for all clouds.
 pub trait Instances: Send + Sync {
-    /// Every machine that the credential can see, in one paginated listing.
+    /// Every instance that the credential can see, in one paginated listing.
     ///
     /// An error means that nothing at all was learnt; a short listing still proves what it shows.
     fn list<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Listing<Instance>>>;
 
-    /// Asks the source itself about one machine, past every cache.
+    /// Asks the source itself about one instance, past every cache.
     fn get<'a>(&'a self, call: &'a Call, id: &'a ProviderId) -> Boxed<'a, Lookup<Instance>>;
 
-    /// Asks the source for a machine by its name, where the cloud can do that. Several of one name are `Unknown`.
+    /// Asks the source for an instance by its name, where the cloud can do that. Several of one name are `Unknown`.
     fn find<'a>(&'a self, _call: &'a Call, name: &'a str) -> Boxed<'a, Lookup<Instance>> {
         let why =
             Error::permanent(format!("this cloud cannot look up {name:?} by name; only a listing can tell"));
@@ -121,7 +121,7 @@ pub trait LoadBalancers: Send + Sync {
 
     /// Names, ids and addresses that a Service lays claim to. Two Services with a claim in common are never worked
     /// on at once, and each sees the other as a rival.
-    fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim>;
+    fn lock_keys(&self, service: &ServiceView, cluster: &str) -> Vec<LockKey>;
 
     /// The listings that serve every Service of a pass.
     fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>>;
@@ -131,7 +131,7 @@ pub trait LoadBalancers: Send + Sync {
         &'a self,
         call: &'a Call,
         survey: &'a Survey,
-        want: &'a Want,
+        want: &'a Desired,
     ) -> Boxed<'a, Lookup<Ownership>>;
 
     /// One turn of the loop for one Service: observe, and if what there is is this Service's, then decide,
@@ -140,13 +140,13 @@ pub trait LoadBalancers: Send + Sync {
         &'a self,
         call: &'a Call,
         survey: &'a Survey,
-        want: &'a Want,
+        want: &'a Desired,
         permit: Permit,
-        scribe: &'a dyn Scribe,
+        recorder: &'a dyn ServiceRecorder,
     ) -> Boxed<'a, Turn>;
 
     /// What [`turn`](Self::turn) would do, without doing it.
-    fn rehearse<'a>(&'a self, call: &'a Call, survey: &'a Survey, want: &'a Want) -> Boxed<'a, Plan>;
+    fn dry_run<'a>(&'a self, call: &'a Call, survey: &'a Survey, want: &'a Desired) -> Boxed<'a, Plan>;
 }
 
 /// The answer of a cloud that does not look up load balancers by their ids.

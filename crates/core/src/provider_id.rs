@@ -1,4 +1,4 @@
-//! The id that ties a node to a machine of one cloud: `scheme://id`.
+//! The id that ties a node to an instance of one cloud: `scheme://id`.
 
 use std::{fmt, str::FromStr};
 
@@ -32,7 +32,7 @@ impl ProviderId {
         &self.scheme
     }
 
-    /// The cloud's own id of the machine.
+    /// The cloud's own id of the instance.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id

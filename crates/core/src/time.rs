@@ -1,7 +1,7 @@
 //! Time and chance, handed in.
 //!
 //! A program that reads the clock or the system's randomness by itself cannot be replayed. So nobody does: a
-//! [`Clock`] and [`Dice`] come in from the one place that is allowed to ask the surroundings.
+//! [`Clock`] and [`Random`] come in from the one place that is allowed to ask the surroundings.
 
 use std::{
     ops::{Add, Sub},
@@ -50,16 +50,16 @@ impl Sub<Duration> for Tick {
 pub trait Clock: Send + Sync {
     /// Monotonic time, for deadlines, ages and waits.
     fn now(&self) -> Tick;
-    /// The time of day, for what people and other programs read. Never compared with another machine's.
+    /// The time of day, for what people and other programs read. Never compared with another instance's.
     fn wall(&self) -> Timestamp;
 }
 
 /// Where chance comes from: seeded, so that the same seed draws the same numbers.
 #[derive(Debug)]
-pub struct Dice(Mutex<fastrand::Rng>);
+pub struct Random(Mutex<fastrand::Rng>);
 
-impl Dice {
-    /// Dice that always fall the same way for the same seed.
+impl Random {
+    /// Random that always fall the same way for the same seed.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self(Mutex::new(fastrand::Rng::with_seed(seed)))
@@ -102,8 +102,8 @@ mod tests {
 
     #[test]
     fn the_same_seed_draws_the_same_numbers() {
-        let (a, b, c) = (Dice::seeded(7), Dice::seeded(7), Dice::seeded(8));
-        let draw = |dice: &Dice| (0..8).map(|_| dice.bits()).collect::<Vec<_>>();
+        let (a, b, c) = (Random::seeded(7), Random::seeded(7), Random::seeded(8));
+        let draw = |random: &Random| (0..8).map(|_| random.bits()).collect::<Vec<_>>();
         let first = draw(&a);
         assert_eq!(first, draw(&b));
         assert_ne!(first, draw(&c));
@@ -112,12 +112,12 @@ mod tests {
 
     #[test]
     fn jitter_stays_within_its_bounds_and_uses_them() {
-        let dice = Dice::seeded(1);
+        let random = Random::seeded(1);
         let base = Duration::from_secs(10);
-        let waits: Vec<_> = (0..1_000).map(|_| dice.jitter(base, 0.5)).collect();
+        let waits: Vec<_> = (0..1_000).map(|_| random.jitter(base, 0.5)).collect();
         assert!(waits.iter().all(|w| *w >= base && *w < Duration::from_secs(15)));
         assert!(waits.iter().any(|w| *w < Duration::from_millis(10_500)));
         assert!(waits.iter().any(|w| *w > Duration::from_millis(14_500)));
-        assert_eq!(dice.jitter(base, -1.0), base);
+        assert_eq!(random.jitter(base, -1.0), base);
     }
 }

@@ -167,7 +167,7 @@ impl Client {
                 continue;
             }
             let policy = &self.0.policy;
-            let wait = policy.again(plan.repeat, trouble.effect, sent, trouble.asked, &self.0.dice);
+            let wait = policy.again(plan.repeat, trouble.effect, sent, trouble.asked, &self.0.random);
             match wait {
                 Some(wait) if self.0.clock.now() + wait + TIMER_GRAIN < call.deadline() => sleep(wait).await,
                 _ if is_denial(status) && !self.is_steady(call, &voice).await => {

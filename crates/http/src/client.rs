@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use cloudberth_core::{Call, Clock, Dice, Lookup, Result, lb::Outcome};
+use cloudberth_core::{Call, Clock, Lookup, Random, Result, lb::Outcome};
 use http::{StatusCode, header};
 use serde::de::{DeserializeOwned, IgnoredAny};
 
@@ -27,7 +27,7 @@ pub(crate) struct Inner {
     pub(crate) base: Base,
     pub(crate) transport: Transport,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) dice: Arc<Dice>,
+    pub(crate) random: Arc<Random>,
     pub(crate) auth: Arc<dyn Authenticator>,
     pub(crate) budget: Budget,
     pub(crate) policy: Policy,
@@ -110,13 +110,13 @@ pub enum Fresh<T> {
 
 impl Client {
     /// Begins a client for the API at `base`. The clock must move with the runtime's time.
-    pub fn builder(base: Base, transport: Transport, clock: Arc<dyn Clock>, dice: Arc<Dice>) -> Builder {
+    pub fn builder(base: Base, transport: Transport, clock: Arc<dyn Clock>, random: Arc<Random>) -> Builder {
         let budget = Budget::new(Duration::from_millis(100), 20, Arc::clone(&clock));
         Builder(Inner {
             base,
             transport,
             clock,
-            dice,
+            random,
             budget,
             auth: Arc::new(Anonymous),
             policy: Policy::default(),

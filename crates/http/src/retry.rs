@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use cloudberth_core::Dice;
+use cloudberth_core::Random;
 use jiff::Timestamp;
 
 /// A server that asks for a longer pause is asked again after this one: a slip in a header must not put a whole
@@ -95,7 +95,7 @@ impl Policy {
         effect: Effect,
         sent: u32,
         asked: Option<Duration>,
-        dice: &Dice,
+        random: &Random,
     ) -> Option<Duration> {
         let allowed = match effect {
             Effect::None | Effect::DoubtfulForGood => false,
@@ -112,7 +112,7 @@ impl Policy {
         }
         let doublings = sent.saturating_sub(1).min(31);
         let base = self.backoff.saturating_mul(1 << doublings).min(self.backoff_limit);
-        Some(dice.jitter(base, self.jitter).max(asked.unwrap_or_default()))
+        Some(random.jitter(base, self.jitter).max(asked.unwrap_or_default()))
     }
 }
 
@@ -155,7 +155,7 @@ mod tests {
         ];
         for (effect, want) in table {
             let got = [Safe, Declared, IfUndone, Never].map(|repeat| {
-                Policy::default().again(repeat, effect, 1, NEVER_ASKED, &Dice::seeded(1)).is_some()
+                Policy::default().again(repeat, effect, 1, NEVER_ASKED, &Random::seeded(1)).is_some()
             });
             assert_eq!(got, want, "L12-302 {effect:?}");
         }
@@ -165,7 +165,7 @@ mod tests {
     fn a_write_that_had_no_effect_waits_a_moment_but_not_long() {
         let again = |repeat, effect, asked| {
             let asked = Some(Duration::from_millis(asked));
-            Policy::default().again(repeat, effect, 1, asked, &Dice::seeded(1))
+            Policy::default().again(repeat, effect, 1, asked, &Random::seeded(1))
         };
         for effect in [Throttled, Undone] {
             let wait = again(IfUndone, effect, 1_000).expect("it is worth waiting for");
@@ -186,7 +186,7 @@ mod tests {
         let waits = |asked| {
             (1..=8)
                 .map(|sent| {
-                    let wait = policy.again(Safe, Doubtful, sent, asked, &Dice::seeded(1));
+                    let wait = policy.again(Safe, Doubtful, sent, asked, &Random::seeded(1));
                     wait.map(|w| w.as_millis())
                 })
                 .collect::<Vec<_>>()
@@ -201,7 +201,7 @@ mod tests {
                 Doubtful,
                 4_000,
                 NEVER_ASKED,
-                &Dice::seeded(1)
+                &Random::seeded(1)
             ),
             Some(Duration::from_secs(5))
         );

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{Clock, Dice, Error, Result, Tick};
+use cloudberth_core::{Clock, Error, Random, Result, Tick};
 use jiff::{SignedDuration, Timestamp};
 use rustix::time::{ClockId, clock_gettime};
 use rustls::RootCertStore;
@@ -104,11 +104,11 @@ impl Sleeps {
     }
 }
 
-/// Dice that nobody can foresee.
+/// Random that nobody can foresee.
 #[must_use]
-pub fn dice_from_os() -> Dice {
+pub fn dice_from_os() -> Random {
     // The standard library seeds its hash state from the system's randomness.
-    Dice::seeded(RandomState::new().build_hasher().finish())
+    Random::seeded(RandomState::new().build_hasher().finish())
 }
 
 /// The environment variables that are text.

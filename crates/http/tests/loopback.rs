@@ -9,7 +9,7 @@ use std::{
 };
 
 use cloudberth_core::{
-    Call, Category, Clock, Dice, Secret,
+    Call, Category, Clock, Random, Secret,
     call::{CLAIM_RESERVE, Unguarded},
     lb::Outcome,
 };
@@ -151,8 +151,8 @@ struct Setting {
 
 impl Setting {
     fn client(&self, base: &str, transport: Transport) -> Client {
-        let dice = Arc::new(Dice::seeded(1));
-        Client::builder(Base::parse(base).unwrap(), transport, self.clock.clone(), dice)
+        let random = Arc::new(Random::seeded(1));
+        Client::builder(Base::parse(base).unwrap(), transport, self.clock.clone(), random)
             .authenticator(Arc::new(TokenSource::fixed(Secret::new("t0ken").unwrap())))
             .policy(Policy { backoff: Duration::from_millis(1), attempts: 2, ..Policy::default() })
             .build()

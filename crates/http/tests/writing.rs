@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 use cloudberth_core::{Category, Tick, lb::Outcome};
 use cloudberth_http::{Answer, Dialect, Operation, Policy, Write, testing::Reply};
-use common::{Claim, Stage};
+use common::{LeaderClaim, Stage};
 use serde_json::{Value, json};
 
 fn create() -> Operation<Write> {
@@ -130,7 +130,7 @@ async fn it_is_not_sent_again_without_a_claim() {
     let stage = Stage::new();
     stage.cloud.always("POST /v1/load-balancers", Reply::empty(429));
     // A little more than the reserve: enough for the first attempt, not for the second.
-    let gate = Claim::until(0);
+    let gate = LeaderClaim::until(0);
     gate.set(Some(Tick(Duration::from_millis(3_300))));
     let outcome = stage.client().write::<Value>(&stage.guarded(60, gate), create()).await;
     assert_eq!(brief(&outcome).0, "failed", "L9-820 {outcome:?}");
@@ -245,10 +245,10 @@ async fn a_mistake_in_the_request_sends_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_claim_nothing_is_sent() {
-    let gates: [(&str, Arc<Claim>, Category); 3] = [
-        ("L9-307 not the leader", Arc::new(Claim::default()), Category::Cancelled),
-        ("L9-308 less than the reserve left", Claim::until(2), Category::Temporary),
-        ("L9-309 the claim is over", Claim::until(0), Category::Temporary),
+    let gates: [(&str, Arc<LeaderClaim>, Category); 3] = [
+        ("L9-307 not the leader", Arc::new(LeaderClaim::default()), Category::Cancelled),
+        ("L9-308 less than the reserve left", LeaderClaim::until(2), Category::Temporary),
+        ("L9-309 the claim is over", LeaderClaim::until(0), Category::Temporary),
     ];
     for (case, gate, category) in gates {
         let stage = Stage::new();
@@ -273,7 +273,7 @@ async fn the_claim_is_looked_at_when_the_request_is_sent() {
     stage.cloud.always("POST /v1/load-balancers", made());
     let budget = cloudberth_http::Budget::new(Duration::from_secs(5), 1, stage.clock.clone());
     let client = stage.builder(1).budget(budget).build();
-    let claim = Claim::until(100);
+    let claim = LeaderClaim::until(100);
     let call = stage.guarded(60, claim.clone());
     assert_eq!(brief(&client.write::<Value>(&call, create()).await), ("done", None));
     let (outcome, ()) = tokio::join!(client.write::<Value>(&call, create()), async {
@@ -290,7 +290,7 @@ async fn a_write_that_had_to_wait_into_the_reserve_is_not_sent_and_costs_nothing
     stage.cloud.always("POST /v1/load-balancers", made());
     let budget = cloudberth_http::Budget::new(Duration::from_secs(5), 1, stage.clock.clone());
     let client = stage.builder(1).budget(budget).build();
-    let call = stage.guarded(60, Claim::until(7));
+    let call = stage.guarded(60, LeaderClaim::until(7));
     assert_eq!(brief(&client.write::<Value>(&call, create()).await), ("done", None));
     let outcome = client.write::<Value>(&call, create()).await;
     assert_eq!(brief(&outcome), ("failed", Some(Category::Temporary)), "L9-518");
@@ -315,7 +315,7 @@ async fn a_write_counts_as_under_way_until_the_server_is_done_with_it() {
     for (case, replies, doubt) in table {
         let stage = Stage::new();
         stage.cloud.on("POST /v1/load-balancers", replies);
-        let claim = Claim::until(30);
+        let claim = LeaderClaim::until(30);
         let client =
             stage.builder(1).policy(Policy { write_attempt: Duration::from_secs(10), ..steady() }).build();
         let call = stage.guarded(60, claim.clone());
@@ -324,7 +324,7 @@ async fn a_write_counts_as_under_way_until_the_server_is_done_with_it() {
     }
     let stage = Stage::new();
     stage.cloud.on("POST /v1/load-balancers", [made().after(slow)]);
-    let (claim, client) = (Claim::until(30), stage.client());
+    let (claim, client) = (LeaderClaim::until(30), stage.client());
     let call = stage.guarded(60, claim.clone());
     let cut = tokio::time::timeout(Duration::from_secs(1), client.write::<Value>(&call, create()));
     let (cut, ()) = tokio::join!(cut, async {
@@ -339,7 +339,7 @@ async fn a_write_counts_as_under_way_until_the_server_is_done_with_it() {
 async fn between_attempts_the_claim_may_go() {
     let stage = Stage::new();
     stage.cloud.on("PUT /v1/load-balancers/1", [Reply::empty(503), made()]);
-    let claim = Claim::until(100);
+    let claim = LeaderClaim::until(100);
     let client = stage.builder(1).policy(steady()).build();
     let call = stage.guarded(60, claim.clone());
     let (outcome, ()) = tokio::join!(client.write::<Value>(&call, replace().repeatable()), async {
@@ -360,7 +360,8 @@ async fn the_end_of_the_claim_cuts_a_write_under_way() {
     for (case, reply) in [("L9-313 head", made().after(slow)), ("L9-314 body", made().body_after(slow))] {
         let stage = Stage::new();
         stage.cloud.on("POST /v1/load-balancers", [reply]);
-        let outcome = stage.client().write::<Value>(&stage.guarded(60, Claim::until(8)), create()).await;
+        let outcome =
+            stage.client().write::<Value>(&stage.guarded(60, LeaderClaim::until(8)), create()).await;
         assert_eq!(brief(&outcome), ("unknown", Some(Category::Temporary)), "{case}");
         assert_eq!(stage.millis(), 8_000, "{case}");
     }
@@ -370,7 +371,7 @@ async fn the_end_of_the_claim_cuts_a_write_under_way() {
 async fn a_claim_that_is_renewed_carries_a_slow_write_on() {
     let stage = Stage::new();
     stage.cloud.on("POST /v1/load-balancers", [made().after(Duration::from_secs(20))]);
-    let claim = Claim::until(8);
+    let claim = LeaderClaim::until(8);
     let call = stage.guarded(60, claim.clone());
     let client = stage.client();
     let (outcome, ()) = tokio::join!(client.write::<Value>(&call, create()), async {

@@ -14,7 +14,7 @@ use std::{
 use cloudberth_core::{Clock, Tick};
 
 const EVERY: Duration = Duration::from_secs(1);
-/// Far more than any turn takes, on any machine.
+/// Far more than any turn takes, on any instance.
 const TOLERANCE: Duration = Duration::from_secs(60);
 
 /// Beats on one thread and can be felt on another. Clones are one and the same.

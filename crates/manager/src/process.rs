@@ -11,7 +11,7 @@ mod start;
 
 use std::{ffi::OsString, io::Write, process::ExitCode, sync::Arc};
 
-use cloudberth_core::{Clock, Dice, Error};
+use cloudberth_core::{Clock, Error, Random};
 use cloudberth_http::surroundings::{SystemClock, dice_from_os, environment};
 use futures_util::FutureExt;
 use tokio::signal::unix::{SignalKind, signal};
@@ -87,9 +87,9 @@ fn complain(text: &str, code: u8) -> ExitCode {
 
 async fn run(line: &CommandLine, offers: &[Offer]) -> ExitCode {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let dice = Arc::new(dice_from_os());
+    let random = Arc::new(dice_from_os());
     let env: Env = environment().into_iter().collect();
-    let found = start::find(line, offers, &env, &clock, &dice).await;
+    let found = start::find(line, offers, &env, &clock, &random).await;
     let more = found.as_ref().err().map(Vec::as_slice).unwrap_or_default();
     if let Some(complaint) = line.complaint(more) {
         return complain(&complaint, EXIT_MISTAKE);
@@ -105,12 +105,12 @@ async fn run(line: &CommandLine, offers: &[Offer]) -> ExitCode {
     tell_settings(line, &verbosity);
     found.notes.tell();
     if line.options.dry_run {
-        return match start::preview(line, found, &clock, &dice).await {
+        return match start::preview(line, found, &clock, &random).await {
             Ok(plan) => tell(&plan, line.options.output),
             Err(why) => complain(&format!("Error: {why}\n"), EXIT_FATAL),
         };
     }
-    match start::begin(line, found, verbosity, &env, &clock, &dice).await {
+    match start::begin(line, found, verbosity, &env, &clock, &random).await {
         Ok(started) => Box::pin(serve(started)).await,
         Err(why) => complain(&format!("Error: {why}\n"), EXIT_FATAL),
     }
@@ -169,12 +169,12 @@ async fn serve(started: Started) -> ExitCode {
 }
 
 /// A name for this process that no other has: the host's, and a random UUID.
-fn identity(env: &Env, dice: &Dice) -> String {
+fn identity(env: &Env, random: &Random) -> String {
     let file = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
     let host = file("/proc/sys/kernel/hostname").or_else(|| file("/etc/hostname"));
     let host =
         host.or_else(|| env.get("HOSTNAME").map(str::to_owned)).unwrap_or_else(|| "localhost".to_owned());
-    format!("{host}_{}", uuid(dice.bits(), dice.bits()))
+    format!("{host}_{}", uuid(random.bits(), random.bits()))
 }
 
 /// A UUID of version 4 from random bits.
@@ -205,8 +205,8 @@ mod tests {
 
     #[test]
     fn two_processes_on_one_host_have_two_names() {
-        let (env, dice) = (Env::from_iter([]), Dice::seeded(1));
-        let (one, two) = (identity(&env, &dice), identity(&env, &dice));
+        let (env, random) = (Env::from_iter([]), Random::seeded(1));
+        let (one, two) = (identity(&env, &random), identity(&env, &random));
         assert_ne!(one, two);
         let host = |name: &str| name.split_once('_').map(|(host, _)| host.to_owned());
         assert_eq!(host(&one), host(&two), "FW-346");

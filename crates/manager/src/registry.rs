@@ -6,7 +6,7 @@ use std::{
 };
 
 use cloudberth_core::{
-    Clock, Dice,
+    Clock, Random,
     error::{Context, Error, Result},
     provider::Provider,
 };
@@ -41,7 +41,7 @@ pub struct Opening<'a> {
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Chance.
-    pub dice: Arc<Dice>,
+    pub random: Arc<Random>,
     /// What there is to say about the settings, beside mistakes.
     pub notes: &'a Notes,
 }
@@ -137,7 +137,7 @@ mod tests {
             cluster_name: "test",
             observer: Arc::new(Unobserved),
             clock: Arc::new(SystemClock::default()),
-            dice: Arc::new(Dice::seeded(1)),
+            random: Arc::new(Random::seeded(1)),
             notes: &Notes::default(),
         })
     }

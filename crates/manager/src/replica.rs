@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   watches ─────────────────────────────► stores      all the time, so that a standby is warm
-//!   election ──► leads ──► a new team ───► loses ──► the team is dropped, the election goes on
+//!   election ──► leads ──► a new controllers ───► loses ──► the controllers is dropped, the election goes on
 //! ```
 //!
 //! What a process adds (flags, files, ports, signals) is outside: the same replica runs in production, in the
@@ -18,11 +18,11 @@ use std::{
 
 use cloudberth_controllers::{
     clouds::{Clouds, Member},
-    desk::Desk,
-    team::{Team, TeamSettings},
+    context::ControllerContext,
+    controller_set::{ControllerSet, ControllerSettings},
 };
 use cloudberth_core::{
-    Clock, Dice, Result,
+    Clock, Random, Result,
     call::{CLAIM_RESERVE, Gate, Unguarded},
     decide::election::Config,
     time::Tick,
@@ -30,8 +30,8 @@ use cloudberth_core::{
 use cloudberth_runtime::{
     cluster::Cluster,
     election::Election,
-    herald::{Herald, Occurrence},
     metrics::Metrics,
+    recorder::{Event, EventRecorder},
 };
 use futures_util::{
     FutureExt,
@@ -60,23 +60,26 @@ pub struct Parts {
     /// The name of the cluster.
     pub cluster_name: String,
     /// Which controllers run, and how.
-    pub team: TeamSettings,
+    pub controllers: ControllerSettings,
     /// How the leader is found; `None` if there is one replica only.
     pub election: Option<Config>,
     /// A second lock, and the controllers that run only while both are held: those that another program ran before.
-    pub migration: Option<(Config, TeamSettings)>,
+    pub migration: Option<(Config, ControllerSettings)>,
     /// What is counted.
     pub metrics: Metrics,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Chance.
-    pub dice: Arc<Dice>,
+    pub random: Arc<Random>,
 }
 
 impl fmt::Debug for Parts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.clouds.iter().map(|(cloud, _)| cloud.name()).collect();
-        f.debug_struct("Parts").field("clouds", &names).field("team", &self.team).finish_non_exhaustive()
+        f.debug_struct("Parts")
+            .field("clouds", &names)
+            .field("controllers", &self.controllers)
+            .finish_non_exhaustive()
     }
 }
 
@@ -88,17 +91,17 @@ pub struct Replica {
 impl Replica {
     /// A replica that does nothing before [`run`](Self::run).
     pub fn new(parts: Parts) -> Result<Self> {
-        let Parts { client, clock, dice, metrics, .. } = parts;
-        // The herald writes under the claim of the election that it tells about, and the election must not keep it alive.
-        let told_by: Arc<OnceLock<Weak<Herald>>> = Arc::default();
+        let Parts { client, clock, random, metrics, .. } = parts;
+        // The recorder writes under the claim of the election that it tells about, and the election must not keep it alive.
+        let told_by: Arc<OnceLock<Weak<EventRecorder>>> = Arc::default();
         let stand = |config: Config| {
             let told_by = Arc::clone(&told_by);
-            let tell = move |what: Occurrence| {
-                if let Some(herald) = told_by.get().and_then(Weak::upgrade) {
-                    herald.tell(what);
+            let tell = move |what: Event| {
+                if let Some(recorder) = told_by.get().and_then(Weak::upgrade) {
+                    recorder.publish(what);
                 }
             };
-            Election::new(parts.lease_client.clone(), config, Arc::clone(&clock), Arc::clone(&dice), tell)
+            Election::new(parts.lease_client.clone(), config, Arc::clone(&clock), Arc::clone(&random), tell)
         };
         let election = parts.election.map(&stand);
         let gate: Arc<dyn Gate> = match &election {
@@ -107,31 +110,31 @@ impl Replica {
         };
         let cluster = Cluster::new(client, Arc::clone(&clock), Arc::clone(&gate)).metered(&metrics.queues);
         let dropped = metrics.manager.events_dropped.clone();
-        let herald = Herald::counting(cluster.clone(), Arc::clone(&dice), dropped);
-        told_by.get_or_init(|| Arc::downgrade(&herald));
+        let recorder = EventRecorder::counting(cluster.clone(), Arc::clone(&random), dropped);
+        told_by.get_or_init(|| Arc::downgrade(&recorder));
         let clouds = Clouds::new(parts.clouds, parts.default_cloud, &clock)?.metered(&metrics.queues);
-        let desk = Desk {
+        let ctx = ControllerContext {
             cluster,
             clouds,
-            herald,
+            recorder,
             metrics,
-            dice: Arc::clone(&dice),
+            random: Arc::clone(&random),
             cluster_name: parts.cluster_name,
         };
-        let inner = parts.migration.map(|(config, team)| {
+        let inner = parts.migration.map(|(config, controllers)| {
             let election = stand(config);
             let both = Both(gate, Arc::clone(&election) as _);
-            let desk = Desk { cluster: desk.cluster.behind(Arc::new(both)), ..desk.clone() };
-            Box::new(Branch { election: Some(election), desk, team, inner: None })
+            let ctx = ControllerContext { cluster: ctx.cluster.behind(Arc::new(both)), ..ctx.clone() };
+            Box::new(Branch { election: Some(election), ctx, controllers, inner: None })
         });
-        let branch = Branch { election, desk, team: parts.team, inner };
+        let branch = Branch { election, ctx, controllers: parts.controllers, inner };
         branch.check()?;
         Ok(Self { branch })
     }
 
     /// What its controllers work with.
-    pub const fn desk(&self) -> &Desk {
-        &self.branch.desk
+    pub const fn ctx(&self) -> &ControllerContext {
+        &self.branch.ctx
     }
 
     /// Its part in the election; `None` if there is none.
@@ -143,12 +146,12 @@ impl Replica {
     /// still take effect. Dropping it is a crash: nothing is let go of, and the next leader waits for the end of the
     /// Lease.
     pub async fn run(&self, stop: impl Future<Output = ()> + Send) {
-        let Desk { cluster, herald, dice, .. } = self.desk();
+        let ControllerContext { cluster, recorder, random, .. } = self.ctx();
         let ground = join4(
-            cluster.nodes.run(cluster.client().clone(), Arc::clone(dice)),
-            cluster.services.run(cluster.client().clone(), Arc::clone(dice)),
-            herald.run(),
-            cluster.learn_version(dice),
+            cluster.nodes.run(cluster.client().clone(), Arc::clone(random)),
+            cluster.services.run(cluster.client().clone(), Arc::clone(random)),
+            recorder.run(),
+            cluster.learn_version(random),
         );
         tokio::select! {
             biased;
@@ -161,15 +164,15 @@ impl Replica {
 /// Controllers behind a lock, and those behind a further lock that is asked for only while this one is held.
 struct Branch {
     election: Option<Arc<Election>>,
-    desk: Desk,
-    team: TeamSettings,
+    ctx: ControllerContext,
+    controllers: ControllerSettings,
     inner: Option<Box<Branch>>,
 }
 
 impl Branch {
     /// Tells what is wrong with the controllers' settings now, not at the first time of leading.
     fn check(&self) -> Result<()> {
-        Team::new(&self.desk, &self.team)?;
+        ControllerSet::new(&self.ctx, &self.controllers)?;
         self.inner.as_ref().map_or(Ok(()), |inner| inner.check())
     }
 
@@ -220,7 +223,7 @@ impl Branch {
         pending().await
     }
 
-    /// One team for each time of leading, until the program is told to stop. Answers whether all work had ended then.
+    /// One controllers for each time of leading, until the program is told to stop. Answers whether all work had ended then.
     async fn terms<S: Future<Output = ()> + Send>(&self, stop: &Shared<S>) -> bool {
         loop {
             let led = async {
@@ -241,7 +244,7 @@ impl Branch {
                 }
             };
             let mut lost = pin!(lost);
-            let Cluster { nodes, services, .. } = &self.desk.cluster;
+            let Cluster { nodes, services, .. } = &self.ctx.cluster;
             // Whoever could not watch for a while must not act on what it knew before: nodes and Services may have come
             // back since, and what is theirs in a cloud would be torn down.
             tokio::select! {
@@ -250,7 +253,7 @@ impl Branch {
                 () = &mut lost => continue,
                 _ = join(nodes.current(), services.current()) => {}
             }
-            let Ok(controllers) = Team::new(&self.desk, &self.team) else { return true };
+            let Ok(controllers) = ControllerSet::new(&self.ctx, &self.controllers) else { return true };
             tracing::info!(?controllers, "this replica leads");
             let inner = async {
                 match &self.inner {
@@ -288,7 +291,7 @@ impl Gate for Both {
 
 impl fmt::Debug for Replica {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Replica").field("desk", self.desk()).finish_non_exhaustive()
+        f.debug_struct("Replica").field("ctx", self.ctx()).finish_non_exhaustive()
     }
 }
 

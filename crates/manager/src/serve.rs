@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{Clock, Dice, Error, Tick, error::Result};
+use cloudberth_core::{Clock, Error, Random, Tick, error::Result};
 use cloudberth_runtime::metrics::{Registry, render};
 use cloudberth_serving::{
     AlwaysAllow, Bind, CertificateSource, CertificateStore, Check, CheckFn, Checks, Guard, Limits, Metrics,
@@ -110,7 +110,7 @@ pub async fn guard(
     reviewers: Reviewers,
     metrics: Metrics,
     clock: &Arc<dyn Clock>,
-    dice: &Arc<Dice>,
+    random: &Arc<Random>,
 ) -> Result<Guard> {
     let (who, what) = (&serving.authentication, &serving.authorization);
     let header = &who.request_header;
@@ -137,7 +137,7 @@ pub async fn guard(
         refused_ttl: what.denied_ttl,
     };
     let guard =
-        Guard::open(&authentication, &authorization, Arc::clone(clock), Arc::clone(dice), metrics).await;
+        Guard::open(&authentication, &authorization, Arc::clone(clock), Arc::clone(random), metrics).await;
     guard.map_err(|why| Error::permanent(why.to_string()))
 }
 
@@ -177,7 +177,7 @@ fn tally(replica: &Arc<Replica>) -> impl Fn() + Send + Sync + use<> {
     let (replica, counted) = (Arc::clone(replica), AtomicU64::new(0));
     move || {
         let Some(election) = replica.election() else { return };
-        let (now, metrics) = (election.tally(), &replica.desk().metrics.election);
+        let (now, metrics) = (election.tally(), &replica.ctx().metrics.election);
         metrics.leads(election.lease(), now.master);
         let before = counted.fetch_max(now.slow_paths, Ordering::Relaxed);
         (before..now.slow_paths).for_each(|_| metrics.went_slowly(election.lease()));
@@ -205,18 +205,18 @@ fn watch_checks(replica: &Arc<Replica>) -> [Arc<dyn Check>; 2] {
     };
     let (nodes, services) = (Arc::clone(replica), Arc::clone(replica));
     [
-        check("watch-nodes", move |now| failing(nodes.desk().cluster.nodes.broken_since(), now)),
-        check("watch-services", move |now| failing(services.desk().cluster.services.broken_since(), now)),
+        check("watch-nodes", move |now| failing(nodes.ctx().cluster.nodes.broken_since(), now)),
+        check("watch-services", move |now| failing(services.ctx().cluster.services.broken_since(), now)),
     ]
 }
 
 /// A cloud is well while its newest listing was; before the first one nothing is held against it.
 fn cloud_checks(replica: &Arc<Replica>) -> Vec<Arc<dyn Check>> {
-    let clouds = replica.desk().clouds.iter();
+    let clouds = replica.ctx().clouds.iter();
     clouds
         .map(|cloud| {
             let inventory = Arc::clone(&cloud.inventory);
-            check(cloud.name(), move |_| match inventory.newest().map(|newest| newest.machines.clone()) {
+            check(cloud.name(), move |_| match inventory.newest().map(|newest| newest.instances.clone()) {
                 Some(Err(why)) => Err(why.to_string()),
                 _ => Ok(()),
             })

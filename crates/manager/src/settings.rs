@@ -1,8 +1,8 @@
 //! From options to what the controllers are set to.
 
 use cloudberth_controllers::{
-    lifecycle::LifecycleSettings, node::NodeSettings, routes::RouteSettings, service::ServiceSettings,
-    team::TeamSettings,
+    controller_set::ControllerSettings, lifecycle::LifecycleSettings, node::NodeSettings,
+    routes::RouteSettings, service::ServiceSettings,
 };
 
 use cloudberth_core::decide::selection::{ControllerLeader, Placement, placement};
@@ -14,16 +14,16 @@ const LIFECYCLE_WORKERS: u32 = 8;
 
 /// The settings of those that run behind the main lock, and of those behind the lock of a migration.
 #[must_use]
-pub fn teams(options: &Controllers, leaders: &[ControllerLeader]) -> [TeamSettings; 2] {
+pub fn teams(options: &Controllers, leaders: &[ControllerLeader]) -> [ControllerSettings; 2] {
     [Placement::MainLock, Placement::MigrationLock]
-        .map(|place| team(options, |name| placement(name, leaders) == place))
+        .map(|place| controllers(options, |name| placement(name, leaders) == place))
 }
 
-fn team(options: &Controllers, here: impl Fn(&str) -> bool) -> TeamSettings {
+fn controllers(options: &Controllers, here: impl Fn(&str) -> bool) -> ControllerSettings {
     let runs = |name: &str| here(name) && options.run.iter().any(|controller| controller.name == name);
     let number = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
     let workers = &options.workers;
-    // Both kinds of work are done by one crew, under the lower ceiling.
+    // Both kinds of work are done by one pool, under the lower ceiling.
     let nodes = [workers.node_syncs, workers.node_status_updates].into_iter().flatten().min();
     let node = NodeSettings { period: options.node_status_update_frequency, workers: nodes.map(number) };
     let lifecycle = LifecycleSettings {
@@ -39,7 +39,7 @@ fn team(options: &Controllers, here: impl Fn(&str) -> bool) -> TeamSettings {
         cluster_cidr: options.cluster_cidr.clone(),
         period: options.route_reconciliation_period,
     };
-    TeamSettings {
+    ControllerSettings {
         node: runs("cloud-node-controller").then_some(node),
         lifecycle: runs("cloud-node-lifecycle-controller").then_some(lifecycle),
         service: runs("service-lb-controller").then_some(service),
@@ -61,8 +61,13 @@ mod tests {
         let options = Options::make(&Flags::default(), known, &|_| Err(String::new())).options.controllers;
         let leader =
             |name: &str, component: &str| ControllerLeader { name: name.into(), component: component.into() };
-        let names = |team: &TeamSettings| {
-            [team.node.is_some(), team.lifecycle.is_some(), team.service.is_some(), team.routes.is_some()]
+        let names = |controllers: &ControllerSettings| {
+            [
+                controllers.node.is_some(),
+                controllers.lifecycle.is_some(),
+                controllers.service.is_some(),
+                controllers.routes.is_some(),
+            ]
         };
         let [main, second] = teams(&options, &[]);
         assert_eq!((names(&main), names(&second)), ([true; 4], [false; 4]), "FW-327");

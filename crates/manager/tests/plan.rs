@@ -5,18 +5,18 @@
 use std::{sync::Arc, time::Duration};
 
 use cloudberth_controllers::{
-    lifecycle::LifecycleSettings, node::NodeSettings, routes::RouteSettings, service::ServiceSettings,
-    team::Team, team::TeamSettings,
+    controller_set::ControllerSet, controller_set::ControllerSettings, lifecycle::LifecycleSettings,
+    node::NodeSettings, routes::RouteSettings, service::ServiceSettings,
 };
 use cloudberth_core::{call::Unguarded, decide::lifecycle::Cap};
-use cloudberth_fake::{Fault, MachineState};
+use cloudberth_fake::{Fault, PowerState};
 use cloudberth_manager::plan::{Entry, Plan, run_plan};
 use embedded_kube::{Fault as ApiFault, Harm};
 use serde_json::{Value, json};
 use testing_kit::Stage;
 
-fn settings() -> TeamSettings {
-    TeamSettings {
+fn settings() -> ControllerSettings {
+    ControllerSettings {
         node: Some(NodeSettings::default()),
         lifecycle: Some(LifecycleSettings { period: Duration::from_secs(5), cap: Cap::LAW, workers: 4 }),
         service: Some(ServiceSettings { drift: None, ..ServiceSettings::default() }),
@@ -29,14 +29,14 @@ async fn plan(stage: &Stage) -> Plan {
     plan_with(stage, &settings()).await
 }
 
-async fn plan_with(stage: &Stage, settings: &TeamSettings) -> Plan {
+async fn plan_with(stage: &Stage, settings: &ControllerSettings) -> Plan {
     let revision = stage.api.calls(0).len();
     let mutations = |stage: &Stage| {
         stage.clouds.iter().map(|cloud| cloud.calls().iter().filter(|call| call.write).count()).sum::<usize>()
     };
     let before = mutations(stage);
-    let desk = stage.another_desk(Arc::new(Unguarded));
-    let plan = run_plan(&desk, settings, Duration::from_secs(30)).await;
+    let ctx = stage.another_desk(Arc::new(Unguarded));
+    let plan = run_plan(&ctx, settings, Duration::from_secs(30)).await;
     let calls = stage.api.calls(0);
     let writes: Vec<_> = calls.iter().skip(revision).filter(|call| call.is_write()).collect();
     assert!(writes.is_empty(), "a plan wrote to the cluster: {writes:?}");
@@ -71,8 +71,8 @@ async fn fresh() -> Stage {
 /// The program works until nothing is left to do.
 async fn work(stage: &mut Stage) {
     stage.run_ground();
-    let team = Team::new(&stage.desk, &settings()).unwrap();
-    stage.run(async move { team.run().await });
+    let controllers = ControllerSet::new(&stage.ctx, &settings()).unwrap();
+    stage.run(async move { controllers.run().await });
     stage.pass(120).await;
 }
 
@@ -91,7 +91,7 @@ async fn a_fresh_cluster_is_told_in_full() {
     assert_eq!(names(&plan.nodes), ["n1", "n2", "n3"]);
     assert_eq!(names(&plan.services), ["default/shop", "default/web"]);
     assert_eq!((plan.unknown.len(), plan.exit_code()), (0, 2), "{}", plan.to_text());
-    let machines: Vec<_> = stage.clouds[0].machines().into_iter().map(|machine| machine.id).collect();
+    let instances: Vec<_> = stage.clouds[0].instances().into_iter().map(|instance| instance.id).collect();
     for entry in &plan.services {
         assert_eq!(entry.cloud.as_deref(), Some("alpha"));
         let labels = labels(entry);
@@ -99,7 +99,7 @@ async fn a_fresh_cluster_is_told_in_full() {
         assert_eq!(*finalizer, "add the finalizer service.kubernetes.io/load-balancer-cleanup");
         assert!(create.starts_with("create load balancer test-"), "{create}");
         assert_eq!(*port, "open port 80");
-        let want: Vec<_> = machines.iter().map(|id| format!("add machine {id}")).collect();
+        let want: Vec<_> = instances.iter().map(|id| format!("add instance {id}")).collect();
         assert_eq!(members, want, "the nodes as they will be once they are initialised");
         assert!(record.ends_with("publish the addresses of the load balancer"), "{record}");
     }
@@ -123,8 +123,8 @@ async fn a_cluster_at_rest_has_nothing_to_do() {
 async fn a_hand_edit_in_the_cloud_gets_exactly_its_repair() {
     let mut stage = fresh().await;
     work(&mut stage).await;
-    let machine = stage.clouds[0].machines()[1].id.clone();
-    stage.clouds[0].resize(&machine, "huge");
+    let instance = stage.clouds[0].instances()[1].id.clone();
+    stage.clouds[0].resize(&instance, "huge");
     let resized = plan(&stage).await;
     assert_eq!((names(&resized.nodes), names(&resized.services)), (vec!["n2"], vec![]));
     let label = "set the labels beta.kubernetes.io/instance-type=huge, node.kubernetes.io/instance-type=huge; set the \
@@ -132,7 +132,7 @@ async fn a_hand_edit_in_the_cloud_gets_exactly_its_repair() {
     assert_eq!(labels(&resized.nodes[0]), [label]);
     assert_eq!(resized.nodes[0].steps[0].impact, "none");
     assert_eq!(resized.exit_code(), 2);
-    stage.clouds[0].resize(&machine, "small");
+    stage.clouds[0].resize(&instance, "small");
 
     let web = stage.service("web").await.unwrap();
     let id = &web.annotations["fake.cloudberth.dev/balancer-id"];
@@ -183,39 +183,39 @@ async fn a_cloud_that_does_not_answer_is_named() {
     let about: Vec<_> = plan.unknown.iter().map(|unknown| unknown.what.as_str()).collect();
     assert_eq!(about, ["node n1", "node n2", "node n3", "Service default/shop", "Service default/web"]);
     assert!(plan.unknown.iter().all(|unknown| unknown.cloud.as_deref() == Some("alpha")));
-    assert!(plan.to_text().contains("  node n1 (alpha): alpha: list machines: "), "{}", plan.to_text());
+    assert!(plan.to_text().contains("  node n1 (alpha): alpha: list instances: "), "{}", plan.to_text());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cluster_that_does_not_answer_could_not_be_told() {
     let stage = fresh().await;
     stage.api.add_fault(ApiFault::new(Harm::LostCall).on("", "services"));
-    let desk = stage.another_desk(Arc::new(Unguarded));
-    let plan = run_plan(&desk, &settings(), Duration::from_secs(30)).await;
+    let ctx = stage.another_desk(Arc::new(Unguarded));
+    let plan = run_plan(&ctx, &settings(), Duration::from_secs(30)).await;
     assert_eq!(plan.exit_code(), 1);
     assert_eq!(plan.unknown.len(), 1, "{}", plan.to_text());
     assert_eq!(plan.unknown[0].what, "all Services");
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_of_stopped_and_of_lost_machines_are_told() {
+async fn nodes_of_stopped_and_of_lost_instances_are_told() {
     let mut stage = fresh().await;
     work(&mut stage).await;
     stage.reboot();
     let cloud = stage.clouds[0].clone();
-    let ids: Vec<_> = cloud.machines().into_iter().map(|machine| machine.id).collect();
-    cloud.set_state(&ids[0], MachineState::Stopped);
-    cloud.delete_machine(&ids[1]);
+    let ids: Vec<_> = cloud.instances().into_iter().map(|instance| instance.id).collect();
+    cloud.set_state(&ids[0], PowerState::Stopped);
+    cloud.delete_instance(&ids[1]);
     for name in ["n1", "n2"] {
         stage.set_ready(name, false).await;
     }
     let gone = plan(&stage).await;
     assert_eq!((names(&gone.nodes), gone.exit_code()), (vec!["n1", "n2"], 2), "{}", gone.to_text());
     assert_eq!(labels(&gone.nodes[0]), ["add the taint node.cloudprovider.kubernetes.io/shutdown"]);
-    let label = "delete the node after a second confirmation that its machine is gone";
+    let label = "delete the node after a second confirmation that its instance is gone";
     assert_eq!(labels(&gone.nodes[1]), [label]);
 
-    // A token of the wrong project sees neither the machines nor the load balancers that are on record.
+    // A token of the wrong project sees neither the instances nor the load balancers that are on record.
     cloud.plan_faults(|_| Some(Fault::Deny));
     let doubtful = plan(&stage).await;
     let about = doubtful.unknown.iter().map(|unknown| unknown.what.as_str());
@@ -233,7 +233,7 @@ async fn routes_are_told_where_they_would_be_made() {
         cluster_cidr: cidr.to_owned(),
         period: Duration::from_secs(10),
     };
-    let only = |routes| TeamSettings { routes: Some(routes), ..TeamSettings::default() };
+    let only = |routes| ControllerSettings { routes: Some(routes), ..ControllerSettings::default() };
     let told = plan_with(&stage, &only(routes("10.244.0.0/16"))).await;
     let want = [
         "create a route of 10.244.1.0/24 to n1",
@@ -252,7 +252,7 @@ async fn routes_are_told_where_they_would_be_made() {
 async fn an_old_cluster_that_is_at_rest_stays_so() {
     let mut stage = fresh().await;
     stage.api.set_version("v1.29.14");
-    stage.desk.cluster.ask_version().await.unwrap();
+    stage.ctx.cluster.ask_version().await.unwrap();
     work(&mut stage).await;
     let plan = plan(&stage).await;
     assert_eq!((plan.services.len(), plan.exit_code()), (0, 0), "CS-125 {}", plan.to_text());

@@ -3,9 +3,11 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use cloudberth_controllers::{node::NodeSettings, service::ServiceSettings, team::TeamSettings};
-use cloudberth_core::{Clock, Dice, Result, decide::election::Config, provider::Provider};
-use cloudberth_fake::{Cloud, FakeProvider, Fault, Manners};
+use cloudberth_controllers::{
+    controller_set::ControllerSettings, node::NodeSettings, service::ServiceSettings,
+};
+use cloudberth_core::{Clock, Random, Result, decide::election::Config, provider::Provider};
+use cloudberth_fake::{Cloud, FakeProvider, Fault, SimSettings};
 use cloudberth_http::surroundings::SystemClock;
 use cloudberth_manager::replica::{Parts, Replica};
 use cloudberth_runtime::metrics::{Metrics, Registry, render};
@@ -36,13 +38,13 @@ impl Provider for Bare {
 
 fn replica(api: &KubeApi, cloud: Arc<dyn Provider>, registry: &mut Registry) -> Result<Replica> {
     let client = Client::new(api.service(), "default");
-    let team = TeamSettings {
+    let controllers = ControllerSettings {
         node: Some(NodeSettings::default()),
         service: Some(ServiceSettings {
             drift: Some(Duration::from_millis(100)),
             ..ServiceSettings::default()
         }),
-        ..TeamSettings::default()
+        ..ControllerSettings::default()
     };
     Replica::new(Parts {
         client: client.clone(),
@@ -50,7 +52,7 @@ fn replica(api: &KubeApi, cloud: Arc<dyn Provider>, registry: &mut Registry) -> 
         clouds: vec![(cloud, BTreeSet::new())],
         default_cloud: None,
         cluster_name: "here".to_owned(),
-        team,
+        controllers,
         election: Some(Config {
             namespace: "kube-system".to_owned(),
             name: "cloud-controller-manager".to_owned(),
@@ -62,12 +64,12 @@ fn replica(api: &KubeApi, cloud: Arc<dyn Provider>, registry: &mut Registry) -> 
         migration: None,
         metrics: Metrics::new(registry),
         clock: Arc::new(SystemClock::new()),
-        dice: Arc::new(Dice::seeded(1)),
+        random: Arc::new(Random::seeded(1)),
     })
 }
 
 #[tokio::test]
-async fn a_cloud_without_machines_leaves_only_the_node_controller_out() {
+async fn a_cloud_without_instances_leaves_only_the_node_controller_out() {
     let api = KubeApi::new(Surroundings::of_this_machine());
     let mut registry = Registry::default();
     let replica = replica(&api, Arc::new(Bare), &mut registry).expect("FW-38: the manager goes on");
@@ -122,7 +124,7 @@ async fn the_version_of_the_cluster_decides_what_is_published_and_holds_nobody_u
         services.create(&PostParams::default(), &serde_json::from_value(service).unwrap()).await.unwrap();
 
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        let cloud = Cloud::new(Arc::clone(&clock), Dice::seeded(1), Manners::default());
+        let cloud = Cloud::new(Arc::clone(&clock), Random::seeded(1), SimSettings::default());
         let provider = FakeProvider::new("alpha", &cloud, "manager", clock);
         let replica = replica(&api, Arc::new(provider), &mut Registry::default()).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -193,7 +195,7 @@ async fn a_write_that_outlives_the_grace_leaves_the_lease_to_run_out() {
     let api = KubeApi::new(Surroundings::of_this_machine());
     expose(&api, 1).await;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let cloud = Cloud::new(Arc::clone(&clock), Dice::seeded(1), Manners::default());
+    let cloud = Cloud::new(Arc::clone(&clock), Random::seeded(1), SimSettings::default());
     let sent = Arc::new(Notify::new());
     let seen = Arc::clone(&sent);
     cloud.plan_faults(move |request| {
@@ -219,7 +221,8 @@ async fn who_is_told_to_stop_begins_no_write_that_may_outlast_its_claim() {
     expose(&api, 16).await;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let latency = Duration::from_millis(600);
-    let cloud = Cloud::new(Arc::clone(&clock), Dice::seeded(1), Manners { latency, ..Manners::default() });
+    let cloud =
+        Cloud::new(Arc::clone(&clock), Random::seeded(1), SimSettings { latency, ..SimSettings::default() });
     let provider = FakeProvider::new("alpha", &cloud, "manager", Arc::clone(&clock));
     let replica = replica(&api, Arc::new(provider), &mut Registry::default()).unwrap();
     let told_at = std::sync::Mutex::new(None);

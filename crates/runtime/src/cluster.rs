@@ -8,7 +8,7 @@ use std::{
 };
 
 use cloudberth_core::{
-    Call, Category, Clock, Dice, Error, NodeView, ObjectKey, Result, ServiceView,
+    Call, Category, Clock, Error, NodeView, ObjectKey, Random, Result, ServiceView,
     call::Gate,
     decide::node::patch::{NodePatch, Subresource},
     lb::ServerVersion,
@@ -106,11 +106,11 @@ impl Cluster {
     }
 
     /// Asks until there is an answer. Nothing has to wait for it.
-    pub async fn learn_version(&self, dice: &Dice) {
+    pub async fn learn_version(&self, random: &Random) {
         let (mut rest, longest) = VERSION_RESTS;
         while let Err(why) = self.ask_version().await {
             tracing::info!(%why, "the Kubernetes API did not say its version; until it does, it counts as new");
-            tokio::time::sleep(dice.jitter(rest, 0.5)).await;
+            tokio::time::sleep(random.jitter(rest, 0.5)).await;
             rest = (rest * 2).min(longest);
         }
     }

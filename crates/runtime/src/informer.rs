@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{Clock, Dice, time::Tick};
+use cloudberth_core::{Clock, Random, time::Tick};
 use futures_util::StreamExt;
 use kube::Client;
 
@@ -15,7 +15,7 @@ pub use crate::store::Change;
 use crate::{
     bug::caught,
     lock,
-    metrics::{Counter, QueueMetrics, queue::CrewLabels},
+    metrics::{Counter, QueueMetrics, queue::PoolLabels},
     object::Watched,
     store::Store,
     watch::{Health, Told, watch},
@@ -59,7 +59,7 @@ impl<V: Watched> Informer<V> {
 
     /// Lets everybody see how often a listener met a bug.
     pub fn count_panics(&self, metrics: &QueueMetrics) {
-        *lock(&self.panics) = metrics.panics.with(&CrewLabels { queue: V::WATCH });
+        *lock(&self.panics) = metrics.panics.with(&PoolLabels { queue: V::WATCH });
     }
 
     /// How often a listener met a bug.
@@ -68,12 +68,12 @@ impl<V: Watched> Informer<V> {
     }
 
     /// Watches until it is dropped. The store is kept over that; the next run brings it up to date.
-    pub async fn run(&self, client: Client, dice: Arc<Dice>) {
+    pub async fn run(&self, client: Client, random: Arc<Random>) {
         loop {
             let (health, clock) = (Arc::clone(&self.health), Arc::clone(&self.clock));
             let answered = move || lock(&health).answered(clock.now());
             let clock = Arc::clone(&self.clock);
-            let mut events = pin!(watch::<V>(client.clone(), Arc::clone(&dice), clock, answered));
+            let mut events = pin!(watch::<V>(client.clone(), Arc::clone(&random), clock, answered));
             while let Some(told) = events.next().await {
                 self.take_in(told);
                 if lock(&self.store).went_back() {
@@ -84,7 +84,7 @@ impl<V: Watched> Informer<V> {
                     break;
                 }
             }
-            tokio::time::sleep(dice.jitter(REST, 1.0)).await;
+            tokio::time::sleep(random.jitter(REST, 1.0)).await;
         }
     }
 
@@ -106,7 +106,7 @@ impl<V: Watched> Informer<V> {
     /// Takes in the answer to a write, which may be newer than what the watch has told.
     pub fn wrote(&self, view: V) {
         let change = lock(&self.store).wrote(view);
-        self.tell(change, false);
+        self.publish(change, false);
     }
 
     /// The newest version that is known.
@@ -166,10 +166,10 @@ impl<V: Watched> Informer<V> {
             let changes = store.learn(told);
             (changes, !before && store.is_synced())
         };
-        self.tell(changes, first_complete);
+        self.publish(changes, first_complete);
     }
 
-    fn tell(&self, changes: impl IntoIterator<Item = Change<V>>, first_complete: bool) {
+    fn publish(&self, changes: impl IntoIterator<Item = Change<V>>, first_complete: bool) {
         let listeners: Vec<_> = {
             let mut list = lock(&self.listeners);
             list.retain(|listener| listener.strong_count() > 0);

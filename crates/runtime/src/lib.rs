@@ -5,21 +5,21 @@
 //! this crate.
 //!
 //! ```text
-//!   watch ──► Informer (store, listeners) ──► Crew (queue, workers) ──► a controller ──► Cluster, Herald
+//!   watch ──► Informer (store, listeners) ──► WorkerPool (queue, workers) ──► a controller ──► Cluster, EventRecorder
 //! ```
 
 pub mod bug;
 pub mod cluster;
-pub mod crew;
 pub mod election;
-pub mod herald;
 pub mod informer;
 pub mod metrics;
 pub mod object;
+pub mod recorder;
 pub mod rest;
 mod store;
 pub mod trouble;
 mod watch;
+pub mod worker_pool;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

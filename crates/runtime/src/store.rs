@@ -177,7 +177,7 @@ mod tests {
     }
 
     /// What a store says to a listener, in short: `old>new`.
-    fn tell(changes: impl IntoIterator<Item = Change<NodeView>>) -> Vec<String> {
+    fn publish(changes: impl IntoIterator<Item = Change<NodeView>>) -> Vec<String> {
         let short = |side: &Option<Arc<NodeView>>| {
             side.as_ref().map_or(String::new(), |n| format!("{}{}", n.name, n.resource_version))
         };
@@ -187,7 +187,7 @@ mod tests {
     fn filled() -> Store<NodeView> {
         let mut store = Store::new();
         store.learn(Told::Begin);
-        assert_eq!(tell(store.learn(Told::There(node("a", "1", "5")))), [">a5"]);
+        assert_eq!(publish(store.learn(Told::There(node("a", "1", "5")))), [">a5"]);
         store.learn(Told::There(node("b", "2", "6")));
         assert!(!store.is_synced(), "a listing that is under way is not complete");
         assert!(store.learn(Told::Complete).is_empty());
@@ -207,7 +207,7 @@ mod tests {
             ("one that was not known", node("c", "3", "1"), vec![">c1"]),
         ];
         for (case, view, want) in table {
-            assert_eq!(tell(filled().learn(Told::There(view))), want, "{case}");
+            assert_eq!(publish(filled().learn(Told::There(view))), want, "{case}");
         }
     }
 
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(store.len(), 2, "L1-21 a listing that broke");
         store.learn(Told::Begin);
         store.learn(Told::There(node("b", "2", "8")));
-        assert_eq!(tell(store.learn(Told::Complete)), ["a5>"]);
+        assert_eq!(publish(store.learn(Told::Complete)), ["a5>"]);
     }
 
     #[test]
@@ -229,24 +229,24 @@ mod tests {
         let mut store = filled();
         store.learn(Told::Begin);
         store.learn(Told::Unreadable("a".into(), Error::permanent("bad")));
-        assert_eq!(tell(store.learn(Told::Complete)), ["b6>"], "L1-22");
+        assert_eq!(publish(store.learn(Told::Complete)), ["b6>"], "L1-22");
         assert!(store.get(&"a".to_owned()).is_some());
     }
 
     #[test]
     fn after_a_restore_of_etcd_the_listing_is_believed() {
         let mut store = filled();
-        assert_eq!(tell(store.wrote(node("a", "1", "9"))), ["a5>a9"]);
+        assert_eq!(publish(store.wrote(node("a", "1", "9"))), ["a5>a9"]);
         store.learn(Told::Begin);
         assert_eq!(
-            tell(store.learn(Told::There(node("a", "1", "3")))),
+            publish(store.learn(Told::There(node("a", "1", "3")))),
             ["a9>a3"],
             "L1-601 versions went back"
         );
-        assert_eq!(tell(store.learn(Told::There(node("c", "3", "2")))), [">c2"]);
-        assert_eq!(tell(store.learn(Told::Complete)), ["b6>"]);
+        assert_eq!(publish(store.learn(Told::There(node("c", "3", "2")))), [">c2"]);
+        assert_eq!(publish(store.learn(Told::Complete)), ["b6>"]);
         assert_eq!(
-            tell(store.learn(Told::There(node("a", "1", "4")))),
+            publish(store.learn(Told::There(node("a", "1", "4")))),
             ["a3>a4"],
             "L1-602 and what follows too"
         );
@@ -270,12 +270,12 @@ mod tests {
     fn a_write_that_was_answered_after_a_listing_began_is_newer_than_it() {
         let mut store = filled();
         store.learn(Told::Begin);
-        assert_eq!(tell(store.wrote(node("a", "1", "9"))), ["a5>a9"]);
+        assert_eq!(publish(store.wrote(node("a", "1", "9"))), ["a5>a9"]);
         let quiet =
-            |store: &mut Store<NodeView>, version| tell(store.learn(Told::There(node("a", "1", version))));
+            |store: &mut Store<NodeView>, version| publish(store.learn(Told::There(node("a", "1", version))));
         assert_eq!(quiet(&mut store, "5"), [""; 0], "L1-604 the listing is older");
         store.learn(Told::There(node("b", "2", "6")));
-        assert_eq!(tell(store.learn(Told::Complete)), [""; 0]);
+        assert_eq!(publish(store.learn(Told::Complete)), [""; 0]);
         assert_eq!(quiet(&mut store, "8"), [""; 0], "L1-604 the watch has not caught up");
         assert_eq!(quiet(&mut store, "9"), [""; 0], "L4-701 it has now");
         assert_eq!(quiet(&mut store, "10"), ["a9>a10"]);
@@ -291,7 +291,7 @@ mod tests {
             ("about the one before of that name", node("a", "0", "7"), vec![]),
         ];
         for (case, view, want) in table {
-            assert_eq!(tell(filled().wrote(view)), want, "{case}");
+            assert_eq!(publish(filled().wrote(view)), want, "{case}");
         }
     }
 }

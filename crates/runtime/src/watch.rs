@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{Clock, Dice, Error, time::Tick};
+use cloudberth_core::{Clock, Error, Random, time::Tick};
 use futures_util::{Stream, StreamExt, stream};
 use http::Request;
 use kube::{
@@ -111,7 +111,7 @@ impl Health {
 /// `answered` is called when the API begins to answer a watch.
 pub(crate) fn watch<V: Watched>(
     client: Client,
-    dice: Arc<Dice>,
+    random: Arc<Random>,
     clock: Arc<dyn Clock>,
     answered: impl Fn() + Clone + Send + Sync + 'static,
 ) -> impl Stream<Item = Told<V>> + Send {
@@ -135,10 +135,10 @@ pub(crate) fn watch<V: Watched>(
     });
     // That it broke is told at once; the rest comes before it is taken up again.
     stream::unfold((Box::pin(events), None), move |(mut events, rest): (_, Option<Duration>)| {
-        let dice = Arc::clone(&dice);
+        let random = Arc::clone(&random);
         async move {
             if let Some(rest) = rest {
-                tokio::time::sleep(dice.jitter(rest, 1.0)).await;
+                tokio::time::sleep(random.jitter(rest, 1.0)).await;
             }
             let (told, rest) = events.next().await?;
             Some((told, (events, rest)))
@@ -288,7 +288,7 @@ mod tests {
             std::future::ready(Err::<http::Response<Body>, BoxError>("nobody is there".into()))
         };
         let client = Client::new(service_fn(gone), "");
-        let told = watch::<cloudberth_core::NodeView>(client, Arc::new(Dice::seeded(1)), clock(), || ());
+        let told = watch::<cloudberth_core::NodeView>(client, Arc::new(Random::seeded(1)), clock(), || ());
         let all = told.for_each(|_| std::future::ready(()));
         assert!(tokio::time::timeout(Duration::from_secs(300), all).await.is_err());
         let asked = asked.lock().unwrap().clone();
@@ -310,7 +310,7 @@ mod tests {
             std::future::ready(Ok::<_, Infallible>(http::Response::new(body)))
         };
         let client = Client::new(service_fn(empty), "");
-        let told = watch::<cloudberth_core::NodeView>(client, Arc::new(Dice::seeded(1)), clock(), || ());
+        let told = watch::<cloudberth_core::NodeView>(client, Arc::new(Random::seeded(1)), clock(), || ());
         let broken = std::sync::Mutex::new(0);
         let all = told.for_each(|told| {
             *broken.lock().unwrap() += u32::from(matches!(told, Told::Broken(_)));

@@ -9,7 +9,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use cloudscale_sim::{Cloud, Manners, Tally};
+use cloudscale_sim::{Cloud, SimSettings, Tally};
 use http::Request;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
@@ -72,13 +72,13 @@ pub(crate) async fn run() -> Result<Report, Trouble> {
 async fn staged() -> Result<Report, Trouble> {
     let place = tempfile::tempdir()?;
     let program = build::SURROUNDINGS.make(place.path()).await?;
-    let manners = Manners {
+    let settings = SimSettings {
         latency: Duration::from_millis(20),
         build: Duration::from_secs(1),
         instances: NODES,
-        ..Manners::default()
+        ..SimSettings::default()
     };
-    let site = Site::open(place.path(), &program, manners).await?;
+    let site = Site::open(place.path(), &program, settings).await?;
     for number in 1..=NODES {
         add_node(&site, &format!("node-{number}")).await?;
     }

@@ -12,16 +12,16 @@ mod people;
 
 use std::{collections::BTreeSet, fmt, ops::Deref, sync::Arc, time::Duration};
 
-use cloudberth_controllers::{clouds::Clouds, desk::Desk};
+use cloudberth_controllers::{clouds::Clouds, context::ControllerContext};
 use cloudberth_core::{
-    Clock, Dice, Provider, Tick,
+    Clock, Provider, Random, Tick,
     call::{Gate, Unguarded},
 };
-use cloudberth_fake::{Cloud, FakeProvider, Manners};
+use cloudberth_fake::{Cloud, FakeProvider, SimSettings};
 use cloudberth_runtime::{
     cluster::Cluster,
-    herald::Herald,
     metrics::{Metrics, Registry},
+    recorder::EventRecorder,
 };
 use embedded_kube::{Call, KubeApi};
 use jiff::Timestamp;
@@ -59,7 +59,7 @@ pub struct Stage {
     /// The time of the test.
     pub clock: Arc<dyn Clock>,
     /// What the program on the stage works with.
-    pub desk: Desk,
+    pub ctx: ControllerContext,
     names: Vec<String>,
     people: People,
     running: Vec<JoinHandle<()>>,
@@ -102,14 +102,19 @@ fn fakes(names: &[String], clouds: &[Cloud], clock: &Arc<dyn Clock>) -> Vec<Memb
     names.iter().zip(clouds).map(member).collect()
 }
 
-fn desk(members: Vec<Member>, client: &Client, clock: &Arc<dyn Clock>, gate: Arc<dyn Gate>) -> Desk {
+fn ctx(
+    members: Vec<Member>,
+    client: &Client,
+    clock: &Arc<dyn Clock>,
+    gate: Arc<dyn Gate>,
+) -> ControllerContext {
     let default = members.first().map(|(provider, _)| provider.name().to_owned());
     let clouds = Clouds::new(members, default, clock).unwrap();
     let metrics = Metrics::new(&mut Registry::default());
     let cluster = Cluster::new(client.clone(), Arc::clone(clock), gate).metered(&metrics.queues);
-    let dice = Arc::new(Dice::seeded(1));
-    let herald = Herald::new(cluster.clone(), Arc::clone(&dice));
-    Desk { cluster, clouds, herald, metrics, dice, cluster_name: "test".into() }
+    let random = Arc::new(Random::seeded(1));
+    let recorder = EventRecorder::new(cluster.clone(), Arc::clone(&random));
+    ControllerContext { cluster, clouds, recorder, metrics, random, cluster_name: "test".into() }
 }
 
 fn cluster(clock: &Arc<dyn Clock>) -> (KubeApi, People) {
@@ -125,22 +130,22 @@ impl Stage {
         Self::with(&["alpha"], |_| {})
     }
 
-    /// A cluster with these clouds, whose manners are set by `adjust`. The first serves Services without a class.
-    pub fn with(names: &[&str], adjust: impl Fn(&mut Manners)) -> Self {
+    /// A cluster with these clouds, whose settings are set by `adjust`. The first serves Services without a class.
+    pub fn with(names: &[&str], adjust: impl Fn(&mut SimSettings)) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(Paused(Instant::now()));
         let (api, people) = cluster(&clock);
-        let mut manners = Manners {
+        let mut settings = SimSettings {
             latency: Duration::from_millis(20),
             lag: Duration::ZERO,
             build: Duration::ZERO,
             quota: 1_000,
         };
-        adjust(&mut manners);
-        let cloud = |seed| Cloud::new(Arc::clone(&clock), Dice::seeded(seed), manners);
+        adjust(&mut settings);
+        let cloud = |seed| Cloud::new(Arc::clone(&clock), Random::seeded(seed), settings);
         let clouds: Vec<_> = (0..).take(names.len()).map(cloud).collect();
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-        let desk = desk(fakes(&names, &clouds, &clock), people.client(), &clock, Arc::new(Unguarded));
-        Self { api, clouds, clock, desk, names, people, running: Vec::new() }
+        let ctx = ctx(fakes(&names, &clouds, &clock), people.client(), &clock, Arc::new(Unguarded));
+        Self { api, clouds, clock, ctx, names, people, running: Vec::new() }
     }
 
     /// A cluster on another cloud than the fake one, whose provider goes by the clock of the stage.
@@ -149,11 +154,11 @@ impl Stage {
         let (api, people) = cluster(&clock);
         let provider = provider(&clock);
         let names = vec![provider.name().to_owned()];
-        let desk = desk(vec![(provider, BTreeSet::new())], people.client(), &clock, Arc::new(Unguarded));
-        Self { api, clouds: Vec::new(), clock, desk, names, people, running: Vec::new() }
+        let ctx = ctx(vec![(provider, BTreeSet::new())], people.client(), &clock, Arc::new(Unguarded));
+        Self { api, clouds: Vec::new(), clock, ctx, names, people, running: Vec::new() }
     }
 
-    /// Kills everything that runs, and gives the next program a desk and a provider that know nothing.
+    /// Kills everything that runs, and gives the next program a ctx and a provider that know nothing.
     pub fn reboot_with(&mut self, provider: Arc<dyn Provider>) {
         self.reboot_behind(provider, Arc::new(Unguarded));
     }
@@ -162,12 +167,12 @@ impl Stage {
     pub fn reboot_behind(&mut self, provider: Arc<dyn Provider>, gate: Arc<dyn Gate>) {
         self.running.drain(..).for_each(|task| task.abort());
         let members = vec![(provider, BTreeSet::new())];
-        self.desk = desk(members, self.people.client(), &self.clock, gate);
+        self.ctx = ctx(members, self.people.client(), &self.clock, gate);
     }
 
-    /// A desk for another program in the same cluster, which knows nothing yet and writes as far as `gate` allows.
-    pub fn another_desk(&self, gate: Arc<dyn Gate>) -> Desk {
-        desk(fakes(&self.names, &self.clouds, &self.clock), self.people.client(), &self.clock, gate)
+    /// A ctx for another program in the same cluster, which knows nothing yet and writes as far as `gate` allows.
+    pub fn another_desk(&self, gate: Arc<dyn Gate>) -> ControllerContext {
+        ctx(fakes(&self.names, &self.clouds, &self.clock), self.people.client(), &self.clock, gate)
     }
 
     /// Runs until the stage is gone, or until it is aborted as if the program were killed.
@@ -178,34 +183,34 @@ impl Stage {
         handle
     }
 
-    /// Kills everything that runs, and gives the next program a desk that knows nothing.
+    /// Kills everything that runs, and gives the next program a ctx that knows nothing.
     pub fn reboot(&mut self) {
         self.running.drain(..).for_each(|task| task.abort());
         let cluster =
             Cluster::new(self.people.client().clone(), Arc::clone(&self.clock), Arc::new(Unguarded));
-        self.desk.herald = Herald::new(cluster.clone(), Arc::clone(&self.desk.dice));
-        self.desk.cluster = cluster;
+        self.ctx.recorder = EventRecorder::new(cluster.clone(), Arc::clone(&self.ctx.random));
+        self.ctx.cluster = cluster;
     }
 
     /// Watches, and writes events.
     pub fn run_ground(&mut self) {
-        let Desk { cluster, herald, dice, .. } = self.desk.clone();
-        let (other, dice_too) = (cluster.clone(), Arc::clone(&dice));
-        self.run(async move { cluster.nodes.run(cluster.client().clone(), dice).await });
+        let ControllerContext { cluster, recorder, random, .. } = self.ctx.clone();
+        let (other, dice_too) = (cluster.clone(), Arc::clone(&random));
+        self.run(async move { cluster.nodes.run(cluster.client().clone(), random).await });
         self.run(async move { other.services.run(other.client().clone(), dice_too).await });
-        self.run(async move { herald.run().await });
+        self.run(async move { recorder.run().await });
     }
 
-    /// A machine in the first cloud, and its kubelet that registers a node which waits for its cloud.
+    /// An instance in the first cloud, and its kubelet that registers a node which waits for its cloud.
     pub async fn join(&self, name: &str) {
-        self.clouds[0].add_machine(name, "north-1");
+        self.clouds[0].add_instance(name, "north-1");
         let taint = json!({"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"});
         self.create(&self.nodes(), "Node", name, json!({"spec": {"taints": [taint]}})).await;
     }
 
-    /// A machine in a cloud and its node, Ready and initialised. Returns the machine's id.
+    /// An instance in a cloud and its node, Ready and initialised. Returns the instance's id.
     pub async fn member(&self, cloud: usize, name: &str) -> String {
-        let id = self.clouds[cloud].add_machine(name, "north-1").id;
+        let id = self.clouds[cloud].add_instance(name, "north-1").id;
         self.register(name, Some(&format!("{}://{id}", ["alpha", "beta"][cloud]))).await;
         id
     }

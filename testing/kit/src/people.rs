@@ -78,7 +78,7 @@ impl People {
         api.delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// The kubelet of a fresh machine says what its node's Ready condition is.
+    /// The kubelet of a fresh instance says what its node's Ready condition is.
     pub async fn set_ready(&self, node: &str, ready: bool) {
         let status = if ready { "True" } else { "Unknown" };
         let condition = json!({"type": "Ready", "status": status, "reason": "Test"});

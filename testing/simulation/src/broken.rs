@@ -7,7 +7,10 @@ use cloudberth_core::{
     Call, Clock, Error, Instance, Instances, Listing, LoadBalancers, Lookup, Provider, ProviderId, Result,
     Routes, ServiceView, Zones, annotation,
     decide::{nodeset::Selector, service::ownership::Ownership},
-    lb::{Claim, Goal, IntentMark, Name, Permit, Plan, Publish, Rest, Scribe, Survey, Turn, Want},
+    lb::{
+        Desired, Goal, IntentMark, LockKey, Name, Permit, Plan, Publish, ServiceRecorder, Survey, Turn,
+        TurnEnd,
+    },
     provider::Boxed,
 };
 use cloudberth_fake::FakeProvider;
@@ -25,7 +28,7 @@ pub enum Broken {
     DeletesOnError,
     /// Law 6: the intent is lost on the way to the API server.
     NoIntent,
-    /// Law 7: each listing also asks about every machine.
+    /// Law 7: each listing also asks about every instance.
     AsksAboutEach,
     /// Law 9: a replica that is told to end lets go of the Lease when its grace is over, whatever is still under way.
     LetsGo,
@@ -118,8 +121,8 @@ impl Instances for Careless {
                 return Ok(Listing::complete(listing.map(|all| all.items).unwrap_or_default()));
             }
             if self.is(Broken::AsksAboutEach) {
-                for machine in listing.iter().flat_map(|all| &all.items) {
-                    drop(self.inner.get(call, &machine.id).await);
+                for instance in listing.iter().flat_map(|all| &all.items) {
+                    drop(self.inner.get(call, &instance.id).await);
                 }
             }
             listing
@@ -165,7 +168,7 @@ impl LoadBalancers for Careless {
         &'a self,
         call: &'a Call,
         survey: &'a Survey,
-        want: &'a Want,
+        want: &'a Desired,
     ) -> Boxed<'a, Lookup<Ownership>> {
         match self.balancers() {
             Some(inner) => inner.owner(call, survey, want),
@@ -173,8 +176,8 @@ impl LoadBalancers for Careless {
         }
     }
 
-    fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim> {
-        self.balancers().map(|inner| inner.claims(service, cluster)).unwrap_or_default()
+    fn lock_keys(&self, service: &ServiceView, cluster: &str) -> Vec<LockKey> {
+        self.balancers().map(|inner| inner.lock_keys(service, cluster)).unwrap_or_default()
     }
 
     fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>> {
@@ -188,32 +191,35 @@ impl LoadBalancers for Careless {
         &'a self,
         call: &'a Call,
         survey: &'a Survey,
-        want: &'a Want,
+        want: &'a Desired,
         permit: Permit,
-        scribe: &'a dyn Scribe,
+        recorder: &'a dyn ServiceRecorder,
     ) -> Boxed<'a, Turn> {
         Box::pin(async move {
             let Some(inner) = self.balancers() else { return Turn::unknown(none()) };
-            let turn = inner.turn(call, survey, want, permit, scribe).await;
-            if self.is(Broken::SecondPassWrites) && turn.rest == Rest::Converged && want.goal == Goal::Present
+            let turn = inner.turn(call, survey, want, permit, recorder).await;
+            if self.is(Broken::SecondPassWrites)
+                && turn.end == TurnEnd::Converged
+                && want.goal == Goal::Present
             {
                 let when = self.clock.now().0.as_nanos().to_string();
                 let annotations = [("fake.cloudberth.dev/looked-at".to_owned(), when)].into();
                 let publish = Publish { ingress: None, annotations };
                 // A careless program does not look at the answer either.
-                let _ = scribe.record(&publish, IntentMark::Keep).await;
+                let _ = recorder.record(&publish, IntentMark::Keep).await;
             }
-            if self.is(Broken::DeletesOnError) && matches!(turn.rest, Rest::Unknown(_) | Rest::Failed(_)) {
-                let gone = Want { goal: Goal::Gone, ..want.clone() };
-                drop(inner.turn(call, survey, &gone, Permit::NoCreate, scribe).await);
+            if self.is(Broken::DeletesOnError) && matches!(turn.end, TurnEnd::Unknown(_) | TurnEnd::Failed(_))
+            {
+                let gone = Desired { goal: Goal::Gone, ..want.clone() };
+                drop(inner.turn(call, survey, &gone, Permit::NoCreate, recorder).await);
             }
             turn
         })
     }
 
-    fn rehearse<'a>(&'a self, call: &'a Call, survey: &'a Survey, want: &'a Want) -> Boxed<'a, Plan> {
+    fn dry_run<'a>(&'a self, call: &'a Call, survey: &'a Survey, want: &'a Desired) -> Boxed<'a, Plan> {
         match self.balancers() {
-            Some(inner) => inner.rehearse(call, survey, want),
+            Some(inner) => inner.dry_run(call, survey, want),
             None => Box::pin(std::future::ready(Plan::unknown(none()))),
         }
     }

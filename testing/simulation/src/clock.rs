@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use cloudberth_core::{Clock, Dice, Tick};
+use cloudberth_core::{Clock, Random, Tick};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
@@ -22,7 +22,7 @@ impl Clock for RunClock {
     }
 }
 
-/// The clock of a replica's machine: it began at another time, runs a little faster or slower than true time, and its
+/// The clock of a replica's instance: it began at another time, runs a little faster or slower than true time, and its
 /// time of day is minutes off.
 pub(crate) struct SkewedClock {
     world: Arc<dyn Clock>,
@@ -36,8 +36,8 @@ pub(crate) struct SkewedClock {
 
 impl SkewedClock {
     /// A clock as chance has it: up to 400 millionths fast, up to five minutes off.
-    pub(crate) fn draw(world: &Arc<dyn Clock>, dice: &Dice) -> Self {
-        let below = |limit: u32| u32::try_from(dice.bits() % u64::from(limit)).unwrap_or_default();
+    pub(crate) fn draw(world: &Arc<dyn Clock>, random: &Random) -> Self {
+        let below = |limit: u32| u32::try_from(random.bits() % u64::from(limit)).unwrap_or_default();
         Self {
             world: Arc::clone(world),
             began: Duration::from_millis(below(10_000_000).into()),

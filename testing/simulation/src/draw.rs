@@ -18,7 +18,7 @@ const VERBS: [&str; 8] = ["patch", "patch", "list", "watch", "update", "get", "c
 
 /// During which requests a credential is swapped.
 const SWAPPED: [&str; 5] =
-    ["delete balancer", "get balancer", "list balancers", "list machines", "change routes"];
+    ["delete balancer", "get balancer", "list balancers", "list instances", "change routes"];
 
 fn choose(rng: &mut Rng, from: &[&'static str]) -> &'static str {
     from.get(rng.usize(0..from.len())).copied().unwrap_or_default()
@@ -114,8 +114,8 @@ fn about_nodes(rng: &mut Rng, nodes: u8) -> Deed {
 fn about_clouds(rng: &mut Rng) -> Deed {
     let cloud = rng.u8(0..2);
     match rng.u8(0..6) {
-        0 => Deed::Lie { cloud, operation: "list machines", seconds: rng.u64(30..=180) },
-        1 => Deed::Lie { cloud, operation: "get machine", seconds: rng.u64(30..=180) },
+        0 => Deed::Lie { cloud, operation: "list instances", seconds: rng.u64(30..=180) },
+        1 => Deed::Lie { cloud, operation: "get instance", seconds: rng.u64(30..=180) },
         2 => {
             let fault = Fault::Refuse(Category::Unauthorised);
             Deed::Cloud { cloud, fault, one_in: 1, seconds: rng.u64(60..=180) }

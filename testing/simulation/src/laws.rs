@@ -7,7 +7,7 @@ use std::{
 };
 
 use cloudberth_core::Tick;
-use cloudberth_fake::{Balancer, CallRecord, MachineState};
+use cloudberth_fake::{Balancer, CallRecord, PowerState};
 use embedded_kube::Call;
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ use crate::{
 const WINDOW: Duration = Duration::from_secs(599);
 /// How long after a node was there again a route to the one before it may still be removed: the decision was under way.
 const AFTERTHOUGHT: Duration = Duration::from_secs(90);
-/// A leader may list a cloud's machines this often at rest, on average.
+/// A leader may list a cloud's instances this often at rest, on average.
 const LISTING: Duration = Duration::from_secs(300);
 /// How much more often where nodes are not Ready: a new leader looks after them in growing intervals.
 const FOR_NOT_READY: usize = 10;
@@ -74,8 +74,11 @@ fn trespasses(world: &World) -> Vec<String> {
 fn taken(world: &World) -> Vec<String> {
     let mut wrong = Vec::new();
     for (cloud, built) in &world.foreign {
-        let patch = world.sky.iter().find(|patch| patch.name == *cloud);
-        let there = patch.into_iter().flat_map(|patch| patch.cloud.balancers()).find(|b| b.id == built.id);
+        let named_cloud = world.clouds.iter().find(|named_cloud| named_cloud.name == *cloud);
+        let there = named_cloud
+            .into_iter()
+            .flat_map(|named_cloud| named_cloud.cloud.balancers())
+            .find(|b| b.id == built.id);
         let Some(there) = there else {
             wrong.push(format!("law 3: {} ({}), which is somebody else's, is gone", built.id, built.name));
             continue;
@@ -91,16 +94,16 @@ fn taken(world: &World) -> Vec<String> {
 /// Law 5: no load balancer was deleted whose owner had not said so.
 fn deletions(world: &World) -> Vec<String> {
     let mut wrong = Vec::new();
-    for patch in world.sky.iter() {
-        let calls = patch.cloud.calls();
+    for named_cloud in world.clouds.iter() {
+        let calls = named_cloud.cloud.calls();
         for deletion in calls.iter().filter(|c| is_ours(c) && c.operation == "delete balancer") {
-            let known = patch.cloud.name_of_balancer(&deletion.subject);
+            let known = named_cloud.cloud.name_of_balancer(&deletion.subject);
             let uid = known.as_deref().and_then(|name| name.strip_prefix(CLUSTER)?.strip_prefix('-'));
             let spans = uid.and_then(|uid| world.condemned.get(uid)).map(Vec::as_slice).unwrap_or_default();
             let within = |(from, until): &(Tick, Option<Tick>)| {
                 *from <= deletion.at && until.is_none_or(|until| deletion.at < until)
             };
-            let demolished = world.demolished.contains(&(patch.name, deletion.subject.clone()));
+            let demolished = world.demolished.contains(&(named_cloud.name, deletion.subject.clone()));
             if !spans.iter().any(within) && !demolished {
                 wrong.push(format!("law 5: {} was deleted although its Service wants it", deletion.subject));
             }
@@ -117,7 +120,7 @@ fn is_ours(call: &CallRecord) -> bool {
 /// Law 5: no route was deleted whose node was there.
 fn lost_routes(world: &World) -> Vec<String> {
     let mut wrong = Vec::new();
-    for call in world.sky.iter().flat_map(|patch| patch.cloud.calls()) {
+    for call in world.clouds.iter().flat_map(|named_cloud| named_cloud.cloud.calls()) {
         if call.operation != "change routes" || !is_ours(&call) {
             continue;
         }
@@ -153,7 +156,8 @@ fn was_there(world: &World, node: &str, at: Tick) -> bool {
 /// What was sent in time may be carried out later; it was under way, and nobody acts on its answer any more.
 fn leadership(world: &World) -> Vec<String> {
     let kube = world.witness.sent().into_iter().map(|write| (write.at, write.who, write.what));
-    let calls = world.sky.iter().flat_map(|patch| patch.cloud.calls()).filter(|call| call.write);
+    let calls =
+        world.clouds.iter().flat_map(|named_cloud| named_cloud.cloud.calls()).filter(|call| call.write);
     let cloud = calls.map(|call| (call.sent, call.who, call.operation.to_owned()));
     let stray = kube.chain(cloud).filter_map(|(at, who, what)| {
         let holder = world.witness.holder_at(at);
@@ -166,7 +170,8 @@ fn leadership(world: &World) -> Vec<String> {
 /// Law 9: whoever lets go of the Lease waits for no answer of a cloud any more, to a write that may still take effect.
 /// A Lease that runs out is no such promise.
 fn let_go(world: &World) -> Vec<String> {
-    let calls: Vec<_> = world.sky.iter().flat_map(|patch| patch.cloud.calls()).filter(|c| c.write).collect();
+    let calls: Vec<_> =
+        world.clouds.iter().flat_map(|named_cloud| named_cloud.cloud.calls()).filter(|c| c.write).collect();
     let mut wrong = Vec::new();
     for (at, who) in world.witness.released() {
         let under_way = |c: &&CallRecord| c.who == who && c.sent < at && at < c.at.min(c.until);
@@ -189,7 +194,7 @@ pub(crate) fn writes(world: &World) -> Writes {
     let calls = world.api.calls(0);
     let kube = calls.iter().filter(|c| by_program(c) && c.is_write() && c.resource != "events");
     let kube = kube.map(|c| format!("{} {}/{} {} at {}", c.verb, c.resource, c.subresource, c.name, c.at));
-    let clouds = world.sky.iter().flat_map(|patch| patch.cloud.calls()).filter(|c| c.write);
+    let clouds = world.clouds.iter().flat_map(|named_cloud| named_cloud.cloud.calls()).filter(|c| c.write);
     let clouds = clouds.map(|c| format!("{} {} {} at {:?}", c.who, c.operation, c.subject, c.at.0));
     let mut told = BTreeMap::new();
     for event in world.api.objects("events") {
@@ -215,20 +220,20 @@ pub(crate) fn restless(before: &Writes, after: &Writes) -> Vec<String> {
     written.chain(told).map(|what| format!("law 4: at rest, {what}")).collect()
 }
 
-/// Law 7: in the `quiet` time since `since`, machines are listed now and then and never asked about one by one.
+/// Law 7: in the `quiet` time since `since`, instances are listed now and then and never asked about one by one.
 pub(crate) fn questions(world: &World, since: Tick, quiet: Duration) -> Vec<String> {
     let regular = usize::try_from(quiet.as_secs() / LISTING.as_secs()).unwrap_or(usize::MAX);
     let mut wrong = Vec::new();
-    for patch in world.sky.iter() {
-        let off = patch.cloud.machines().iter().any(|machine| machine.state == MachineState::Stopped);
+    for named_cloud in world.clouds.iter() {
+        let off = named_cloud.cloud.instances().iter().any(|instance| instance.state == PowerState::Stopped);
         let allowed = if off { regular + FOR_NOT_READY } else { regular };
-        let calls = patch.cloud.calls();
+        let calls = named_cloud.cloud.calls();
         let count = |operation| calls.iter().filter(|c| c.at > since && c.operation == operation).count();
-        let (listings, questions) = (count("list machines"), count("get machine"));
+        let (listings, questions) = (count("list instances"), count("get instance"));
         if listings > allowed || questions > 0 {
             wrong.push(format!(
-                "law 7: {listings} listings of machines of {} and {questions} look-ups in {quiet:?} of quiet",
-                patch.name
+                "law 7: {listings} listings of instances of {} and {questions} look-ups in {quiet:?} of quiet",
+                named_cloud.name
             ));
         }
     }
@@ -249,11 +254,14 @@ pub(crate) fn log(world: &World) -> String {
             c.at, c.user_agent, c.verb, c.resource, c.subresource, c.namespace, c.name, c.outcome
         );
     }
-    for patch in world.sky.iter() {
-        for c in patch.cloud.calls() {
+    for named_cloud in world.clouds.iter() {
+        for c in named_cloud.cloud.calls() {
             let at = c.at.0.as_micros();
-            let _ =
-                writeln!(text, "{at} {} {} {} {} {}", patch.name, c.who, c.operation, c.subject, c.outcome);
+            let _ = writeln!(
+                text,
+                "{at} {} {} {} {} {}",
+                named_cloud.name, c.who, c.operation, c.subject, c.outcome
+            );
         }
     }
     text

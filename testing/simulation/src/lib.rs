@@ -8,11 +8,12 @@
 //! ```text
 //!   schedule ──► world ──► two replicas of the manager ──► wire ──► embedded API ◄── people, kubelets
 //!                                     └──► broken, perhaps ──► fake clouds `alpha` and `beta`
-//!   witness (true time) ──► laws;   rest: what is unfinished
+//!   witness (true time) ──► laws;   end: what is unfinished
 //! ```
 
 mod broken;
 mod clock;
+mod clouds;
 mod draw;
 mod laws;
 mod people;
@@ -21,7 +22,6 @@ mod rest;
 mod run;
 mod schedule;
 mod shrink;
-mod sky;
 mod touchy;
 mod wire;
 mod witness;

@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use cloudberth_core::{Dice, NodeView, ServiceView, decide::node::taints::UNINITIALISED};
-use cloudberth_fake::MachineState;
+use cloudberth_core::{NodeView, Random, ServiceView, decide::node::taints::UNINITIALISED};
+use cloudberth_fake::PowerState;
 use embedded_kube::KubeApi;
 use http::HeaderValue;
 use kube::{
@@ -13,7 +13,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    sky::{NAMES, Sky},
+    clouds::{NAMES, SimulatedClouds},
     touchy::odd_id,
     wire::Wire,
 };
@@ -45,11 +45,11 @@ pub(crate) fn node_name(node: u8) -> String {
 pub(crate) struct People(Client);
 
 impl People {
-    pub(crate) fn new(api: &KubeApi, dice: &Arc<Dice>) -> Self {
+    pub(crate) fn new(api: &KubeApi, random: &Arc<Random>) -> Self {
         let wire = Wire {
             api: api.service(),
             who: HeaderValue::from_static("people"),
-            dice: Arc::clone(dice),
+            random: Arc::clone(random),
             latency: Duration::ZERO,
             partition: Arc::default(),
             power: Arc::default(),
@@ -186,9 +186,9 @@ impl People {
         }
     }
 
-    /// The kubelet of a machine that runs says that it is Ready; of any other, Kubernetes finds that it does not answer.
-    pub(crate) async fn heartbeat(&self, sky: &Sky, name: &str) {
-        let runs = sky.named(name).is_some_and(|(_, machine)| machine.state == MachineState::Running);
+    /// The kubelet of an instance that runs says that it is Ready; of any other, Kubernetes finds that it does not answer.
+    pub(crate) async fn heartbeat(&self, clouds: &SimulatedClouds, name: &str) {
+        let runs = clouds.named(name).is_some_and(|(_, instance)| instance.state == PowerState::Running);
         let status = if runs { "True" } else { "Unknown" };
         let condition = json!({"type": "Ready", "status": status, "reason": "Kubelet"});
         let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
@@ -204,11 +204,11 @@ impl People {
         }
     }
 
-    /// People take away nodes whose machines went before any cloud knew them: nobody else may. Returns their names.
-    pub(crate) async fn tidy_up(&self, sky: &Sky) -> Vec<String> {
+    /// People take away nodes whose instances went before any cloud knew them: nobody else may. Returns their names.
+    pub(crate) async fn tidy_up(&self, clouds: &SimulatedClouds) -> Vec<String> {
         let mut gone = Vec::new();
         for node in self.all_nodes().await.unwrap_or_default() {
-            let lost = node.has_taint(UNINITIALISED) && sky.named(&node.name).is_none();
+            let lost = node.has_taint(UNINITIALISED) && clouds.named(&node.name).is_none();
             if lost && !node.name.starts_with(FOREIGN) {
                 self.delete_node(&node.name).await;
                 gone.push(node.name);
@@ -234,11 +234,11 @@ fn service_class(service: u8) -> Option<String> {
 }
 
 /// Creates what may be there already. Returns the UID if it was not.
-async fn create(api: &Api<DynamicObject>, kind: &str, name: &str, rest: &Value) -> Option<String> {
+async fn create(api: &Api<DynamicObject>, kind: &str, name: &str, end: &Value) -> Option<String> {
     let mut object = DynamicObject::new(name, &resource(kind, ""));
     object.metadata.annotations =
-        rest.pointer("/metadata/annotations").and_then(|all| serde_json::from_value(all.clone()).ok());
-    object.data = json!({"spec": rest.get("spec")});
+        end.pointer("/metadata/annotations").and_then(|all| serde_json::from_value(all.clone()).ok());
+    object.data = json!({"spec": end.get("spec")});
     api.create(&PostParams::default(), &object).await.ok()?.metadata.uid
 }
 

@@ -3,11 +3,11 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use cloudberth_controllers::{
-    clouds::Member, lifecycle::LifecycleSettings, node::NodeSettings, routes::RouteSettings,
-    service::ServiceSettings, team::TeamSettings,
+    clouds::Member, controller_set::ControllerSettings, lifecycle::LifecycleSettings, node::NodeSettings,
+    routes::RouteSettings, service::ServiceSettings,
 };
 use cloudberth_core::{
-    Clock, Dice, Provider, Result,
+    Clock, Provider, Random, Result,
     decide::{election::Config, lifecycle::Cap},
 };
 use cloudberth_fake::FakeProvider;
@@ -21,8 +21,8 @@ use tokio::{sync::watch, task::JoinHandle};
 use crate::{
     broken::{Broken, Careless},
     clock::SkewedClock,
+    clouds::{NAMES, NamedCloud, SimulatedClouds},
     people::{CLUSTER, CLUSTER_CIDR, class},
-    sky::{NAMES, Patch, Sky},
     touchy::Touchy,
     wire::{Loss, Partition, Snare, Wire},
     witness::Witness,
@@ -37,9 +37,9 @@ const LATENCY: Duration = Duration::from_millis(50);
 /// What a replica is started with.
 pub(crate) struct Site<'a> {
     pub(crate) api: &'a KubeApi,
-    pub(crate) sky: &'a Sky,
+    pub(crate) clouds: &'a SimulatedClouds,
     pub(crate) clock: &'a Arc<dyn Clock>,
-    pub(crate) dice: &'a Arc<Dice>,
+    pub(crate) random: &'a Arc<Random>,
     pub(crate) witness: &'a Arc<Witness>,
     pub(crate) snare: &'a Arc<Snare>,
     pub(crate) power: &'a Arc<Partition>,
@@ -76,7 +76,7 @@ impl Replica {
         self.lives += 1;
         self.identity = format!("{PROGRAM}-{}.{}", self.slot, self.lives);
         self.stop = watch::Sender::new(false);
-        let clock = SkewedClock::draw(site.clock, site.dice);
+        let clock = SkewedClock::draw(site.clock, site.random);
         // If both were slow, the other one would wait for as long as this one goes on.
         let slow = site.broken == Some(Broken::SlowClock) && self.slot == 0;
         let clock: Arc<dyn Clock> = Arc::new(if slow { clock.slow() } else { clock });
@@ -94,7 +94,7 @@ impl Replica {
         let wire = Wire {
             api: site.api.service(),
             who: HeaderValue::from_str(&self.identity).unwrap_or(HeaderValue::from_static(PROGRAM)),
-            dice: Arc::clone(site.dice),
+            random: Arc::clone(site.random),
             latency: LATENCY,
             partition: Arc::clone(&self.partition),
             power: Arc::clone(site.power),
@@ -106,19 +106,19 @@ impl Replica {
                 _ => None,
             },
         };
-        let member = |patch| self.member(patch, site.broken, clock);
+        let member = |named_cloud| self.member(named_cloud, site.broken, clock);
         Manager::new(Parts {
             client: Client::new(wire.clone(), "default"),
             lease_client: Client::new(wire, "default"),
-            clouds: site.sky.iter().map(member).collect(),
+            clouds: site.clouds.iter().map(member).collect(),
             default_cloud: NAMES.first().map(|name| (*name).to_owned()),
             cluster_name: CLUSTER.to_owned(),
-            team: team(),
+            controllers: controllers(),
             election: Some(self.election(site.calm)),
             migration: None,
             metrics: Metrics::new(&mut Registry::default()),
             clock: Arc::clone(clock),
-            dice: Arc::new(Dice::seeded(site.dice.bits())),
+            random: Arc::new(Random::seeded(site.random.bits())),
         })
     }
 
@@ -134,13 +134,14 @@ impl Replica {
         }
     }
 
-    fn member(&self, patch: &Patch, broken: Option<Broken>, clock: &Arc<dyn Clock>) -> Member {
-        let inner = FakeProvider::new(patch.name, &patch.cloud, &self.identity, Arc::clone(clock));
+    fn member(&self, named_cloud: &NamedCloud, broken: Option<Broken>, clock: &Arc<dyn Clock>) -> Member {
+        let inner =
+            FakeProvider::new(named_cloud.name, &named_cloud.cloud, &self.identity, Arc::clone(clock));
         let provider: Arc<dyn Provider> = match broken {
             Some(broken) => Arc::new(Careless { inner, broken, clock: Arc::clone(clock) }),
             None => Arc::new(inner),
         };
-        (Arc::new(Touchy(provider)), BTreeSet::from([class(patch.name)]))
+        (Arc::new(Touchy(provider)), BTreeSet::from([class(named_cloud.name)]))
     }
 
     /// Ends it at whatever it is doing, without a word.
@@ -178,8 +179,8 @@ impl Replica {
 }
 
 /// Every controller, as the flags have it by default.
-fn team() -> TeamSettings {
-    TeamSettings {
+fn controllers() -> ControllerSettings {
+    ControllerSettings {
         node: Some(NodeSettings::default()),
         lifecycle: Some(LifecycleSettings { period: Duration::from_secs(5), cap: Cap::LAW, workers: 1 }),
         service: Some(ServiceSettings::default()),

@@ -12,11 +12,11 @@ use cloudberth_core::{
     lb::INTENT_ANNOTATION,
     view::{Ready, ServiceType},
 };
-use cloudberth_fake::{ALGORITHM, BALANCER_ID, Balancer, Machine, MachineState, NODE_SELECTOR, TABLE};
+use cloudberth_fake::{ALGORITHM, BALANCER_ID, Balancer, FakeInstance, NODE_SELECTOR, PowerState, TABLE};
 
 use crate::{
+    clouds::{NAMES, NamedCloud},
     people::{CLUSTER, FOREIGN, class},
-    sky::{NAMES, Patch},
     touchy::odd_id,
     world::World,
 };
@@ -30,14 +30,14 @@ pub(crate) async fn unfinished(world: &World) -> Result<Vec<String>, String> {
     let nodes = world.people.all_nodes().await?;
     let mut wrong = Vec::new();
     for node in nodes.iter().filter(|node| !node.name.starts_with(FOREIGN)) {
-        match world.sky.named(&node.name) {
-            Some((id, machine)) => about_node(node, &id, &machine, &mut wrong),
-            None => wrong.push(format!("{} is still there without a machine", node.name)),
+        match world.clouds.named(&node.name) {
+            Some((id, instance)) => about_node(node, &id, &instance, &mut wrong),
+            None => wrong.push(format!("{} is still there without an instance", node.name)),
         }
     }
-    for patch in world.sky.iter() {
-        about_routes(patch, &nodes, &mut wrong);
-        about_balancers(world, patch, &services, &nodes, &mut wrong);
+    for named_cloud in world.clouds.iter() {
+        about_routes(named_cloud, &nodes, &mut wrong);
+        about_balancers(world, named_cloud, &services, &nodes, &mut wrong);
     }
     for service in &services {
         let key = service.key();
@@ -51,14 +51,14 @@ pub(crate) async fn unfinished(world: &World) -> Result<Vec<String>, String> {
     Ok(wrong)
 }
 
-/// How many nodes wait for nothing but the cap, at the most: their machines are gone.
+/// How many nodes wait for nothing but the cap, at the most: their instances are gone.
 pub(crate) async fn dead(world: &World) -> u32 {
     let nodes = world.people.all_nodes().await.unwrap_or_default();
-    let dead = nodes.iter().filter(|node| world.sky.named(&node.name).is_none());
+    let dead = nodes.iter().filter(|node| world.clouds.named(&node.name).is_none());
     u32::try_from(dead.filter(|node| !node.name.starts_with(FOREIGN)).count()).unwrap_or(u32::MAX)
 }
 
-fn about_node(node: &NodeView, id: &str, machine: &Machine, wrong: &mut Vec<String>) {
+fn about_node(node: &NodeView, id: &str, instance: &FakeInstance, wrong: &mut Vec<String>) {
     let name = &node.name;
     if node.has_taint(UNINITIALISED) {
         wrong.push(format!("{name} is not initialised"));
@@ -67,15 +67,15 @@ fn about_node(node: &NodeView, id: &str, machine: &Machine, wrong: &mut Vec<Stri
     if node.provider_id.as_deref() != Some(id) {
         wrong.push(format!("{name} carries {:?} instead of {id}", node.provider_id));
     }
-    for (key, value) in [(INSTANCE_TYPE, &machine.flavor), (ZONE, &machine.zone)] {
+    for (key, value) in [(INSTANCE_TYPE, &instance.flavor), (ZONE, &instance.zone)] {
         if node.labels.get(key) != Some(value) {
             wrong.push(format!("{name} has {key}={:?} instead of {value}", node.labels.get(key)));
         }
     }
-    if !node.addresses.iter().any(|address| address.address() == machine.private_ip) {
-        wrong.push(format!("{name} lacks its address {}", machine.private_ip));
+    if !node.addresses.iter().any(|address| address.address() == instance.private_ip) {
+        wrong.push(format!("{name} lacks its address {}", instance.private_ip));
     }
-    let stopped = machine.state == MachineState::Stopped && node.ready != Ready::True;
+    let stopped = instance.state == PowerState::Stopped && node.ready != Ready::True;
     if node.has_taint(SHUTDOWN) != stopped {
         wrong.push(format!("{name} has the shutdown taint: {}, and should: {stopped}", !stopped));
     }
@@ -92,60 +92,68 @@ fn owned(node: &NodeView, cloud: &str) -> bool {
     node.provider_id.as_deref().and_then(|id| id.split_once("://")).is_some_and(|(scheme, _)| scheme == cloud)
 }
 
-fn about_routes(patch: &Patch, nodes: &[NodeView], wrong: &mut Vec<String>) {
-    let mine = nodes.iter().filter(|node| owned(node, patch.name));
+fn about_routes(named_cloud: &NamedCloud, nodes: &[NodeView], wrong: &mut Vec<String>) {
+    let mine = nodes.iter().filter(|node| owned(node, named_cloud.name));
     let mut wanted: Vec<_> =
         mine.flat_map(|node| node.pod_cidrs.iter().map(|cidr| (node.name.clone(), cidr.clone()))).collect();
     let mut there: Vec<_> =
-        patch.cloud.routes().into_iter().map(|route| (route.machine, route.destination)).collect();
+        named_cloud.cloud.routes().into_iter().map(|route| (route.instance, route.destination)).collect();
     wanted.sort();
     there.sort();
     if wanted != there {
-        wrong.push(format!("{} has routes {there:?} instead of {wanted:?}", patch.name));
+        wrong.push(format!("{} has routes {there:?} instead of {wanted:?}", named_cloud.name));
     }
 }
 
 fn about_balancers(
     world: &World,
-    patch: &Patch,
+    named_cloud: &NamedCloud,
     services: &[ServiceView],
     nodes: &[NodeView],
     wrong: &mut Vec<String>,
 ) {
-    let mut balancers = patch.cloud.balancers();
-    let orphaned = |b: &Balancer| world.orphaned.contains(&(patch.name, b.id.clone()));
+    let mut balancers = named_cloud.cloud.balancers();
+    let orphaned = |b: &Balancer| world.orphaned.contains(&(named_cloud.name, b.id.clone()));
     for service in services.iter().filter(|service| !service.name.starts_with(FOREIGN)) {
         let key = service.key();
         let name = format!("{CLUSTER}-{}", service.uid);
         let mine: Vec<_> = balancers.extract_if(.., |b| b.name == name).collect();
-        let wants = service.service_type == ServiceType::LoadBalancer && serves(patch, service);
+        let wants = service.service_type == ServiceType::LoadBalancer && serves(named_cloud, service);
         match (wants, mine.as_slice()) {
-            (true, [one]) => differences(patch, service, one, nodes, wrong),
+            (true, [one]) => differences(named_cloud, service, one, nodes, wrong),
             // What asks for the impossible gets nothing, until it asks for something else.
             (true, []) if !TABLE.parse(&service.annotations).refused.is_empty() => {}
             (true, several) => {
-                wrong.push(format!("law 6: {key} has {} load balancers with {}", several.len(), patch.name));
+                wrong.push(format!(
+                    "law 6: {key} has {} load balancers with {}",
+                    several.len(),
+                    named_cloud.name
+                ));
             }
             (false, []) if service.service_type != ServiceType::LoadBalancer => released(service, wrong),
             (false, []) => {}
             // Its backup knew of none, so nobody looks for them until it wants one again.
             (false, several) if several.iter().all(orphaned) => {}
             (false, several) => {
-                wrong.push(format!("law 6: {key} left {} load balancers with {}", several.len(), patch.name));
+                wrong.push(format!(
+                    "law 6: {key} left {} load balancers with {}",
+                    several.len(),
+                    named_cloud.name
+                ));
             }
         }
     }
-    balancers.retain(|b| !world.foreign.iter().any(|(cloud, f)| *cloud == patch.name && f.id == b.id));
+    balancers.retain(|b| !world.foreign.iter().any(|(cloud, f)| *cloud == named_cloud.name && f.id == b.id));
     balancers.retain(|b| !orphaned(b));
     let leaked = |b: &Balancer| format!("law 6: load balancer {} ({}) belongs to nobody", b.id, b.name);
     wrong.extend(balancers.iter().map(leaked));
 }
 
-fn serves(patch: &Patch, service: &ServiceView) -> bool {
+fn serves(named_cloud: &NamedCloud, service: &ServiceView) -> bool {
     let [default, _] = NAMES;
     match &service.class {
-        Some(named) => *named == class(patch.name),
-        None => patch.name == default,
+        Some(asked) => *asked == class(named_cloud.name),
+        None => named_cloud.name == default,
     }
 }
 
@@ -160,7 +168,7 @@ fn released(service: &ServiceView, wrong: &mut Vec<String>) {
 }
 
 fn differences(
-    patch: &Patch,
+    named_cloud: &NamedCloud,
     service: &ServiceView,
     balancer: &Balancer,
     nodes: &[NodeView],
@@ -174,12 +182,12 @@ fn differences(
     }
     let parsed = TABLE.parse(&service.annotations);
     let selector = parsed.get(&NODE_SELECTOR).set();
-    let chosen = nodes.iter().filter(|node| member(node, owned(node, patch.name), selector.as_ref()));
+    let chosen = nodes.iter().filter(|node| member(node, owned(node, named_cloud.name), selector.as_ref()));
     let ids = chosen.filter_map(|node| node.provider_id.as_deref()?.split_once("://"));
-    let machines: BTreeSet<_> = ids.map(|(_, id)| id.to_owned()).collect();
+    let instances: BTreeSet<_> = ids.map(|(_, id)| id.to_owned()).collect();
     let members: BTreeSet<_> = balancer.members.values().cloned().collect();
-    if members != machines || members.len() != balancer.members.len() {
-        wrong.push(format!("{key} has members {members:?} instead of {machines:?}"));
+    if members != instances || members.len() != balancer.members.len() {
+        wrong.push(format!("{key} has members {members:?} instead of {instances:?}"));
     }
     let algorithm = parsed.settle(&ALGORITHM, None).unwrap_or_default();
     if parsed.refused.is_empty() && algorithm != balancer.algorithm {

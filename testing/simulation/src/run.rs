@@ -15,10 +15,10 @@ use crate::{
 /// How long the world may take to come to rest once everything goes well: a pending intent, a few back-offs, one
 /// drift pass.
 const PATIENCE: Duration = Duration::from_secs(1_200);
-/// How much longer for each node whose machine is gone: the cap lets one go in ten minutes, and the next listing may be
+/// How much longer for each node whose instance is gone: the cap lets one go in ten minutes, and the next listing may be
 /// five minutes off.
 const CAP: Duration = Duration::from_secs(960);
-/// How long the world is watched at rest: an hour for one seed in four, so that most of the time goes into the turmoil.
+/// How long the world is watched at end: an hour for one seed in four, so that most of the time goes into the turmoil.
 fn quiet(seed: u64) -> Duration {
     Duration::from_secs(if seed.is_multiple_of(4) { 3_600 } else { 900 })
 }
@@ -93,7 +93,7 @@ async fn pass_time(world: &mut World, alarms: &mut mpsc::UnboundedReceiver<Alarm
     }
 }
 
-/// Waits until everything is as it should be. Each node whose machine is gone may have to wait for the cap.
+/// Waits until everything is as it should be. Each node whose instance is gone may have to wait for the cap.
 async fn come_to_rest(world: &World) -> (Vec<String>, Duration) {
     let patience = PATIENCE + CAP * rest::dead(world).await;
     let start = time::Instant::now();

@@ -32,19 +32,19 @@ pub(crate) enum Deed {
     Delete { service: u8 },
     /// A Service of somebody else's class comes.
     AddForeignService { number: u8 },
-    /// A machine is built and its node joins, uninitialised; with its id only where its kubelet knows it.
+    /// An instance is built and its node joins, uninitialised; with its id only where its kubelet knows it.
     Join { node: u8, knows_id: bool },
-    /// A node is deleted and its machine is destroyed. The first two are left standing, so that each cloud keeps a
-    /// machine that speaks for its listing.
+    /// A node is deleted and its instance is destroyed. The first two are left standing, so that each cloud keeps a
+    /// instance that speaks for its listing.
     Remove { node: u8 },
-    /// A node and its machine are replaced by others of the same name, and once more while the program's first write to
+    /// A node and its instance are replaced by others of the same name, and once more while the program's first write to
     /// the new node is on its way. The first two are left standing.
     Recreate { node: u8, knows_id: bool },
-    /// A machine is switched off or on; its node follows after a while.
+    /// An instance is switched off or on; its node follows after a while.
     Power { node: u8, on: bool, lag: u64 },
-    /// A machine is destroyed; its node is `NotReady` after a while. The first two are left standing here too.
+    /// An instance is destroyed; its node is `NotReady` after a while. The first two are left standing here too.
     Destroy { node: u8, lag: u64 },
-    /// A machine gets another size.
+    /// An instance gets another size.
     Resize { node: u8, flavor: &'static str },
     /// A node moves to another pool.
     SetPool { node: u8, pool: &'static str },
@@ -72,7 +72,7 @@ pub(crate) enum Deed {
     /// The credential of a cloud becomes another account's while a request of this operation is under way, and its own
     /// again after a while.
     Swap { cloud: u8, operation: &'static str, seconds: u64 },
-    /// A cloud lies about machines: this operation denies what exists. Nobody could tell if both did at once.
+    /// A cloud lies about instances: this operation denies what exists. Nobody could tell if both did at once.
     Lie { cloud: u8, operation: &'static str, seconds: u64 },
     /// Requests to the Kubernetes API go wrong: the next so many of this verb.
     Kube { harm: Harm, verb: &'static str, times: u64 },

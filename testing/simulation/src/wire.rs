@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{Dice, lb::INTENT_ANNOTATION};
+use cloudberth_core::{Random, lb::INTENT_ANNOTATION};
 use embedded_kube::{Body, KubeService};
 use http::{HeaderValue, Method, Request, header::USER_AGENT};
 use tokio::{
@@ -118,7 +118,7 @@ pub(crate) fn patched_node<B>(request: &Request<B>) -> Option<&str> {
 pub(crate) enum Loss {
     /// The intent.
     Intent,
-    /// The UID of the node that a patch is meant for.
+    /// The UID of the node that a named_cloud is meant for.
     NodeUid,
 }
 
@@ -127,7 +127,7 @@ pub(crate) enum Loss {
 pub(crate) struct Wire {
     pub(crate) api: KubeService,
     pub(crate) who: HeaderValue,
-    pub(crate) dice: Arc<Dice>,
+    pub(crate) random: Arc<Random>,
     pub(crate) latency: Duration,
     pub(crate) partition: Arc<Partition>,
     /// Whether the API server is there at all.
@@ -140,7 +140,7 @@ pub(crate) struct Wire {
 
 impl Wire {
     fn leg(&self) -> Duration {
-        self.latency.mul_f64(self.dice.fraction())
+        self.latency.mul_f64(self.random.fraction())
     }
 }
 
@@ -211,13 +211,13 @@ async fn without(
     }
     let (head, body) = request.into_parts();
     let bytes = body.collect_bytes().await?;
-    let mut patch: serde_json::Value = serde_json::from_slice(&bytes)?;
+    let mut named_cloud: serde_json::Value = serde_json::from_slice(&bytes)?;
     let (parent, key) = match loss {
         Loss::Intent => ("/metadata/annotations", INTENT_ANNOTATION),
         Loss::NodeUid => ("/metadata", "uid"),
     };
-    if let Some(parent) = patch.pointer_mut(parent).and_then(|parent| parent.as_object_mut()) {
+    if let Some(parent) = named_cloud.pointer_mut(parent).and_then(|parent| parent.as_object_mut()) {
         parent.remove(key);
     }
-    Ok(Request::from_parts(head, serde_json::to_vec(&patch)?.into()))
+    Ok(Request::from_parts(head, serde_json::to_vec(&named_cloud)?.into()))
 }

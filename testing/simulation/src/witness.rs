@@ -11,7 +11,7 @@ use embedded_kube::KubeApi;
 use http::{Method, Request};
 use serde_json::Value;
 
-use crate::{lock, sky::Sky};
+use crate::{clouds::SimulatedClouds, lock};
 
 /// A write to Kubernetes that left a replica. Renewals of the Lease are none.
 #[derive(Clone, Debug)]
@@ -49,29 +49,29 @@ pub(crate) struct Deletion {
 
 #[derive(Default)]
 struct Notes {
-    /// Whom the stored Lease has named since when; empty for nobody.
+    /// Whom the stored Lease has named_cloud since when; empty for nobody.
     holders: Vec<(Tick, String)>,
     sent: Vec<SentWrite>,
     claimants: BTreeMap<String, Claimant>,
     deletions: Vec<Deletion>,
     /// The UIDs of nodes that are deleted. A backup may bring them back.
     buried: BTreeSet<String>,
-    /// The machine on which the node of a UID runs: its provider id and its address.
-    machines: BTreeMap<String, (String, String)>,
+    /// The instance on which the node of a UID runs: its provider id and its address.
+    instances: BTreeMap<String, (String, String)>,
     wrong: Vec<String>,
 }
 
 /// The witness of one run.
 pub(crate) struct Witness {
     api: KubeApi,
-    sky: Sky,
+    clouds: SimulatedClouds,
     clock: Arc<dyn Clock>,
     notes: Mutex<Notes>,
 }
 
 impl Witness {
-    pub(crate) fn new(api: KubeApi, sky: Sky, clock: Arc<dyn Clock>) -> Self {
-        Self { api, sky, clock, notes: Mutex::default() }
+    pub(crate) fn new(api: KubeApi, clouds: SimulatedClouds, clock: Arc<dyn Clock>) -> Self {
+        Self { api, clouds, clock, notes: Mutex::default() }
     }
 
     /// A replica stands for election.
@@ -114,11 +114,11 @@ impl Witness {
     }
 
     fn node(&self, name: &str) -> Option<Arc<Value>> {
-        let named = |node: &Arc<Value>| text(node, "/metadata/name") == name;
-        self.api.objects("nodes").into_iter().find(named)
+        let named_cloud = |node: &Arc<Value>| text(node, "/metadata/name") == name;
+        self.api.objects("nodes").into_iter().find(named_cloud)
     }
 
-    /// The request was carried out, or not. A machine that is gone never comes back, so one that is there now was there
+    /// The request was carried out, or not. An instance that is gone never comes back, so one that is there now was there
     /// when its node was deleted (laws 1 and 2).
     pub(crate) fn deleted(&self, who: &str, doomed: Doomed) {
         let Doomed { name, uid, provider_id, ready } = doomed;
@@ -132,8 +132,8 @@ impl Witness {
             // Two requests for one node, the first slow: the API server deleted it once.
             return;
         }
-        if let Some(machine) = self.sky.machine(&provider_id) {
-            notes.wrong.push(format!("law 2: {name} was deleted at {:?} and {} exists", at.0, machine.id));
+        if let Some(instance) = self.clouds.instance(&provider_id) {
+            notes.wrong.push(format!("law 2: {name} was deleted at {:?} and {} exists", at.0, instance.id));
         }
         if ready {
             notes.wrong.push(format!("law 2: {name} was deleted at {:?} although it was Ready", at.0));
@@ -141,14 +141,14 @@ impl Witness {
         notes.deletions.push(Deletion { at, who: who.to_owned(), node: name, cloud });
     }
 
-    /// A kubelet registered a node with this UID; this is its machine.
+    /// A kubelet registered a node with this UID; this is its instance.
     pub(crate) fn registered(&self, uid: String, provider_id: String, address: String) {
-        lock(&self.notes).machines.insert(uid, (provider_id, address));
+        lock(&self.notes).instances.insert(uid, (provider_id, address));
     }
 
-    /// The provider id of the machine on which the node of a UID runs.
+    /// The provider id of the instance on which the node of a UID runs.
     pub(crate) fn runs_on(&self, uid: &str) -> Option<String> {
-        lock(&self.notes).machines.get(uid).map(|(id, _)| id.clone())
+        lock(&self.notes).instances.get(uid).map(|(id, _)| id.clone())
     }
 
     /// The API server came back with a backup.
@@ -157,12 +157,12 @@ impl Witness {
         self.looks();
     }
 
-    /// A write to a node was carried out, or not. A node that runs on one machine never gets the id or the address of
+    /// A write to a node was carried out, or not. A node that runs on one instance never gets the id or the address of
     /// another: sooner or later it would be deleted because of that (law 2).
     pub(crate) fn patched(&self, who: &str, name: &str) {
         let Some(node) = self.node(name) else { return };
         let mut notes = lock(&self.notes);
-        let Some((id, address)) = notes.machines.get(text(&node, "/metadata/uid")) else { return };
+        let Some((id, address)) = notes.instances.get(text(&node, "/metadata/uid")) else { return };
         let carried = text(&node, "/spec/providerID");
         let addresses = node.pointer("/status/addresses").and_then(Value::as_array);
         let internal = addresses.into_iter().flatten().filter(|a| text(a, "/type") == "InternalIP");
@@ -177,7 +177,7 @@ impl Witness {
         let wrong: Vec<_> = [id, other]
             .into_iter()
             .flatten()
-            .map(|what| format!("law 2: {who} gave {name} {what}, which is another machine's"))
+            .map(|what| format!("law 2: {who} gave {name} {what}, which is another instance's"))
             .collect();
         notes.wrong.extend(wrong);
     }
@@ -208,7 +208,7 @@ impl Witness {
         notes.holders.push((now, holder.to_owned()));
     }
 
-    /// Whom the stored Lease named at that time.
+    /// Whom the stored Lease named_cloud at that time.
     pub(crate) fn holder_at(&self, at: Tick) -> String {
         let notes = lock(&self.notes);
         notes

@@ -9,8 +9,8 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{Clock, Dice, Tick, decide::nodeset::eligible::EXCLUDE_LABEL};
-use cloudberth_fake::{ALGORITHM, Balancer, Cloud, MachineState, NODE_SELECTOR};
+use cloudberth_core::{Clock, Random, Tick, decide::nodeset::eligible::EXCLUDE_LABEL};
+use cloudberth_fake::{ALGORITHM, Balancer, Cloud, NODE_SELECTOR, PowerState};
 use cloudberth_manager::replica::GRACE;
 use embedded_kube::{Fault, KubeApi, Snapshot};
 use serde_json::{Value, json};
@@ -23,15 +23,15 @@ use tokio::{
 use crate::{
     broken::Broken,
     clock::RunClock,
+    clouds::{NamedCloud, SimulatedClouds},
     people::{CLUSTER, People, node_name, selector},
     replica::{PROGRAM, Replica, Site},
     schedule::Deed,
-    sky::{Patch, Sky},
     wire::{Cut, Partition, Snare},
     witness::Witness,
 };
 
-/// So long after its end a machine may still be listed, and its name is not given to another one.
+/// So long after its end an instance may still be listed, and its name is not given to another one.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
 /// Somebody walked into a trap that a deed had set.
@@ -50,7 +50,7 @@ pub(crate) enum Alarm {
 /// Everything that one run is made of.
 pub(crate) struct World {
     pub(crate) api: KubeApi,
-    pub(crate) sky: Sky,
+    pub(crate) clouds: SimulatedClouds,
     pub(crate) clock: Arc<dyn Clock>,
     /// From when until when the owner of a load balancer said that it may go: by the Service's UID.
     pub(crate) condemned: BTreeMap<String, Vec<(Tick, Option<Tick>)>>,
@@ -67,7 +67,7 @@ pub(crate) struct World {
     /// Sees by true time who leads and who writes.
     pub(crate) witness: Arc<Witness>,
     pub(crate) people: People,
-    dice: Arc<Dice>,
+    random: Arc<Random>,
     broken: Option<Broken>,
     calm: bool,
     replicas: Vec<Replica>,
@@ -83,15 +83,15 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(seed: u64, broken: Option<Broken>, alarm: mpsc::UnboundedSender<Alarm>) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(RunClock(Instant::now()));
-        let dice = Arc::new(Dice::seeded(seed ^ 0x5eed));
+        let random = Arc::new(Random::seeded(seed ^ 0x5eed));
         let wall = Arc::clone(&clock);
         let api = KubeApi::new(Surroundings::new(seed, move || wall.wall()));
-        let sky = Sky::draw(seed, &clock, &dice);
-        let people = People::new(&api, &dice);
-        let witness = Arc::new(Witness::new(api.clone(), sky.clone(), Arc::clone(&clock)));
+        let clouds = SimulatedClouds::draw(seed, &clock, &random);
+        let people = People::new(&api, &random);
+        let witness = Arc::new(Witness::new(api.clone(), clouds.clone(), Arc::clone(&clock)));
         Self {
             api,
-            sky,
+            clouds,
             clock,
             condemned: BTreeMap::new(),
             orphaned: BTreeSet::new(),
@@ -104,7 +104,7 @@ impl World {
             lives: BTreeMap::new(),
             witness,
             people,
-            dice,
+            random,
             broken,
             calm: false,
             replicas: vec![Replica::new(0), Replica::new(1)],
@@ -127,9 +127,9 @@ impl World {
     }
 
     async fn restart(&mut self, slot: usize) {
-        let Self { api, sky, clock, dice, witness, snare, power, broken, calm, replicas, .. } = self;
+        let Self { api, clouds, clock, random, witness, snare, power, broken, calm, replicas, .. } = self;
         let (broken, calm) = (*broken, *calm);
-        let site = Site { api, sky, clock, dice, witness, snare, power, broken, calm };
+        let site = Site { api, clouds, clock, random, witness, snare, power, broken, calm };
         if let Some(replica) = replicas.get_mut(slot) {
             replica.kill(witness).await;
             replica.start(&site);
@@ -172,7 +172,7 @@ impl World {
     /// The next write to a cloud is slow, and whoever sent it is told to end meanwhile.
     fn interrupt(&self, cloud: u8, seconds: u64) {
         let mut alarm = Some(self.alarm.clone());
-        self.sky.of(cloud).cloud.plan_faults(move |request| {
+        self.clouds.of(cloud).cloud.plan_faults(move |request| {
             let alarm = request.write.then(|| alarm.take()).flatten()?;
             let _ = alarm.send(Alarm::Busy);
             Some(cloudberth_fake::Fault::Stall(Duration::from_secs(seconds)))
@@ -181,7 +181,7 @@ impl World {
 
     fn lie_in_wait(&self, cloud: u8) {
         let mut alarm = Some(self.alarm.clone());
-        self.sky.of(cloud).cloud.plan_faults(move |request| {
+        self.clouds.of(cloud).cloud.plan_faults(move |request| {
             if request.operation == "create balancer"
                 && let Some(alarm) = alarm.take()
             {
@@ -229,7 +229,7 @@ impl World {
 
     /// From now on everything goes well.
     pub(crate) async fn end_faults(&mut self) {
-        self.sky.iter().for_each(|patch| patch.cloud.stop_faults());
+        self.clouds.iter().for_each(|named_cloud| named_cloud.cloud.stop_faults());
         self.api.clear_faults();
         self.snare.clear();
         self.power.mend();
@@ -237,7 +237,7 @@ impl World {
             replica.partition.mend();
         }
         self.replace_retired(true).await;
-        for name in self.people.tidy_up(&self.sky).await {
+        for name in self.people.tidy_up(&self.clouds).await {
             self.bury(&name);
         }
         for (service, key, value) in std::mem::take(&mut self.mistakes) {
@@ -271,7 +271,7 @@ impl World {
             }
             Deed::AddForeignService { number } => people.create_foreign_service(*number).await,
             Deed::Join { node, knows_id } => self.join(*node, *knows_id).await,
-            // Each cloud keeps the first of its machines.
+            // Each cloud keeps the first of its instances.
             Deed::Remove { node } | Deed::Destroy { node, .. } | Deed::Recreate { node, .. } if *node < 2 => {
             }
             Deed::Recreate { node, knows_id } => {
@@ -281,15 +281,15 @@ impl World {
             }
             Deed::Remove { node } => self.remove(*node).await,
             Deed::Power { node, on, lag } => {
-                let state = if *on { MachineState::Running } else { MachineState::Stopped };
-                self.to_machine(*node, |cloud, id| cloud.set_state(id, state));
+                let state = if *on { PowerState::Running } else { PowerState::Stopped };
+                self.to_instance(*node, |cloud, id| cloud.set_state(id, state));
                 self.follow(*node, *lag);
             }
             Deed::Destroy { node, lag } => {
-                self.to_machine(*node, Cloud::delete_machine);
+                self.to_instance(*node, Cloud::delete_instance);
                 self.follow(*node, *lag);
             }
-            Deed::Resize { node, flavor } => self.to_machine(*node, |cloud, id| cloud.resize(id, flavor)),
+            Deed::Resize { node, flavor } => self.to_instance(*node, |cloud, id| cloud.resize(id, flavor)),
             Deed::SetPool { node, pool } => people.set_pool(*node, pool).await,
             Deed::Exclude { node, excluded } => {
                 people.label(*node, EXCLUDE_LABEL, excluded.then_some("")).await;
@@ -297,7 +297,7 @@ impl World {
             Deed::AddForeignNode { number, initialised } => {
                 people.register_foreign(*number, *initialised).await;
             }
-            Deed::AddOddNode { cloud } => people.register_odd(self.sky.of(*cloud).name).await,
+            Deed::AddOddNode { cloud } => people.register_odd(self.clouds.of(*cloud).name).await,
             Deed::Demolish { service } => self.demolish(*service).await,
             Deed::Crash { leader } => self.crash(*leader).await,
             Deed::Ambush { cloud } => self.lie_in_wait(*cloud),
@@ -336,10 +336,10 @@ impl World {
     ) {
         let until = self.clock.now() + Duration::from_secs(seconds);
         let clock = Arc::clone(&self.clock);
-        let dice = Dice::seeded(self.dice.bits());
-        self.sky.of(cloud).cloud.plan_faults(move |request| {
+        let random = Random::seeded(self.random.bits());
+        self.clouds.of(cloud).cloud.plan_faults(move |request| {
             let meant = operation.is_empty() || request.operation == operation;
-            (meant && clock.now() < until && dice.bits().is_multiple_of(one_in)).then_some(fault)
+            (meant && clock.now() < until && random.bits().is_multiple_of(one_in)).then_some(fault)
         });
     }
 
@@ -353,7 +353,7 @@ impl World {
         }
         self.swapped.insert(cloud % 2);
         let (api, clock, length) = (self.api.clone(), Arc::clone(&self.clock), Duration::from_secs(seconds));
-        let Patch { name, cloud } = self.sky.of(cloud);
+        let NamedCloud { name, cloud } = self.clouds.of(cloud);
         let prefix = format!("{name}://m-");
         let known = move || {
             let id = |node: &Arc<Value>| {
@@ -384,7 +384,7 @@ impl World {
     async fn demolish(&mut self, service: u8) {
         let Some(uid) = self.people.uid(service).await else { return };
         let name = format!("{CLUSTER}-{uid}");
-        let Patch { name: cloud_name, cloud } = self.sky.of(service);
+        let NamedCloud { name: cloud_name, cloud } = self.clouds.of(service);
         for balancer in cloud.balancers().into_iter().filter(|b| b.name == name) {
             cloud.delete_balancer(&balancer.id);
             self.demolished.insert((*cloud_name, balancer.id));
@@ -396,31 +396,31 @@ impl World {
         let there = self.people.all_nodes().await.is_ok_and(|all| all.iter().any(|other| other.name == name));
         let last = self.lives.get(&name).and_then(|all| all.last()).and_then(|(_, died)| *died);
         let listed = last.is_some_and(|died| self.clock.now().since(died) < REMEMBERED);
-        if there || listed || self.sky.named(&name).is_some() {
+        if there || listed || self.clouds.named(&name).is_some() {
             return;
         }
-        self.sky.of(node).cloud.add_machine(&name, "north-1");
+        self.clouds.of(node).cloud.add_instance(&name, "north-1");
         self.register(node, knows_id).await;
     }
 
-    /// The kubelet of a node's machine registers the node.
+    /// The kubelet of a node's instance registers the node.
     async fn register(&mut self, node: u8, knows_id: bool) {
         let name = node_name(node);
-        let Some((id, machine)) = self.sky.named(&name) else { return };
+        let Some((id, instance)) = self.clouds.named(&name) else { return };
         if let Some(uid) = self.people.register(node, knows_id.then_some(&id)).await {
-            self.witness.registered(uid, id, machine.private_ip);
+            self.witness.registered(uid, id, instance.private_ip);
         }
         self.lives.entry(name.clone()).or_default().push((self.clock.now(), None));
-        self.people.heartbeat(&self.sky, &name).await;
+        self.people.heartbeat(&self.clouds, &name).await;
     }
 
-    /// A node and its machine make way for others of the same name.
+    /// A node and its instance make way for others of the same name.
     async fn recreate(&mut self, node: u8, knows_id: bool) {
         let name = node_name(node);
-        if self.sky.named(&name).is_none() {
+        if self.clouds.named(&name).is_none() {
             return;
         }
-        self.to_machine(node, |cloud, id| drop(cloud.replace_machine(id)));
+        self.to_instance(node, |cloud, id| drop(cloud.replace_instance(id)));
         self.people.delete_node(&name).await;
         self.bury(&name);
         self.register(node, knows_id).await;
@@ -428,7 +428,7 @@ impl World {
 
     async fn remove(&mut self, node: u8) {
         let name = node_name(node);
-        self.to_machine(node, Cloud::delete_machine);
+        self.to_instance(node, Cloud::delete_instance);
         self.people.delete_node(&name).await;
         self.bury(&name);
     }
@@ -440,18 +440,18 @@ impl World {
         }
     }
 
-    fn to_machine(&self, node: u8, deed: impl FnOnce(&Cloud, &str)) {
-        if let Some((_, machine)) = self.sky.named(&node_name(node)) {
-            deed(&self.sky.of(node).cloud, &machine.id);
+    fn to_instance(&self, node: u8, deed: impl FnOnce(&Cloud, &str)) {
+        if let Some((_, instance)) = self.clouds.named(&node_name(node)) {
+            deed(&self.clouds.of(node).cloud, &instance.id);
         }
     }
 
-    /// A while later a node is Ready if its machine runs by then, and otherwise not.
+    /// A while later a node is Ready if its instance runs by then, and otherwise not.
     fn follow(&self, node: u8, lag: u64) {
-        let (people, sky) = (self.people.clone(), self.sky.clone());
+        let (people, clouds) = (self.people.clone(), self.clouds.clone());
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_secs(lag)).await;
-            people.heartbeat(&sky, &node_name(node)).await;
+            people.heartbeat(&clouds, &node_name(node)).await;
         });
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
-use cloudberth_core::{Clock, Dice, Tick};
+use cloudberth_core::{Clock, Random, Tick};
 use http::Method;
 use ipnet::IpNet;
 use serde_json::Value;
@@ -11,10 +11,10 @@ use super::{
     faults::{Fault, Request, Rule},
     history::PoolChange,
     journal::{Entry, Tally},
-    manners::Manners,
     render::View,
     route::Route,
     service::{Asker, CloudService},
+    settings::SimSettings,
     shared::Shared,
     stock::{Balancer, FloatingIp, Listener, Member, Monitor, Pool, Server, Stock, Target},
     tokens::Access,
@@ -28,9 +28,9 @@ pub struct Cloud {
 }
 
 impl Cloud {
-    /// A cloud that goes by `clock`, with the servers that its manners name and nothing else.
-    pub fn new(clock: Arc<dyn Clock>, dice: Dice, manners: Manners) -> Self {
-        Self { shared: Arc::new(Shared::new(clock, dice, manners)) }
+    /// A cloud that goes by `clock`, with the servers that its settings name and nothing else.
+    pub fn new(clock: Arc<dyn Clock>, random: Random, settings: SimSettings) -> Self {
+        Self { shared: Arc::new(Shared::new(clock, random, settings)) }
     }
 
     /// The way in for clients in the same process. They must run on a tokio runtime.
@@ -50,9 +50,9 @@ impl Cloud {
         act(&mut state.world, at)
     }
 
-    /// Changes the manners from now on.
-    pub fn set_manners(&self, change: impl FnOnce(&mut Manners)) {
-        self.with(|world, _| change(&mut world.manners));
+    /// Changes the settings from now on.
+    pub fn set_manners(&self, change: impl FnOnce(&mut SimSettings)) {
+        self.with(|world, _| change(&mut world.settings));
     }
 
     /// Decides for each request what goes wrong with it; replaces what was set before. Where it says nothing, the
@@ -213,7 +213,7 @@ impl Cloud {
         self.with(|world, at| world.settle(at.tick));
     }
 
-    /// Back to the beginning, with an empty journal and without faults. Tokens and manners stay.
+    /// Back to the beginning, with an empty journal and without faults. Tokens and settings stay.
     pub fn reset(&self) {
         self.shared.reset();
     }
@@ -315,6 +315,6 @@ impl Cloud {
 
     /// Sets how long requests take from now on.
     pub fn set_latency(&self, latency: Duration) {
-        self.set_manners(|manners| manners.latency = latency);
+        self.set_manners(|settings| settings.latency = latency);
     }
 }

@@ -14,12 +14,12 @@ mod handle;
 mod health;
 mod history;
 mod journal;
-mod manners;
 mod refusal;
 mod render;
 mod route;
 mod serve;
 mod service;
+mod settings;
 mod shared;
 mod stock;
 mod tags;
@@ -31,9 +31,9 @@ pub use faults::{Fault, Request, Rule};
 pub use handle::Cloud;
 pub use history::PoolChange;
 pub use journal::{Entry, Outcome, Tally};
-pub use manners::{Limits, Manners};
 pub use serve::{Served, serve, serve_on_loopback};
 pub use service::{Asker, CloudService};
+pub use settings::{Limits, SimSettings};
 pub use stock::{
     Address, Balancer, FloatingIp, HttpCheck, Interface, Listener, Member, Monitor, Network, Pool, Server,
     Stock, Subnet, Tags, Target, Vip,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     health::Health,
-    manners::{BALANCER_FLAVOR, FLAVORS},
+    settings::{BALANCER_FLAVOR, FLAVORS},
     stock::{
         Address, Balancer, FloatingIp, Interface, Listener, Member, Monitor, Network, Pool, Server, Stock,
         Subnet, Target,

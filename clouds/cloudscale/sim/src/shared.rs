@@ -6,13 +6,13 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{Clock, Dice};
+use cloudberth_core::{Clock, Random};
 use serde_json::Value;
 
 use super::{
     faults::{Fault, Request, Rules},
     journal::Journal,
-    manners::Manners,
+    settings::SimSettings,
     tokens::{Access, Tokens},
     world::{Moment, World},
 };
@@ -48,7 +48,7 @@ impl State {
 pub(crate) struct Shared {
     state: Mutex<State>,
     clock: Arc<dyn Clock>,
-    dice: Arc<Dice>,
+    random: Arc<Random>,
 }
 
 impl fmt::Debug for Shared {
@@ -58,10 +58,10 @@ impl fmt::Debug for Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(clock: Arc<dyn Clock>, dice: Dice, manners: Manners) -> Self {
-        let dice = Arc::new(dice);
+    pub(crate) fn new(clock: Arc<dyn Clock>, random: Random, settings: SimSettings) -> Self {
+        let random = Arc::new(random);
         let at = Moment { tick: clock.now(), wall: clock.wall() };
-        let (world, elsewhere) = Self::projects(manners, &dice, at);
+        let (world, elsewhere) = Self::projects(settings, &random, at);
         let state = State {
             world,
             elsewhere,
@@ -73,12 +73,12 @@ impl Shared {
             requests: 0,
             under_way: 0,
         };
-        Self { state: Mutex::new(state), clock, dice }
+        Self { state: Mutex::new(state), clock, random }
     }
 
-    fn projects(manners: Manners, dice: &Arc<Dice>, at: Moment) -> (World, World) {
-        let other = Manners { instances: 0, ..manners.clone() };
-        (World::new(manners, Arc::clone(dice), at), World::new(other, Arc::clone(dice), at))
+    fn projects(settings: SimSettings, random: &Arc<Random>, at: Moment) -> (World, World) {
+        let other = SimSettings { instances: 0, ..settings.clone() };
+        (World::new(settings, Arc::clone(random), at), World::new(other, Arc::clone(random), at))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -94,19 +94,19 @@ impl Shared {
     pub(crate) fn draw_latency(&self) -> Duration {
         let (latency, jitter) = {
             let state = self.lock();
-            (state.world.manners.latency, state.world.manners.jitter.clamp(0.0, 1.0))
+            (state.world.settings.latency, state.world.settings.jitter.clamp(0.0, 1.0))
         };
         if latency.is_zero() || jitter == 0.0 {
             return latency;
         }
-        latency.mul_f64(1.0 - jitter * self.dice.fraction())
+        latency.mul_f64(1.0 - jitter * self.random.fraction())
     }
 
     /// Back to the beginning: what was made, set and written down is gone. Tokens stay.
     pub(crate) fn reset(&self) {
         let at = self.moment();
         let mut state = self.lock();
-        let (world, elsewhere) = Self::projects(state.world.manners.clone(), &self.dice, at);
+        let (world, elsewhere) = Self::projects(state.world.settings.clone(), &self.random, at);
         (state.world, state.elsewhere) = (world, elsewhere);
         state.plan = None;
         state.editor = None;

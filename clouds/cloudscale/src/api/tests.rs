@@ -13,15 +13,15 @@ use crate::{
     },
 };
 
-fn listener_change(change: ListenerChange) -> Act {
-    Act::UpdateListener { listener: uuid(4), change }
+fn listener_change(change: ListenerChange) -> Action {
+    Action::UpdateListener { listener: uuid(4), change }
 }
 
-fn monitor_change(change: MonitorChange) -> Act {
-    Act::UpdateMonitor { monitor: uuid(5), change }
+fn monitor_change(change: MonitorChange) -> Action {
+    Action::UpdateMonitor { monitor: uuid(5), change }
 }
 
-async fn send(act: &Act, replies: impl IntoIterator<Item = Reply>) -> (Outcome<Answer>, Script) {
+async fn send(act: &Action, replies: impl IntoIterator<Item = Reply>) -> (Outcome<Answer>, Script) {
     let script = Script::new();
     let request = act.request();
     let method = match request.method {
@@ -33,7 +33,7 @@ async fn send(act: &Act, replies: impl IntoIterator<Item = Reply>) -> (Outcome<A
     (script.api.execute(&script.call(), act).await, script)
 }
 
-fn creations() -> [(&'static str, Act, String, Value); 6] {
+fn creations() -> [(&'static str, Action, String, Value); 6] {
     let vip = NewVip { address: Some("10.0.0.5".to_owned()), subnet: Some(uuid(9)) };
     let balancer = NewBalancer {
         name: "k8s-service-deadbeef".to_owned(),
@@ -84,27 +84,27 @@ fn creations() -> [(&'static str, Act, String, Value); 6] {
     [
         (
             "CS-103",
-            Act::CreateBalancer(balancer),
+            Action::CreateBalancer(balancer),
             "POST /v1/load-balancers".to_owned(),
             json!({"name": "k8s-service-deadbeef", "flavor": "lb-standard", "zone": "lpg1",
                    "vip_addresses": [{"address": "10.0.0.5", "subnet": uuid(9)}]}),
         ),
         (
             "CS-108",
-            Act::CreatePool(pool),
+            Action::CreatePool(pool),
             "POST /v1/load-balancers/pools".to_owned(),
             json!({"name": "tcp/http", "load_balancer": uuid(1), "algorithm": "round_robin", "protocol": "tcp"}),
         ),
         (
             "CS-109",
-            Act::CreateMember { pool: uuid(2), member },
+            Action::CreateMember { pool: uuid(2), member },
             format!("POST /v1/load-balancers/pools/{}/members", uuid(2)),
             json!({"name": "10.0.0.1:30080", "protocol_port": 30080, "monitor_port": 32000, "address": "10.0.0.1",
                    "subnet": uuid(9)}),
         ),
         (
             "CS-110",
-            Act::CreateListener(listener),
+            Action::CreateListener(listener),
             "POST /v1/load-balancers/listeners".to_owned(),
             json!({"name": "tcp/80", "pool": uuid(2), "protocol": "tcp", "protocol_port": 80,
                    "allowed_cidrs": ["10.0.0.0/8"], "timeout_client_data_ms": 50000,
@@ -112,7 +112,7 @@ fn creations() -> [(&'static str, Act, String, Value); 6] {
         ),
         (
             "CS-112",
-            Act::CreateMonitor(monitor),
+            Action::CreateMonitor(monitor),
             "POST /v1/load-balancers/health-monitors".to_owned(),
             json!({"pool": uuid(2), "type": "https", "delay_s": 2, "timeout_s": 1, "up_threshold": 2,
                    "down_threshold": 3, "http": {"expected_codes": ["200", "202"], "method": "HEAD",
@@ -120,7 +120,7 @@ fn creations() -> [(&'static str, Act, String, Value); 6] {
         ),
         (
             "CS-112 without HTTP it is sent empty",
-            Act::CreateMonitor(plain),
+            Action::CreateMonitor(plain),
             "POST /v1/load-balancers/health-monitors".to_owned(),
             json!({"pool": uuid(2), "type": "tcp", "delay_s": 2, "timeout_s": 1, "up_threshold": 2,
                    "down_threshold": 3, "http": {}}),
@@ -165,14 +165,18 @@ async fn what_is_created_is_sent_whole_and_read_whole() {
 #[tokio::test(start_paused = true)]
 async fn one_attribute_is_changed_at_a_time() {
     let floating = Floating::parse("100.1.1.1/24").unwrap();
-    let assign = Act::AssignFloatingIp {
+    let assign = Action::AssignFloatingIp {
         address: floating.address.to_string(),
         network: floating.network.to_string(),
         balancer: uuid(1),
     };
     let http = |change| monitor_change(MonitorChange::Http(change));
     let table = [
-        ("CS-104", Act::RenameBalancer { balancer: uuid(1), name: "new".to_owned() }, json!({"name": "new"})),
+        (
+            "CS-104",
+            Action::RenameBalancer { balancer: uuid(1), name: "new".to_owned() },
+            json!({"name": "new"}),
+        ),
         ("CS-111", listener_change(ListenerChange::AllowedCidrs(vec![])), json!({"allowed_cidrs": []})),
         (
             "CS-111",
@@ -208,9 +212,9 @@ async fn one_attribute_is_changed_at_a_time() {
         assert_eq!(outcome, Outcome::Done(Answer::Done), "{case}");
         let received = script.cloud.received();
         let line = match &act {
-            Act::RenameBalancer { .. } => format!("PATCH /v1/load-balancers/{}", uuid(1)),
-            Act::UpdateListener { .. } => format!("PATCH /v1/load-balancers/listeners/{}", uuid(4)),
-            Act::UpdateMonitor { .. } => format!("PATCH /v1/load-balancers/health-monitors/{}", uuid(5)),
+            Action::RenameBalancer { .. } => format!("PATCH /v1/load-balancers/{}", uuid(1)),
+            Action::UpdateListener { .. } => format!("PATCH /v1/load-balancers/listeners/{}", uuid(4)),
+            Action::UpdateMonitor { .. } => format!("PATCH /v1/load-balancers/health-monitors/{}", uuid(5)),
             _ => "PATCH /v1/floating-ips/100.1.1.1".to_owned(),
         };
         assert_eq!(received.len(), 1, "{case}");
@@ -223,14 +227,17 @@ async fn one_attribute_is_changed_at_a_time() {
 async fn what_is_gone_is_deleted() {
     let not_found = || Reply::json(404, &json!({"detail": "Not found."}));
     let acts = [
-        (Act::DeleteBalancer { balancer: uuid(1) }, format!("/v1/load-balancers/{}", uuid(1))),
-        (Act::DeletePool { pool: uuid(2) }, format!("/v1/load-balancers/pools/{}", uuid(2))),
+        (Action::DeleteBalancer { balancer: uuid(1) }, format!("/v1/load-balancers/{}", uuid(1))),
+        (Action::DeletePool { pool: uuid(2) }, format!("/v1/load-balancers/pools/{}", uuid(2))),
         (
-            Act::DeleteMember { pool: uuid(2), member: uuid(3) },
+            Action::DeleteMember { pool: uuid(2), member: uuid(3) },
             format!("/v1/load-balancers/pools/{}/members/{}", uuid(2), uuid(3)),
         ),
-        (Act::DeleteListener { listener: uuid(4) }, format!("/v1/load-balancers/listeners/{}", uuid(4))),
-        (Act::DeleteMonitor { monitor: uuid(5) }, format!("/v1/load-balancers/health-monitors/{}", uuid(5))),
+        (Action::DeleteListener { listener: uuid(4) }, format!("/v1/load-balancers/listeners/{}", uuid(4))),
+        (
+            Action::DeleteMonitor { monitor: uuid(5) },
+            format!("/v1/load-balancers/health-monitors/{}", uuid(5)),
+        ),
     ];
     for (act, path) in acts {
         for (case, reply) in [("CS-106", Reply::empty(204)), ("CS-152", not_found())] {
@@ -246,13 +253,13 @@ async fn what_is_gone_is_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_did_nothing_and_a_lost_answer_may_have() {
-    let create = Act::CreatePool(NewPool {
+    let create = Action::CreatePool(NewPool {
         name: "tcp".to_owned(),
         load_balancer: uuid(1),
         algorithm: "round_robin".to_owned(),
         protocol: "tcp".to_owned(),
     });
-    let delete = Act::DeleteBalancer { balancer: uuid(1) };
+    let delete = Action::DeleteBalancer { balancer: uuid(1) };
     let oops = || Reply::json(500, &json!({"detail": "oops"}));
     let down = || Reply::json(503, &json!({"detail": "maintenance"}));
     let busy = || Reply::json(429, &json!({"detail": "slow down"})).header("retry-after", "5");
@@ -330,11 +337,11 @@ async fn a_refusal_did_nothing_and_a_lost_answer_may_have() {
 #[tokio::test(start_paused = true)]
 async fn no_id_leads_out_of_its_place() {
     for id in ["", ".", ".."] {
-        let (outcome, script) = send(&Act::DeletePool { pool: id.to_owned() }, []).await;
+        let (outcome, script) = send(&Action::DeletePool { pool: id.to_owned() }, []).await;
         assert!(matches!(outcome, Outcome::Failed(_)), "{id:?}");
         assert_eq!(script.cloud.lines(), Vec::<String>::new(), "{id:?}");
     }
-    let act = Act::DeletePool { pool: "../../servers/x?y#z".to_owned() };
+    let act = Action::DeletePool { pool: "../../servers/x?y#z".to_owned() };
     let script = Script::new();
     let _ = script.api.execute(&script.call(), &act).await;
     assert_eq!(script.cloud.lines(), ["DELETE /v1/load-balancers/pools/..%2F..%2Fservers%2Fx%3Fy%23z"]);
@@ -348,7 +355,7 @@ async fn the_links_of_an_answer_are_not_followed() {
     let line = format!("GET /v1/load-balancers/{}", uuid(1));
     script.cloud.always(&line, Reply::json(200, &elsewhere));
     let found = script.api.balancer(&script.call(), &uuid(1)).await.known().unwrap().unwrap();
-    let act = Act::DeleteBalancer { balancer: found.uuid };
+    let act = Action::DeleteBalancer { balancer: found.uuid };
     let gone = format!("DELETE /v1/load-balancers/{}", uuid(1));
     script.cloud.on(&gone, [Reply::empty(204)]);
     assert_eq!(script.api.execute(&script.call(), &act).await, Outcome::Done(Answer::Done), "L10-808");

@@ -1,9 +1,9 @@
 //! What there is after a mutation was answered, and what it would be answered with.
 
 use crate::{
-    act::{Act, Answer},
+    action::{Action, Answer},
     annotations::Floating,
-    seen::{Seen, SeenPool, Standing},
+    observed::{Observed, ObservedBalancer, ObservedPool},
     wire::{
         FlavorStub, FloatingIp, HealthMonitor, HttpChange, HttpOptions, Listener, ListenerChange,
         LoadBalancer, Member, MonitorChange, NewMonitor, NewVip, Pool, SlugStub, Stub, SubnetStub,
@@ -13,65 +13,70 @@ use crate::{
 
 /// What there is after `act` was answered by `answer`.
 #[must_use]
-pub fn fold(seen: Option<Seen>, act: &Act, answer: &Answer) -> Option<Seen> {
-    let mut seen = seen.unwrap_or_default();
+pub fn fold(observed: Option<Observed>, act: &Action, answer: &Answer) -> Option<Observed> {
+    let mut observed = observed.unwrap_or_default();
     match (act, answer) {
-        (Act::CreateBalancer(_), Answer::Balancer(balancer)) => {
-            seen.standing =
-                Some(Standing { balancer: (**balancer).clone(), new: true, ..Standing::default() });
+        (Action::CreateBalancer(_), Answer::Balancer(balancer)) => {
+            observed.existing = Some(ObservedBalancer {
+                balancer: (**balancer).clone(),
+                new: true,
+                ..ObservedBalancer::default()
+            });
         }
-        (Act::DeleteBalancer { .. }, _) => seen.standing = None,
+        (Action::DeleteBalancer { .. }, _) => observed.existing = None,
         _ => {
-            if let Some(standing) = &mut seen.standing {
-                below(standing, act, answer);
+            if let Some(existing) = &mut observed.existing {
+                below(existing, act, answer);
             }
         }
     }
-    Some(seen)
+    Some(observed)
 }
 
-fn below(standing: &mut Standing, act: &Act, answer: &Answer) {
+fn below(existing: &mut ObservedBalancer, act: &Action, answer: &Answer) {
     match (act, answer) {
-        (Act::RenameBalancer { name, .. }, _) => name.clone_into(&mut standing.balancer.name),
-        (Act::CreatePool(_), Answer::Pool(pool)) => {
-            standing.pools.push(SeenPool { pool: pool.clone(), ..SeenPool::default() });
+        (Action::RenameBalancer { name, .. }, _) => name.clone_into(&mut existing.balancer.name),
+        (Action::CreatePool(_), Answer::Pool(pool)) => {
+            existing.pools.push(ObservedPool { pool: pool.clone(), ..ObservedPool::default() });
         }
-        (Act::CreateMember { pool, .. }, Answer::Member(member)) => {
-            on_pool(standing, pool, |seen| seen.members.push(member.clone()));
+        (Action::CreateMember { pool, .. }, Answer::Member(member)) => {
+            on_pool(existing, pool, |observed| observed.members.push(member.clone()));
         }
-        (Act::CreateListener(new), Answer::Listener(listener)) => {
-            on_pool(standing, &new.pool, |seen| seen.listeners.push((**listener).clone()));
+        (Action::CreateListener(new), Answer::Listener(listener)) => {
+            on_pool(existing, &new.pool, |observed| observed.listeners.push((**listener).clone()));
         }
-        (Act::CreateMonitor(new), Answer::Monitor(monitor)) => {
-            on_pool(standing, &new.pool, |seen| seen.monitors.push((**monitor).clone()));
+        (Action::CreateMonitor(new), Answer::Monitor(monitor)) => {
+            on_pool(existing, &new.pool, |observed| observed.monitors.push((**monitor).clone()));
         }
-        (Act::UpdateListener { listener, change }, _) => {
-            let all = standing.pools.iter_mut().flat_map(|seen| &mut seen.listeners);
-            all.filter(|seen| seen.uuid == *listener).for_each(|seen| update_listener(seen, change));
+        (Action::UpdateListener { listener, change }, _) => {
+            let all = existing.pools.iter_mut().flat_map(|observed| &mut observed.listeners);
+            all.filter(|observed| observed.uuid == *listener)
+                .for_each(|observed| update_listener(observed, change));
         }
-        (Act::UpdateMonitor { monitor, change }, _) => {
-            let all = standing.pools.iter_mut().flat_map(|seen| &mut seen.monitors);
-            all.filter(|seen| seen.uuid == *monitor).for_each(|seen| update_monitor(seen, change));
+        (Action::UpdateMonitor { monitor, change }, _) => {
+            let all = existing.pools.iter_mut().flat_map(|observed| &mut observed.monitors);
+            all.filter(|observed| observed.uuid == *monitor)
+                .for_each(|observed| update_monitor(observed, change));
         }
-        (Act::AssignFloatingIp { network, balancer, .. }, _) => {
-            assign(&mut standing.floating_ips, network, balancer);
+        (Action::AssignFloatingIp { network, balancer, .. }, _) => {
+            assign(&mut existing.floating_ips, network, balancer);
         }
-        (Act::DeleteListener { listener }, _) => {
-            standing.pools.iter_mut().for_each(|seen| seen.listeners.retain(|l| l.uuid != *listener));
+        (Action::DeleteListener { listener }, _) => {
+            existing.pools.iter_mut().for_each(|observed| observed.listeners.retain(|l| l.uuid != *listener));
         }
-        (Act::DeleteMember { pool, member }, _) => {
-            on_pool(standing, pool, |seen| seen.members.retain(|m| m.uuid != *member));
+        (Action::DeleteMember { pool, member }, _) => {
+            on_pool(existing, pool, |observed| observed.members.retain(|m| m.uuid != *member));
         }
-        (Act::DeleteMonitor { monitor }, _) => {
-            standing.pools.iter_mut().for_each(|seen| seen.monitors.retain(|m| m.uuid != *monitor));
+        (Action::DeleteMonitor { monitor }, _) => {
+            existing.pools.iter_mut().for_each(|observed| observed.monitors.retain(|m| m.uuid != *monitor));
         }
-        (Act::DeletePool { pool }, _) => standing.pools.retain(|seen| seen.pool.uuid != *pool),
+        (Action::DeletePool { pool }, _) => existing.pools.retain(|observed| observed.pool.uuid != *pool),
         _ => {}
     }
 }
 
-fn on_pool(standing: &mut Standing, uuid: &str, change: impl FnOnce(&mut SeenPool)) {
-    if let Some(pool) = standing.pools.iter_mut().find(|seen| seen.pool.uuid == uuid) {
+fn on_pool(existing: &mut ObservedBalancer, uuid: &str, change: impl FnOnce(&mut ObservedPool)) {
+    if let Some(pool) = existing.pools.iter_mut().find(|observed| observed.pool.uuid == uuid) {
         change(pool);
     }
 }
@@ -119,9 +124,9 @@ fn assign(all: &mut Vec<FloatingIp>, network: &str, balancer: &str) {
 
 /// A plausible answer to `act`. A new load balancer is ready at once: a dry run shows where the way leads.
 #[must_use]
-pub fn assume(act: &Act) -> Answer {
+pub fn assume(act: &Action) -> Answer {
     match act {
-        Act::CreateBalancer(new) => Answer::Balancer(Box::new(LoadBalancer {
+        Action::CreateBalancer(new) => Answer::Balancer(Box::new(LoadBalancer {
             uuid: format!("(new) {}", new.name),
             name: new.name.clone(),
             zone: Some(SlugStub { slug: new.zone.clone().unwrap_or_else(|| "(default)".to_owned()) }),
@@ -129,14 +134,14 @@ pub fn assume(act: &Act) -> Answer {
             vip_addresses: vips(&new.vip_addresses),
             ..LoadBalancer::default()
         })),
-        Act::CreatePool(new) => Answer::Pool(Pool {
+        Action::CreatePool(new) => Answer::Pool(Pool {
             uuid: format!("(new) {} {} {}", new.name, new.algorithm, new.protocol),
             name: new.name.clone(),
             load_balancer: Stub { uuid: new.load_balancer.clone() },
             algorithm: new.algorithm.clone(),
             protocol: new.protocol.clone(),
         }),
-        Act::CreateMember { pool, member: new } => Answer::Member(Member {
+        Action::CreateMember { pool, member: new } => Answer::Member(Member {
             uuid: format!("(new) {} {} {} in {pool}", new.name, new.monitor_port, new.subnet),
             name: new.name.clone(),
             enabled: true,
@@ -145,7 +150,7 @@ pub fn assume(act: &Act) -> Answer {
             protocol_port: new.protocol_port,
             monitor_port: Some(new.monitor_port),
         }),
-        Act::CreateListener(new) => Answer::Listener(Box::new(Listener {
+        Action::CreateListener(new) => Answer::Listener(Box::new(Listener {
             uuid: format!("(new) {} on {}", new.name, new.pool),
             name: new.name.clone(),
             pool: Some(Stub { uuid: new.pool.clone() }),
@@ -156,7 +161,7 @@ pub fn assume(act: &Act) -> Answer {
             timeout_member_connect_ms: Some(new.timeout_member_connect_ms),
             timeout_member_data_ms: Some(new.timeout_member_data_ms),
         })),
-        Act::CreateMonitor(new) => Answer::Monitor(Box::new(assumed_monitor(new))),
+        Action::CreateMonitor(new) => Answer::Monitor(Box::new(assumed_monitor(new))),
         _ => Answer::Done,
     }
 }

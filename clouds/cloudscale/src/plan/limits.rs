@@ -1,10 +1,10 @@
-//! What cannot be: immutable settings, and things that another Service claims too.
+//! What cannot be: immutable settings, and things that another Service keys too.
 
 use std::net::IpAddr;
 
 use cloudberth_core::{
     annotation::Value,
-    lb::{Claim, ClaimKind, INTENT_ANNOTATION, Refusal, Rival, Want},
+    lb::{Desired, INTENT_ANNOTATION, LockKey, LockKind, Refusal, Rival},
     net::parse_ip,
     view::IpFamilyPolicy,
 };
@@ -12,9 +12,9 @@ use cloudberth_core::{
 use crate::{
     annotations::{CREATED, FLAVOR, FLOATING_IPS, Floating, NAME, TABLE, UUID, VIP_ADDRESSES, Vip, ZONE},
     find::default_name,
-    seen::Standing,
+    observed::ObservedBalancer,
+    spec::{Spec, refusal, warning},
     wire::VipAddress,
-    wish::{Wish, refusal, warning},
 };
 
 const IMMUTABLE: &str = "ImmutableField";
@@ -25,113 +25,113 @@ const TAKEN: &str = "AddressTaken";
 ///
 /// Our record says so, or this turn did it; and where the answer was lost, the intent that still stands says it of a load
 /// balancer whose name carries the UID.
-pub(super) fn created_here(want: &Want, standing: &Standing) -> bool {
+pub(super) fn created_here(want: &Desired, existing: &ObservedBalancer) -> bool {
     let annotations = &want.service.annotations;
     let parsed = TABLE.parse(annotations);
-    let marked = parsed.get(&CREATED).set().as_ref() == Some(&standing.balancer.uuid);
+    let marked = parsed.get(&CREATED).set().as_ref() == Some(&existing.balancer.uuid);
     let recovered = annotations.contains_key(INTENT_ANNOTATION)
         && parsed.get(&UUID) == Value::Unset
-        && standing.balancer.name == default_name(&want.service);
-    standing.new || marked || recovered
+        && existing.balancer.name == default_name(&want.service);
+    existing.new || marked || recovered
 }
 
 /// Refuses what cannot be changed on a load balancer that is there. Everything else goes on.
-pub(super) fn immutable(wish: &mut Wish<'_>, want: &Want, standing: &Standing) {
-    let balancer = &standing.balancer;
+pub(super) fn immutable(spec: &mut Spec<'_>, want: &Desired, existing: &ObservedBalancer) {
+    let balancer = &existing.balancer;
     let id = &balancer.uuid;
     let flavor = balancer.flavor.as_ref().map(|flavor| flavor.slug.as_str());
     if let Some(flavor) =
-        flavor.filter(|flavor| wish.flavor.as_deref().is_some_and(|wanted| wanted != *flavor))
+        flavor.filter(|flavor| spec.flavor.as_deref().is_some_and(|wanted| wanted != *flavor))
     {
         let text =
             format!("the flavor of load balancer {id} is {flavor} and stays; set it back, or ask support");
-        wish.refused.push(refusal(IMMUTABLE, FLAVOR.name(), text));
+        spec.refused.push(refusal(IMMUTABLE, FLAVOR.name(), text));
     }
     let zone = balancer.zone.as_ref().map(|zone| zone.slug.as_str());
-    if let Some(zone) = zone.filter(|zone| wish.zone.as_deref().is_some_and(|wanted| wanted != *zone)) {
+    if let Some(zone) = zone.filter(|zone| spec.zone.as_deref().is_some_and(|wanted| wanted != *zone)) {
         let text =
             format!("load balancer {id} is in {zone} and stays; set it back, or create the Service anew");
-        wish.refused.push(refusal(IMMUTABLE, ZONE.name(), text));
+        spec.refused.push(refusal(IMMUTABLE, ZONE.name(), text));
     }
-    if !wish.vips.is_empty() && !same_vips(&wish.vips, &balancer.vip_addresses) {
+    if !spec.vips.is_empty() && !same_vips(&spec.vips, &balancer.vip_addresses) {
         let text =
             format!("the addresses of load balancer {id} stay; set them back, or create the Service anew");
-        wish.refused.push(refusal(IMMUTABLE, VIP_ADDRESSES.name(), text));
+        spec.refused.push(refusal(IMMUTABLE, VIP_ADDRESSES.name(), text));
     }
     let v6 = |vip: &VipAddress| parse_ip(&vip.address).map(|ip| ip.is_ipv6());
     let families: std::collections::BTreeSet<bool> = balancer.vip_addresses.iter().filter_map(v6).collect();
     if want.service.ip_family_policy == Some(IpFamilyPolicy::RequireDualStack) && families.len() == 1 {
         let text = format!("spec.ipFamilyPolicy: load balancer {id} has addresses of one family only");
-        wish.notices.push(warning(IMMUTABLE, text));
+        spec.notices.push(warning(IMMUTABLE, text));
     }
 }
 
 /// In the same order; an address or subnet that is not given is whatever it is.
-fn same_vips(wanted: &[Vip], seen: &[VipAddress]) -> bool {
+fn same_vips(wanted: &[Vip], observed: &[VipAddress]) -> bool {
     let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-    let same = |(wanted, seen): (&Vip, &VipAddress)| {
+    let same = |(wanted, observed): (&Vip, &VipAddress)| {
         let address = text(&wanted.address).is_none_or(|address| {
-            address == seen.address
-                || parse_ip(&address).is_some_and(|ip| parse_ip(&seen.address) == Some(ip))
+            address == observed.address
+                || parse_ip(&address).is_some_and(|ip| parse_ip(&observed.address) == Some(ip))
         });
         let subnet = text(&wanted.subnet).is_none_or(|subnet| {
-            seen.subnet.as_ref().is_some_and(|stub| stub.uuid.eq_ignore_ascii_case(&subnet))
+            observed.subnet.as_ref().is_some_and(|stub| stub.uuid.eq_ignore_ascii_case(&subnet))
         });
         address && subnet
     };
-    wanted.len() == seen.len() && wanted.iter().zip(seen).all(same)
+    wanted.len() == observed.len() && wanted.iter().zip(observed).all(same)
 }
 
-/// Why the load balancer is not this Service's to work on, if another one claims it too.
+/// Why the load balancer is not this Service's to work on, if another one keys it too.
 ///
 /// A name that carries the UID, our own creation, the recorded id that nobody else has, or an address that only this
 /// Service shows settle it. Otherwise neither touches it.
-pub(super) fn contested(want: &Want, standing: Option<&Standing>) -> Option<Refusal> {
-    let rivals = |kind| want.rivals.iter().find(move |rival| rival.claim.kind == kind);
-    let rival: &Rival = rivals(ClaimKind::Id).or_else(|| rivals(ClaimKind::Name))?;
-    if let Some(standing) = standing {
-        let balancer = &standing.balancer;
+pub(super) fn contested(want: &Desired, existing: Option<&ObservedBalancer>) -> Option<Refusal> {
+    let rivals = |kind| want.rivals.iter().find(move |rival| rival.key.kind == kind);
+    let rival: &Rival = rivals(LockKind::Id).or_else(|| rivals(LockKind::Name))?;
+    if let Some(existing) = existing {
+        let balancer = &existing.balancer;
         let recorded = TABLE.parse(&want.service.annotations).get(&UUID).set();
         let shared = |ip: IpAddr| {
-            let claim = Claim::new(ClaimKind::Published, ip.to_string());
-            want.rivals.iter().any(|rival| rival.claim == claim)
+            let key = LockKey::new(LockKind::Published, ip.to_string());
+            want.rivals.iter().any(|rival| rival.key == key)
         };
         let shown = want.service.ingress.iter().filter_map(|entry| parse_ip(entry.ip.as_deref()?));
         let own = |ip: IpAddr| balancer.vip_addresses.iter().any(|vip| parse_ip(&vip.address) == Some(ip));
-        let mine = standing.new
+        let mine = existing.new
             || balancer.name == default_name(&want.service)
-            || (recorded.as_ref() == Some(&balancer.uuid) && rivals(ClaimKind::Id).is_none())
+            || (recorded.as_ref() == Some(&balancer.uuid) && rivals(LockKind::Id).is_none())
             || shown.into_iter().any(|ip| own(ip) && !shared(ip));
         if mine {
             return None;
         }
     }
-    let field = if rival.claim.kind == ClaimKind::Id { UUID.name() } else { NAME.name() };
+    let field = if rival.key.kind == LockKind::Id { UUID.name() } else { NAME.name() };
     let text =
-        format!("{} is claimed by Service {} too; change or remove it", rival.claim.value, rival.service);
+        format!("{} is claimed by Service {} too; change or remove it", rival.key.value, rival.service);
     Some(refusal(CLAIMED, field, text))
 }
 
-/// The floating IPs that still have to be assigned. One that another Service claims too is left to whoever has it; if
+/// The floating IPs that still have to be assigned. One that another Service keys too is left to whoever has it; if
 /// nobody has, to the Service that comes first by namespace and name.
-pub(super) fn floating(wish: &mut Wish<'_>, want: &Want, standing: &Standing) -> Vec<Floating> {
+pub(super) fn floating(spec: &mut Spec<'_>, want: &Desired, existing: &ObservedBalancer) -> Vec<Floating> {
     let mut missing = Vec::new();
-    for ip in wish.floating_ips.clone() {
-        let same = |network: &str| Floating::parse(network).is_some_and(|seen| seen.network == ip.network);
-        let seen = standing.floating_ips.iter().find(|seen| same(&seen.network));
-        let target = seen.and_then(|seen| seen.load_balancer.as_ref());
-        if target.is_some_and(|stub| stub.uuid == standing.balancer.uuid) || missing.contains(&ip) {
+    for ip in spec.floating_ips.clone() {
+        let same =
+            |network: &str| Floating::parse(network).is_some_and(|observed| observed.network == ip.network);
+        let observed = existing.floating_ips.iter().find(|observed| same(&observed.network));
+        let target = observed.and_then(|observed| observed.load_balancer.as_ref());
+        if target.is_some_and(|stub| stub.uuid == existing.balancer.uuid) || missing.contains(&ip) {
             continue;
         }
-        let claimed = |rival: &&Rival| {
-            rival.claim.kind == ClaimKind::Address && rival.claim.value == ip.network.to_string()
-        };
+        let claimed =
+            |rival: &&Rival| rival.key.kind == LockKind::Address && rival.key.value == ip.network.to_string();
         let rival = want.rivals.iter().filter(claimed).min_by(|a, b| a.service.cmp(&b.service));
-        let free = target.is_none() && seen.is_none_or(|seen| seen.server.is_none());
+        let free = target.is_none() && observed.is_none_or(|observed| observed.server.is_none());
         match rival {
             Some(rival) if !(free && want.service.key() < rival.service) => {
                 let text = format!("{} is assigned to another service: {}", ip.network, rival.service);
-                wish.refused.push(refusal(TAKEN, FLOATING_IPS.name(), text));
+                spec.refused.push(refusal(TAKEN, FLOATING_IPS.name(), text));
             }
             _ => missing.push(ip),
         }

@@ -21,19 +21,19 @@ use cloudberth_core::{
     Error, Result, ServiceView,
     annotation::Value,
     decide::nodeset::Selector,
-    lb::{Claim, ClaimKind, Decision, Goal, Impact, Next, Publish, Step, Want},
+    lb::{Decision, Desired, Goal, Impact, LockKey, LockKind, Next, Publish, Step},
     view::{Ingress, IpMode},
 };
 
 use crate::{
-    act::Act,
+    action::Action,
     annotations::{
         CONFIG_VERSION, CREATED, FLOATING_IPS, FORCE_HOSTNAME, IP_MODE, NODE_SELECTOR, TABLE, UUID, ZONE,
     },
     find::Trail,
-    seen::{Seen, Standing},
+    observed::{Observed, ObservedBalancer},
+    spec::Spec,
     wire::{BalancerStatus, NewBalancer, NewVip, SlugStub},
-    wish::Wish,
 };
 
 /// The first look after a change began; a small load balancer is ready after two of them.
@@ -44,47 +44,47 @@ const LAST_POLL: Duration = Duration::from_secs(5);
 /// When to look again for what the cloud does not tell.
 const UNTOLD_POLL: Duration = Duration::from_secs(60);
 
-/// What to do next about what was seen.
+/// What to do next about what was observed.
 #[must_use]
-pub fn decide(want: &Want, seen: Option<&Seen>) -> Decision<Act> {
-    let nothing = Seen::default();
-    let seen = seen.unwrap_or(&nothing);
-    match (want.goal, &seen.standing) {
-        (Goal::Gone, standing) => remove(want, standing.as_ref()),
-        (Goal::Present, None) => create(want, seen),
-        (Goal::Present, Some(standing)) => converge(want, seen, standing),
+pub fn decide(want: &Desired, observed: Option<&Observed>) -> Decision<Action> {
+    let nothing = Observed::default();
+    let observed = observed.unwrap_or(&nothing);
+    match (want.goal, &observed.existing) {
+        (Goal::Gone, existing) => remove(want, existing.as_ref()),
+        (Goal::Present, None) => create(want, observed),
+        (Goal::Present, Some(existing)) => converge(want, observed, existing),
     }
 }
 
-fn converge(want: &Want, seen: &Seen, standing: &Standing) -> Decision<Act> {
-    let ours = limits::created_here(want, standing);
-    let mut wish = Wish::read(want, seen, ours);
-    if let Some(refusal) = limits::contested(want, Some(standing)) {
-        wish.refused.push(refusal);
-        return decision(wish, Next::Converged, None);
+fn converge(want: &Desired, observed: &Observed, existing: &ObservedBalancer) -> Decision<Action> {
+    let ours = limits::created_here(want, existing);
+    let mut spec = Spec::read(want, observed, ours);
+    if let Some(refusal) = limits::contested(want, Some(existing)) {
+        spec.refused.push(refusal);
+        return decision(spec, Next::Converged, None);
     }
-    limits::immutable(&mut wish, want, standing);
-    let mut publish = record(&wish, standing, ours);
-    if standing.balancer.status == BalancerStatus::Changing {
-        return decision(wish, waiting(standing), Some(publish));
+    limits::immutable(&mut spec, want, existing);
+    let mut publish = record(&spec, existing, ours);
+    if existing.balancer.status == BalancerStatus::Changing {
+        return decision(spec, waiting(existing), Some(publish));
     }
-    let floating = limits::floating(&mut wish, want, standing);
-    let rest = if seen.machines.unknown.is_empty() { Next::Converged } else { untold() };
-    let next = rounds::next_round(&wish, standing, &floating).map_or(rest, Next::Act);
+    let floating = limits::floating(&mut spec, want, existing);
+    let rest = if observed.instances.unknown.is_empty() { Next::Converged } else { untold() };
+    let next = rounds::next_round(&spec, existing, &floating).map_or(rest, Next::Act);
     let open = |pair: &pairs::Pair<'_>| pair.listener().is_some();
-    if wish.pools.len() == pairs::pairs(&wish, standing).iter().filter(|pair| open(pair)).count() {
-        publish.ingress = ingress(&wish, standing);
+    if spec.pools.len() == pairs::pairs(&spec, existing).iter().filter(|pair| open(pair)).count() {
+        publish.ingress = ingress(&spec, existing);
     }
-    decision(wish, next, Some(publish))
+    decision(spec, next, Some(publish))
 }
 
 /// What the status shows; `None` leaves what is there, where nobody can tell what is meant.
-fn ingress(wish: &Wish<'_>, standing: &Standing) -> Option<Vec<Ingress>> {
-    let hostname = wish.annotations.settle(&FORCE_HOSTNAME, None).filter(|host| !host.is_empty());
+fn ingress(spec: &Spec<'_>, existing: &ObservedBalancer) -> Option<Vec<Ingress>> {
+    let hostname = spec.annotations.settle(&FORCE_HOSTNAME, None).filter(|host| !host.is_empty());
     if hostname.is_some() {
         return Some(vec![Ingress { hostname, ..Ingress::default() }]);
     }
-    let mode = match wish.annotations.get(&IP_MODE) {
+    let mode = match spec.annotations.get(&IP_MODE) {
         Value::Set("VIP") => IpMode::Vip,
         Value::Set(_) | Value::Unset => IpMode::Proxy,
         Value::Wrong => return None,
@@ -94,62 +94,62 @@ fn ingress(wish: &Wish<'_>, standing: &Standing) -> Option<Vec<Ingress>> {
         ip_mode: Some(mode.clone()),
         ..Ingress::default()
     };
-    Some(standing.balancer.vip_addresses.iter().map(entry).collect())
+    Some(existing.balancer.vip_addresses.iter().map(entry).collect())
 }
 
-fn decision(wish: Wish<'_>, next: Next<Act>, publish: Option<Publish>) -> Decision<Act> {
-    Decision { next, publish, refused: wish.refused, notices: wish.notices }
+fn decision(spec: Spec<'_>, next: Next<Action>, publish: Option<Publish>) -> Decision<Action> {
+    Decision { next, publish, refused: spec.refused, notices: spec.notices }
 }
 
-fn untold() -> Next<Act> {
+fn untold() -> Next<Action> {
     Next::Wait { on: "the cloud to describe all servers", poll: UNTOLD_POLL }
 }
 
-fn waiting(standing: &Standing) -> Next<Act> {
-    let poll = (standing.changing_for / 2).clamp(FIRST_POLL, LAST_POLL);
+fn waiting(existing: &ObservedBalancer) -> Next<Action> {
+    let poll = (existing.changing_for / 2).clamp(FIRST_POLL, LAST_POLL);
     Next::Wait { on: "the load balancer to finish changing", poll }
 }
 
 /// Deletes what is this Service's own. Nothing that is wrong with the Service stands in the way.
-fn remove(want: &Want, standing: Option<&Standing>) -> Decision<Act> {
-    let Some(standing) = standing else { return Decision::new(Next::Converged) };
-    if let Some(refusal) = limits::contested(want, Some(standing)) {
+fn remove(want: &Desired, existing: Option<&ObservedBalancer>) -> Decision<Action> {
+    let Some(existing) = existing else { return Decision::new(Next::Converged) };
+    if let Some(refusal) = limits::contested(want, Some(existing)) {
         return Decision { refused: vec![refusal], ..Decision::new(Next::Converged) };
     }
-    if standing.balancer.status == BalancerStatus::Changing {
-        return Decision::new(waiting(standing));
+    if existing.balancer.status == BalancerStatus::Changing {
+        return Decision::new(waiting(existing));
     }
-    let balancer = standing.balancer.uuid.clone();
-    let label = format!("delete load balancer {} ({balancer})", standing.balancer.name);
-    Decision::new(Next::Act(vec![Step::new(Act::DeleteBalancer { balancer }, Impact::Major, label)]))
+    let balancer = existing.balancer.uuid.clone();
+    let label = format!("delete load balancer {} ({balancer})", existing.balancer.name);
+    Decision::new(Next::Act(vec![Step::new(Action::DeleteBalancer { balancer }, Impact::Major, label)]))
 }
 
-fn create(want: &Want, seen: &Seen) -> Decision<Act> {
-    let mut wish = Wish::read(want, seen, true);
-    wish.refused.extend(limits::contested(want, None));
-    if !seen.machines.unknown.is_empty() && wish.annotations.get(&ZONE).set().is_none() {
+fn create(want: &Desired, observed: &Observed) -> Decision<Action> {
+    let mut spec = Spec::read(want, observed, true);
+    spec.refused.extend(limits::contested(want, None));
+    if !observed.instances.unknown.is_empty() && spec.annotations.get(&ZONE).set().is_none() {
         // It stays where it is created for good, and nobody knows where all the servers are.
-        return decision(wish, untold(), None);
+        return decision(spec, untold(), None);
     }
     let vip = |vip: &crate::annotations::Vip| NewVip {
         address: vip.address.clone().filter(|text| !text.is_empty()),
         subnet: vip.subnet.clone().filter(|text| !text.is_empty()),
     };
     let new = NewBalancer {
-        name: wish.name.clone(),
-        flavor: wish.flavor.clone().unwrap_or_default(),
-        zone: wish.zone.clone(),
-        vip_addresses: wish.vips.iter().map(vip).collect(),
+        name: spec.name.clone(),
+        flavor: spec.flavor.clone().unwrap_or_default(),
+        zone: spec.zone.clone(),
+        vip_addresses: spec.vips.iter().map(vip).collect(),
     };
     let label = format!("create load balancer {}", new.name);
-    decision(wish, Next::Act(vec![Step::creating(Act::CreateBalancer(new), label)]), None)
+    decision(spec, Next::Act(vec![Step::creating(Action::CreateBalancer(new), label)]), None)
 }
 
 /// The annotations to record. A zone that somebody asks for in vain stays as it was written.
-fn record(wish: &Wish<'_>, standing: &Standing, ours: bool) -> Publish {
-    let balancer = &standing.balancer;
+fn record(spec: &Spec<'_>, existing: &ObservedBalancer, ours: bool) -> Publish {
+    let balancer = &existing.balancer;
     let mut annotations = vec![(UUID.name(), balancer.uuid.as_str()), (CONFIG_VERSION.name(), "1")];
-    let asked = |zone: &&SlugStub| wish.zone.as_ref().is_none_or(|wanted| *wanted == zone.slug);
+    let asked = |zone: &&SlugStub| spec.zone.as_ref().is_none_or(|wanted| *wanted == zone.slug);
     annotations.extend(balancer.zone.as_ref().filter(asked).map(|zone| (ZONE.name(), zone.slug.as_str())));
     if ours {
         annotations.push((CREATED.name(), &balancer.uuid));
@@ -160,14 +160,14 @@ fn record(wish: &Wish<'_>, standing: &Standing, ours: bool) -> Publish {
 
 /// What a Service lays claim to: the name and the id of its load balancer, and floating IPs in canonical form.
 #[must_use]
-pub fn claims(service: &ServiceView) -> Vec<Claim> {
+pub fn lock_keys(service: &ServiceView) -> Vec<LockKey> {
     let floating = TABLE.parse(&service.annotations).get(&FLOATING_IPS).set().unwrap_or_default();
-    let addresses = floating.iter().map(|ip| Claim::new(ClaimKind::Address, ip.network.to_string()));
+    let addresses = floating.iter().map(|ip| LockKey::new(LockKind::Address, ip.network.to_string()));
     // What has to go is found by the same trail, only never in vain.
     let trail = Trail::of(service, Goal::Gone).ok();
     let balancer = trail.into_iter().flat_map(|trail| {
-        let id = trail.uuid.map(|uuid| Claim::new(ClaimKind::Id, uuid));
-        [Some(Claim::new(ClaimKind::Name, trail.name)), id]
+        let id = trail.uuid.map(|uuid| LockKey::new(LockKind::Id, uuid));
+        [Some(LockKey::new(LockKind::Name, trail.name)), id]
     });
     balancer.flatten().chain(addresses).collect()
 }

@@ -9,27 +9,27 @@ use std::{collections::BTreeSet, net::IpAddr};
 use cloudberth_core::net::parse_ip;
 
 use crate::{
-    seen::{SeenPool, Standing},
+    observed::{ObservedBalancer, ObservedPool},
+    spec::{Sight, Spec, WantedListener, WantedMember, WantedMonitor, WantedPool, http_version},
     wire::{HealthMonitor, Listener, Member},
-    wish::{Sight, WantedListener, WantedMember, WantedMonitor, WantedPool, Wish, http_version},
 };
 
 /// A wanted pool that is there.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<'a> {
     pub(super) wanted: &'a WantedPool,
-    pub(super) seen: &'a SeenPool,
+    pub(super) observed: &'a ObservedPool,
 }
 
-fn is_pool(wanted: &WantedPool, seen: &SeenPool) -> bool {
-    let pool = &seen.pool;
+fn is_pool(wanted: &WantedPool, observed: &ObservedPool) -> bool {
+    let pool = &observed.pool;
     (&pool.name, &pool.algorithm, &pool.protocol) == (&wanted.name, &wanted.algorithm, &wanted.protocol)
 }
 
 /// The pool that a wanted one is, if it is there.
-pub(super) fn find_pool<'a>(standing: &'a Standing, wanted: &WantedPool) -> Option<&'a SeenPool> {
-    let same = standing.pools.iter().filter(|seen| is_pool(wanted, seen));
-    same.max_by_key(|seen| (!seen.listeners.is_empty(), seen.members.len()))
+pub(super) fn find_pool<'a>(existing: &'a ObservedBalancer, wanted: &WantedPool) -> Option<&'a ObservedPool> {
+    let same = existing.pools.iter().filter(|observed| is_pool(wanted, observed));
+    same.max_by_key(|observed| (!observed.listeners.is_empty(), observed.members.len()))
 }
 
 /// Pools of ours that came twice, because somebody died before the first was answered and it was still on its way. No
@@ -37,29 +37,29 @@ pub(super) fn find_pool<'a>(standing: &'a Standing, wanted: &WantedPool) -> Opti
 ///
 /// On a load balancer that we took over there are none: a pool carries no mark of its maker, the replaced program leaves
 /// twins of its own in just this state, and whoever switches over is promised that nothing is changed.
-pub(super) fn doubled_pools<'a>(wish: &Wish<'_>, standing: &'a Standing) -> Vec<&'a SeenPool> {
-    let twin = |seen: &&SeenPool| {
-        let wanted = wish.pools.iter().find(|wanted| is_pool(wanted, seen));
-        let kept = wanted.and_then(|wanted| find_pool(standing, wanted));
-        seen.listeners.is_empty() && kept.is_some_and(|kept| kept.pool.uuid != seen.pool.uuid)
+pub(super) fn doubled_pools<'a>(spec: &Spec<'_>, existing: &'a ObservedBalancer) -> Vec<&'a ObservedPool> {
+    let twin = |observed: &&ObservedPool| {
+        let wanted = spec.pools.iter().find(|wanted| is_pool(wanted, observed));
+        let kept = wanted.and_then(|wanted| find_pool(existing, wanted));
+        observed.listeners.is_empty() && kept.is_some_and(|kept| kept.pool.uuid != observed.pool.uuid)
     };
-    standing.pools.iter().filter(|_| wish.ours).filter(twin).collect()
+    existing.pools.iter().filter(|_| spec.ours).filter(twin).collect()
 }
 
 /// The wanted pools that are there, in the order of the ports.
-pub(super) fn pairs<'a>(wish: &'a Wish<'_>, standing: &'a Standing) -> Vec<Pair<'a>> {
-    let pair = |wanted| find_pool(standing, wanted).map(|seen| Pair { wanted, seen });
-    wish.pools.iter().filter_map(pair).collect()
+pub(super) fn pairs<'a>(spec: &'a Spec<'_>, existing: &'a ObservedBalancer) -> Vec<Pair<'a>> {
+    let pair = |wanted| find_pool(existing, wanted).map(|observed| Pair { wanted, observed });
+    spec.pools.iter().filter_map(pair).collect()
 }
 
 /// The pools that nobody wants. Where a port is refused, only those whose name a wanted pool has: the others may be the
 /// refused port's. Where addresses are not known, only the others: those would be replaced by pools that lack members.
-pub(super) fn surplus_pools<'a>(wish: &Wish<'_>, standing: &'a Standing) -> Vec<&'a SeenPool> {
-    let wanted = |seen: &SeenPool| wish.pools.iter().any(|pool| is_pool(pool, seen));
-    let replaced = |seen: &SeenPool| wish.pools.iter().any(|pool| pool.name == seen.pool.name);
-    let surplus = standing.pools.iter().filter(|seen| !wanted(seen));
-    let surplus = surplus.filter(|seen| !wish.ports_refused || replaced(seen));
-    surplus.filter(|seen| wish.sight == Sight::Clear || !replaced(seen)).collect()
+pub(super) fn surplus_pools<'a>(spec: &Spec<'_>, existing: &'a ObservedBalancer) -> Vec<&'a ObservedPool> {
+    let wanted = |observed: &ObservedPool| spec.pools.iter().any(|pool| is_pool(pool, observed));
+    let replaced = |observed: &ObservedPool| spec.pools.iter().any(|pool| pool.name == observed.pool.name);
+    let surplus = existing.pools.iter().filter(|observed| !wanted(observed));
+    let surplus = surplus.filter(|observed| !spec.ports_refused || replaced(observed));
+    surplus.filter(|observed| spec.sight == Sight::Clear || !replaced(observed)).collect()
 }
 
 /// An address, equal for equal ones in whatever spelling.
@@ -78,7 +78,7 @@ pub(super) fn place(member: &Member) -> Place<'_> {
 }
 
 /// A member that is switched off, or whose subnet is not known, is none that anybody wants.
-fn seen_key(member: &Member) -> Option<MemberKey<'_>> {
+fn observed_key(member: &Member) -> Option<MemberKey<'_>> {
     let subnet = member.subnet.as_ref().filter(|_| member.enabled)?.uuid.as_str();
     let monitor_port = member.monitor_port.unwrap_or(member.protocol_port);
     Some((place(member), &member.name, subnet, monitor_port))
@@ -96,65 +96,66 @@ impl WantedMember {
 
 impl WantedListener {
     /// Whether the listener is this one in all that cannot be changed.
-    pub(super) fn is(&self, seen: &Listener) -> bool {
-        (&seen.name, &seen.protocol, seen.protocol_port) == (&self.name, &self.protocol, self.port)
+    pub(super) fn is(&self, observed: &Listener) -> bool {
+        (&observed.name, &observed.protocol, observed.protocol_port)
+            == (&self.name, &self.protocol, self.port)
     }
 
     /// Whether the listener holds the port that this one needs.
-    pub(super) fn collides(&self, seen: &Listener) -> bool {
-        (&seen.protocol, seen.protocol_port) == (&self.protocol, self.port)
+    pub(super) fn collides(&self, observed: &Listener) -> bool {
+        (&observed.protocol, observed.protocol_port) == (&self.protocol, self.port)
     }
 }
 
 impl WantedMonitor {
     /// Whether the monitor is this one in all that cannot be changed. A host cannot be taken away by a change, so one
     /// that is not wanted any more makes it another monitor.
-    pub(super) fn is(&self, seen: &HealthMonitor) -> bool {
+    pub(super) fn is(&self, observed: &HealthMonitor) -> bool {
         let host = |http: Option<&crate::wire::HttpOptions>| {
             http.and_then(|http| http.host.clone()).filter(|host| !host.is_empty())
         };
         let unwanted_host = self.http.is_some() && host(self.http.as_ref()).is_none();
-        seen.kind == self.kind
-            && http_version(seen.http.as_ref()) == http_version(self.http.as_ref())
-            && !(unwanted_host && host(seen.http.as_ref()).is_some())
+        observed.kind == self.kind
+            && http_version(observed.http.as_ref()) == http_version(self.http.as_ref())
+            && !(unwanted_host && host(observed.http.as_ref()).is_some())
     }
 }
 
 impl<'a> Pair<'a> {
     pub(super) fn pool(&self) -> &'a str {
-        &self.seen.pool.uuid
+        &self.observed.pool.uuid
     }
 
     pub(super) fn missing_members(&self) -> impl Iterator<Item = &'a WantedMember> + use<'a> {
-        let seen: BTreeSet<_> = self.seen.members.iter().filter_map(seen_key).collect();
-        self.wanted.members.iter().filter(move |wanted| !seen.contains(&wanted.key()))
+        let observed: BTreeSet<_> = self.observed.members.iter().filter_map(observed_key).collect();
+        self.wanted.members.iter().filter(move |wanted| !observed.contains(&wanted.key()))
     }
 
     pub(super) fn surplus_members(&self) -> impl Iterator<Item = &'a Member> + use<'a> {
         let wanted: BTreeSet<_> = self.wanted.members.iter().map(WantedMember::key).collect();
-        self.seen
+        self.observed
             .members
             .iter()
-            .filter(move |member| !seen_key(member).is_some_and(|key| wanted.contains(&key)))
+            .filter(move |member| !observed_key(member).is_some_and(|key| wanted.contains(&key)))
     }
 
     /// The listener that is wanted, if it is there.
     pub(super) fn listener(&self) -> Option<&'a Listener> {
-        self.seen.listeners.iter().rev().find(|listener| self.wanted.listener.is(listener))
+        self.observed.listeners.iter().rev().find(|listener| self.wanted.listener.is(listener))
     }
 
     pub(super) fn surplus_listeners(&self) -> impl Iterator<Item = &'a Listener> {
         let wanted = &self.wanted.listener;
-        self.seen.listeners.iter().filter(move |listener| !wanted.is(listener))
+        self.observed.listeners.iter().filter(move |listener| !wanted.is(listener))
     }
 
     /// The health monitor that is wanted, if it is there.
     pub(super) fn monitor(&self) -> Option<&'a HealthMonitor> {
-        self.seen.monitors.iter().rev().find(|monitor| self.wanted.monitor.is(monitor))
+        self.observed.monitors.iter().rev().find(|monitor| self.wanted.monitor.is(monitor))
     }
 
     pub(super) fn surplus_monitors(&self) -> impl Iterator<Item = &'a HealthMonitor> {
         let wanted = &self.wanted.monitor;
-        self.seen.monitors.iter().filter(move |monitor| !wanted.is(monitor))
+        self.observed.monitors.iter().filter(move |monitor| !wanted.is(monitor))
     }
 }

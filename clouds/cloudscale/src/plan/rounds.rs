@@ -16,50 +16,54 @@ use super::{
     updates::updates,
 };
 use crate::{
-    act::Act,
+    action::Action,
     annotations::Floating,
-    seen::Standing,
+    observed::ObservedBalancer,
+    spec::{Sight, Spec, WantedMember, WantedMonitor, WantedPool},
     wire::{HealthMonitor, Listener, Member, NewHttp, NewListener, NewMember, NewMonitor, NewPool},
-    wish::{Sight, WantedMember, WantedMonitor, WantedPool, Wish},
 };
 
-type Steps = Vec<Step<Act>>;
+type Steps = Vec<Step<Action>>;
 
 /// The first round that has anything to do.
-pub(super) fn next_round(wish: &Wish<'_>, standing: &Standing, floating: &[Floating]) -> Option<Steps> {
+pub(super) fn next_round(
+    spec: &Spec<'_>,
+    existing: &ObservedBalancer,
+    floating: &[Floating],
+) -> Option<Steps> {
     let rounds: [&dyn Fn() -> Steps; 8] = [
-        &|| missing_pools(wish, standing),
-        &|| pairs(wish, standing).iter().flat_map(members).collect(),
-        &|| listeners(wish, standing),
-        &|| removals(wish, standing),
-        &|| pairs(wish, standing).iter().filter(|pair| pair.monitor().is_none()).map(add_monitor).collect(),
-        &|| pairs(wish, standing).iter().flat_map(updates).collect(),
-        &|| rename(wish, standing),
-        &|| floating.iter().map(|ip| assign(ip, standing)).collect(),
+        &|| missing_pools(spec, existing),
+        &|| pairs(spec, existing).iter().flat_map(members).collect(),
+        &|| listeners(spec, existing),
+        &|| removals(spec, existing),
+        &|| pairs(spec, existing).iter().filter(|pair| pair.monitor().is_none()).map(add_monitor).collect(),
+        &|| pairs(spec, existing).iter().flat_map(updates).collect(),
+        &|| rename(spec, existing),
+        &|| floating.iter().map(|ip| assign(ip, existing)).collect(),
     ];
     // Without any address the first four could only take members away, or lead a port to a pool that has none.
-    let useless = if wish.sight == Sight::Blind { 4 } else { 0 };
+    let useless = if spec.sight == Sight::Blind { 4 } else { 0 };
     rounds.iter().skip(useless).map(|round| round()).find(|steps| !steps.is_empty())
 }
 
-fn rename(wish: &Wish<'_>, standing: &Standing) -> Steps {
-    if standing.balancer.name == wish.name {
+fn rename(spec: &Spec<'_>, existing: &ObservedBalancer) -> Steps {
+    if existing.balancer.name == spec.name {
         return Vec::new();
     }
-    let label = format!("rename load balancer {} to {}", standing.balancer.name, wish.name);
-    let act = Act::RenameBalancer { balancer: standing.balancer.uuid.clone(), name: wish.name.clone() };
+    let label = format!("rename load balancer {} to {}", existing.balancer.name, spec.name);
+    let act = Action::RenameBalancer { balancer: existing.balancer.uuid.clone(), name: spec.name.clone() };
     vec![Step::new(act, Impact::None, label)]
 }
 
-fn missing_pools(wish: &Wish<'_>, standing: &Standing) -> Steps {
+fn missing_pools(spec: &Spec<'_>, existing: &ObservedBalancer) -> Steps {
     let held = |pool: &WantedPool| {
-        wish.sight != Sight::Clear && standing.pools.iter().any(|seen| seen.pool.name == pool.name)
+        spec.sight != Sight::Clear && existing.pools.iter().any(|observed| observed.pool.name == pool.name)
     };
-    let missing = wish.pools.iter().filter(|pool| find_pool(standing, pool).is_none() && !held(pool));
+    let missing = spec.pools.iter().filter(|pool| find_pool(existing, pool).is_none() && !held(pool));
     let create = |pool: &WantedPool| {
-        let act = Act::CreatePool(NewPool {
+        let act = Action::CreatePool(NewPool {
             name: pool.name.clone(),
-            load_balancer: standing.balancer.uuid.clone(),
+            load_balancer: existing.balancer.uuid.clone(),
             algorithm: pool.algorithm.clone(),
             protocol: pool.protocol.clone(),
         });
@@ -90,7 +94,7 @@ fn members(pair: &Pair<'_>) -> Steps {
     steps
 }
 
-fn add_member(pair: &Pair<'_>, wanted: &WantedMember) -> Step<Act> {
+fn add_member(pair: &Pair<'_>, wanted: &WantedMember) -> Step<Action> {
     let member = NewMember {
         name: wanted.name.clone(),
         protocol_port: wanted.protocol_port,
@@ -99,16 +103,16 @@ fn add_member(pair: &Pair<'_>, wanted: &WantedMember) -> Step<Act> {
         subnet: wanted.subnet.clone(),
     };
     let label = format!("add {} to pool {}", wanted.name, pair.wanted.name);
-    Step::new(Act::CreateMember { pool: pair.pool().to_owned(), member }, Impact::None, label)
+    Step::new(Action::CreateMember { pool: pair.pool().to_owned(), member }, Impact::None, label)
 }
 
-fn remove_member(pair: &Pair<'_>, member: &Member) -> Step<Act> {
+fn remove_member(pair: &Pair<'_>, member: &Member) -> Step<Action> {
     let label = format!("remove {} from pool {}", member.name, pair.wanted.name);
-    let act = Act::DeleteMember { pool: pair.pool().to_owned(), member: member.uuid.clone() };
+    let act = Action::DeleteMember { pool: pair.pool().to_owned(), member: member.uuid.clone() };
     Step::new(act, Impact::Minimal, label)
 }
 
-fn add_monitor(pair: &Pair<'_>) -> Step<Act> {
+fn add_monitor(pair: &Pair<'_>) -> Step<Action> {
     let WantedMonitor { kind, http, delay, timeout, up, down } = pair.wanted.monitor.clone();
     let label = format!("check pool {} by {kind}", pair.wanted.name);
     let http = http.map(|http| NewHttp {
@@ -118,7 +122,7 @@ fn add_monitor(pair: &Pair<'_>) -> Step<Act> {
         version: http.version,
         host: http.host,
     });
-    let act = Act::CreateMonitor(NewMonitor {
+    let act = Action::CreateMonitor(NewMonitor {
         pool: pair.pool().to_owned(),
         kind,
         delay_s: delay,
@@ -130,18 +134,18 @@ fn add_monitor(pair: &Pair<'_>) -> Step<Act> {
     Step::new(act, Impact::None, label)
 }
 
-fn remove_monitor(pair: &Pair<'_>, monitor: &HealthMonitor) -> Step<Act> {
+fn remove_monitor(pair: &Pair<'_>, monitor: &HealthMonitor) -> Step<Action> {
     let label = format!("stop checking pool {} by {}", pair.wanted.name, monitor.kind);
-    Step::new(Act::DeleteMonitor { monitor: monitor.uuid.clone() }, Impact::Minimal, label)
+    Step::new(Action::DeleteMonitor { monitor: monitor.uuid.clone() }, Impact::Minimal, label)
 }
 
 /// Opens ports. Whatever holds one of them for somebody else lets go first, all of it: two ports may change places.
-fn listeners(wish: &Wish<'_>, standing: &Standing) -> Steps {
-    let all = pairs(wish, standing);
+fn listeners(spec: &Spec<'_>, existing: &ObservedBalancer) -> Steps {
+    let all = pairs(spec, existing);
     let missing: Vec<_> = all.iter().filter(|pair| pair.listener().is_none()).collect();
     let needed = |listener: &Listener| missing.iter().any(|pair| pair.wanted.listener.collides(listener));
     let mut steps: Steps = Vec::new();
-    for pool in surplus_pools(wish, standing) {
+    for pool in surplus_pools(spec, existing) {
         let held = pool.listeners.iter().filter(|listener| needed(listener));
         steps.extend(held.map(|listener| close(listener, Impact::Considerable)));
     }
@@ -153,9 +157,9 @@ fn listeners(wish: &Wish<'_>, standing: &Standing) -> Steps {
     steps
 }
 
-fn open(pair: &Pair<'_>) -> Step<Act> {
+fn open(pair: &Pair<'_>) -> Step<Action> {
     let wanted = &pair.wanted.listener;
-    let act = Act::CreateListener(NewListener {
+    let act = Action::CreateListener(NewListener {
         name: wanted.name.clone(),
         pool: pair.pool().to_owned(),
         protocol: wanted.protocol.clone(),
@@ -168,31 +172,31 @@ fn open(pair: &Pair<'_>) -> Step<Act> {
     Step::new(act, Impact::None, format!("open port {} to pool {}", wanted.name, pair.wanted.name))
 }
 
-fn close(listener: &Listener, impact: Impact) -> Step<Act> {
-    let act = Act::DeleteListener { listener: listener.uuid.clone() };
+fn close(listener: &Listener, impact: Impact) -> Step<Action> {
+    let act = Action::DeleteListener { listener: listener.uuid.clone() };
     Step::new(act, impact, format!("close port {}", listener.name))
 }
 
-fn removals(wish: &Wish<'_>, standing: &Standing) -> Steps {
+fn removals(spec: &Spec<'_>, existing: &ObservedBalancer) -> Steps {
     let mut steps = Vec::new();
-    for pair in &pairs(wish, standing) {
+    for pair in &pairs(spec, existing) {
         steps.extend(pair.surplus_listeners().map(|listener| close(listener, Impact::Minimal)));
-        if wish.sight == Sight::Clear {
+        if spec.sight == Sight::Clear {
             steps.extend(pair.surplus_members().map(|member| remove_member(pair, member)));
         }
     }
-    for surplus in surplus_pools(wish, standing).into_iter().chain(doubled_pools(wish, standing)) {
-        let act = Act::DeletePool { pool: surplus.pool.uuid.clone() };
+    for surplus in surplus_pools(spec, existing).into_iter().chain(doubled_pools(spec, existing)) {
+        let act = Action::DeletePool { pool: surplus.pool.uuid.clone() };
         steps.push(Step::new(act, Impact::Minimal, format!("remove pool {}", surplus.pool.name)));
     }
     steps
 }
 
-fn assign(ip: &Floating, standing: &Standing) -> Step<Act> {
-    let act = Act::AssignFloatingIp {
+fn assign(ip: &Floating, existing: &ObservedBalancer) -> Step<Action> {
+    let act = Action::AssignFloatingIp {
         address: ip.address.to_string(),
         network: ip.network.to_string(),
-        balancer: standing.balancer.uuid.clone(),
+        balancer: existing.balancer.uuid.clone(),
     };
     Step::new(act, Impact::Minimal, format!("assign floating IP {}", ip.network))
 }

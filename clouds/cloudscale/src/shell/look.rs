@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cloudberth_core::{
     Call, Error, Lookup, Result,
-    lb::{Goal, Want},
+    lb::{Desired, Goal},
 };
 use cloudberth_http::{Flawed, Item};
 
@@ -13,7 +13,7 @@ use super::{
     survey::{Servers, whole},
 };
 use crate::{
-    Machines, Parts, Seen, Standing, Trail,
+    BackendInstances, Observed, ObservedBalancer, Parts, Trail,
     annotations::{FLOATING_IPS, TABLE},
     api::Api,
     uuid::{ServerId, parse_uuid, server_id},
@@ -30,7 +30,7 @@ pub(super) struct Look<'a> {
     pub(super) api: &'a Api,
     pub(super) call: &'a Call,
     pub(super) survey: &'a Survey,
-    pub(super) want: &'a Want,
+    pub(super) want: &'a Desired,
 }
 
 impl Look<'_> {
@@ -67,24 +67,24 @@ impl Look<'_> {
         self,
         balancer: Option<LoadBalancer>,
         changing_for: std::time::Duration,
-    ) -> Result<Seen> {
+    ) -> Result<Observed> {
         let gone = self.want.goal == Goal::Gone;
         let bare = |balancer: &LoadBalancer| gone || balancer.status == BalancerStatus::Changing;
-        let (standing, machines) = match balancer {
+        let (existing, instances) = match balancer {
             Some(balancer) if bare(&balancer) => {
-                (Some(Standing::bare(balancer, changing_for)), Machines::default())
+                (Some(ObservedBalancer::bare(balancer, changing_for)), BackendInstances::default())
             }
-            None if gone => (None, Machines::default()),
-            None => (None, self.machines().await?),
+            None if gone => (None, BackendInstances::default()),
+            None => (None, self.instances().await?),
             Some(balancer) => {
-                let machines = self.machines().await?;
-                (Some(self.standing(balancer).await?), machines)
+                let instances = self.instances().await?;
+                (Some(self.existing(balancer).await?), instances)
             }
         };
-        Ok(Seen { standing, machines })
+        Ok(Observed { existing, instances })
     }
 
-    async fn standing(self, balancer: LoadBalancer) -> Result<Standing> {
+    async fn existing(self, balancer: LoadBalancer) -> Result<ObservedBalancer> {
         let Look { api, call, survey, want } = self;
         let mut parts = Parts::default();
         let flawed = &mut parts.flawed;
@@ -109,14 +109,14 @@ impl Look<'_> {
             }
             members.insert(pool.to_owned(), own);
         }
-        Standing::assemble(balancer, &parts, members)
+        ObservedBalancer::assemble(balancer, &parts, members)
     }
 
     /// The servers of the nodes. One that the listing lacks is asked about at the source before its node is left out.
-    async fn machines(self) -> Result<Machines> {
+    async fn instances(self) -> Result<BackendInstances> {
         let Look { api, call, survey, want } = self;
         if want.backends.is_empty() {
-            return Ok(Machines::default());
+            return Ok(BackendInstances::default());
         }
         let Servers { listed, short } = &*survey.servers(api, call).await?;
         let nameless = want.backends.iter().any(|backend| backend.node.provider_id.is_none());
@@ -141,7 +141,7 @@ impl Look<'_> {
         };
         let (asked, more) = Item::sort(asked);
         let flawed = [listed.flawed.as_slice(), &more].concat();
-        Machines::among(want, listed.whole.iter().chain(&asked), &flawed)
+        BackendInstances::among(want, listed.whole.iter().chain(&asked), &flawed)
     }
 
     /// Those of the lacking servers that exist all the same.

@@ -13,11 +13,11 @@ use cloudberth_core::{
     Call, Clock, Error, Lookup, Result, ServiceView, Tick,
     annotation::Table,
     decide::nodeset::Selector,
-    lb::{Balancers, Claim, Decision, Identity, Name, Outcome, Want},
+    lb::{Balancers, Decision, Desired, Identity, LockKey, Name, Outcome},
 };
 
 use crate::{
-    Act, Answer, Seen,
+    Action, Answer, Observed,
     annotations::{TABLE, UUID},
     api::Api,
     find, plan,
@@ -71,7 +71,7 @@ impl Cloudscales {
         }
     }
 
-    async fn look(&self, call: &Call, survey: &Survey, want: &Want) -> Result<Seen> {
+    async fn look(&self, call: &Call, survey: &Survey, want: &Desired) -> Result<Observed> {
         let look = Look { api: &self.api, call, survey, want };
         let balancer = look.balancer().await?;
         let recorded = want.service.annotations.get(UUID.name()).map(String::as_str);
@@ -82,8 +82,8 @@ impl Cloudscales {
 
 impl Balancers for Cloudscales {
     type Survey = Survey;
-    type Seen = Seen;
-    type Act = Act;
+    type Observed = Observed;
+    type Action = Action;
     type Answer = Answer;
 
     fn annotations(&self) -> &Table {
@@ -113,12 +113,12 @@ impl Balancers for Cloudscales {
         find::name_for(service)
     }
 
-    fn identity(&self, seen: &Seen) -> Option<Identity> {
-        seen.standing.as_ref().map(|standing| find::identity(&standing.balancer))
+    fn identity(&self, observed: &Observed) -> Option<Identity> {
+        observed.existing.as_ref().map(|existing| find::identity(&existing.balancer))
     }
 
-    fn claims(&self, service: &ServiceView, _cluster: &str) -> Vec<Claim> {
-        plan::claims(service)
+    fn lock_keys(&self, service: &ServiceView, _cluster: &str) -> Vec<LockKey> {
+        plan::lock_keys(service)
     }
 
     /// Nothing is fetched before a Service needs it.
@@ -126,26 +126,26 @@ impl Balancers for Cloudscales {
         Ok(Survey::default())
     }
 
-    async fn observe(&self, call: &Call, survey: &Survey, want: &Want) -> Lookup<Seen> {
+    async fn observe(&self, call: &Call, survey: &Survey, want: &Desired) -> Lookup<Observed> {
         match self.look(call, survey, want).await {
-            Ok(seen) => Lookup::Present(seen),
+            Ok(observed) => Lookup::Present(observed),
             Err(why) => Lookup::Unknown(why),
         }
     }
 
-    fn decide(&self, want: &Want, seen: Option<&Seen>) -> Decision<Act> {
-        plan::decide(want, seen)
+    fn decide(&self, want: &Desired, observed: Option<&Observed>) -> Decision<Action> {
+        plan::decide(want, observed)
     }
 
-    async fn execute(&self, call: &Call, act: &Act) -> Outcome<Answer> {
+    async fn execute(&self, call: &Call, act: &Action) -> Outcome<Answer> {
         self.api.execute(call, act).await
     }
 
-    fn fold(&self, seen: Option<Seen>, act: &Act, answer: &Answer) -> Option<Seen> {
-        plan::fold(seen, act, answer)
+    fn fold(&self, observed: Option<Observed>, act: &Action, answer: &Answer) -> Option<Observed> {
+        plan::fold(observed, act, answer)
     }
 
-    fn assume(&self, act: &Act) -> Answer {
+    fn assume(&self, act: &Action) -> Answer {
         plan::assume(act)
     }
 }

@@ -46,15 +46,15 @@ fn project(script: &Script, balancers: &[Value]) {
     }
 }
 
-async fn observe(script: &Script, want: &Want) -> Result<Seen> {
+async fn observe(script: &Script, want: &Desired) -> Result<Observed> {
     let balancers = Cloudscales::new(script.api.clone(), Arc::clone(&script.clock));
     let call = script.call();
     let survey = balancers.survey(&call).await.unwrap();
     balancers.observe(&call, &survey, want).await.known().map(Option::unwrap_or_default)
 }
 
-fn found(seen: &Seen) -> Option<&str> {
-    seen.standing.as_ref().map(|standing| standing.balancer.uuid.as_str())
+fn found(observed: &Observed) -> Option<&str> {
+    observed.existing.as_ref().map(|existing| existing.balancer.uuid.as_str())
 }
 
 fn paths(cloud: &Cloud) -> Vec<String> {
@@ -92,9 +92,10 @@ async fn a_load_balancer_is_found_by_its_id_and_its_name() {
         let script = Script::new();
         project(&script, &balancers);
         script.cloud.always(&format!("GET /v1/load-balancers/{}", uuid(7)), not_found());
-        let seen = observe(&script, &want(service(&annotations), Goal::Present, vec![])).await;
-        let got = seen.as_ref().map(|seen| found(seen).map(str::to_owned)).map_err(Error::category);
-        assert_eq!(got, expected.map(|number| number.map(uuid)), "{case}: {seen:?}");
+        let observed = observe(&script, &want(service(&annotations), Goal::Present, vec![])).await;
+        let got =
+            observed.as_ref().map(|observed| found(observed).map(str::to_owned)).map_err(Error::category);
+        assert_eq!(got, expected.map(|number| number.map(uuid)), "{case}: {observed:?}");
         if case.starts_with("CS-47") {
             assert_eq!(paths(&script.cloud), [""; 0], "{case}");
         }
@@ -102,7 +103,7 @@ async fn a_load_balancer_is_found_by_its_id_and_its_name() {
             let asked = paths(&script.cloud).iter().filter(|path| path.ends_with(&uuid(1))).count();
             assert_eq!(asked, 1, "{case}: what the source said is not asked again");
         }
-        if let Err(why) = seen.filter_several() {
+        if let Err(why) = observed.filter_several() {
             assert!(why.contains(&uuid(1)) && why.contains(&uuid(2)), "{case}: {why}");
         }
     }
@@ -113,7 +114,7 @@ trait Several {
     fn filter_several(self) -> Result<(), String>;
 }
 
-impl Several for Result<Seen> {
+impl Several for Result<Observed> {
     fn filter_several(self) -> Result<(), String> {
         match self {
             Err(why) if why.category() == Category::Conflict => Err(why.message().to_owned()),
@@ -139,8 +140,8 @@ async fn a_question_without_an_answer_is_not_an_absence() {
             for line in &lines {
                 script.cloud.always(line, reply.clone());
             }
-            let seen = observe(&script, &want(service(&[("uuid", &uuid(1))]), goal, vec![])).await;
-            assert!(seen.is_err(), "{case} {goal:?}: {seen:?}");
+            let observed = observe(&script, &want(service(&[("uuid", &uuid(1))]), goal, vec![])).await;
+            assert!(observed.is_err(), "{case} {goal:?}: {observed:?}");
         }
     }
     for kind in [
@@ -155,8 +156,8 @@ async fn a_question_without_an_answer_is_not_an_absence() {
             let script = Script::new();
             project(&script, &[balancer(1, "k8s-service-deadbeef")]);
             script.cloud.always(&format!("GET /v1/{kind}"), reply);
-            let seen = observe(&script, &want(service(&[]), Goal::Present, vec![])).await;
-            assert!(seen.is_err(), "CS-157 {kind}, {case}: {seen:?}");
+            let observed = observe(&script, &want(service(&[]), Goal::Present, vec![])).await;
+            assert!(observed.is_err(), "CS-157 {kind}, {case}: {observed:?}");
         }
     }
 }
@@ -305,9 +306,9 @@ async fn a_load_balancer_that_cannot_be_read_is_there() {
         for goal in [Goal::Present, Goal::Gone] {
             let script = Script::new();
             project(&script, &[listed.clone(), balancer(2, "two")]);
-            let seen = observe(&script, &want(service(&annotations), goal, vec![])).await;
-            assert_eq!(seen.is_ok(), known, "{case} {goal:?}: {seen:?}");
-            if let Err(why) = seen {
+            let observed = observe(&script, &want(service(&annotations), goal, vec![])).await;
+            assert_eq!(observed.is_ok(), known, "{case} {goal:?}: {observed:?}");
+            if let Err(why) = observed {
                 assert!(why.message().contains(&id), "{case}: {why}");
             }
             let balancers = Cloudscales::new(script.api.clone(), Arc::clone(&script.clock));
@@ -390,7 +391,8 @@ async fn all_services_of_a_pass_share_the_listings() {
 async fn a_node_without_a_server_is_left_out_and_told() {
     let id = |number| format!("cloudscale://{}", uuid(number));
     let there = || vec![server(5, "a"), server(6, "b"), server(7, "twin"), server(8, "twin")];
-    let names = |seen: &Seen| seen.machines.found.iter().map(|m| m.node.clone()).collect::<Vec<_>>();
+    let names =
+        |observed: &Observed| observed.instances.found.iter().map(|m| m.node.clone()).collect::<Vec<_>>();
     let script = Script::new();
     project(&script, &[]);
     script.cloud.always("GET /v1/servers", Reply::json(200, &json!(there())));
@@ -406,11 +408,11 @@ async fn a_node_without_a_server_is_left_out_and_told() {
         node("broken", Some("cloudscale://bad")),
         node("nobody", None),
     ];
-    let seen = observe(&script, &want(service(&[]), Goal::Present, backends)).await.unwrap();
-    assert_eq!(names(&seen), ["named-otherwise", "b", "late"], "CS-32 CS-29 CS-38");
-    let missing: Vec<_> = seen.machines.missing.iter().map(|(node, _)| node.as_str()).collect();
+    let observed = observe(&script, &want(service(&[]), Goal::Present, backends)).await.unwrap();
+    assert_eq!(names(&observed), ["named-otherwise", "b", "late"], "CS-32 CS-29 CS-38");
+    let missing: Vec<_> = observed.instances.missing.iter().map(|(node, _)| node.as_str()).collect();
     assert_eq!(missing, ["gone", "twin", "foreign", "broken", "nobody"], "CS-38 CS-31");
-    let first = &seen.machines.found[0];
+    let first = &observed.instances.found[0];
     let addresses: Vec<_> = first.addresses.iter().map(|a| (a.address.as_str(), a.subnet.as_str())).collect();
     assert_eq!(addresses, [("10.0.0.5", uuid(91).as_str())], "CS-66 CS-67");
     assert_eq!(first.zone.as_deref(), Some("rma1"));
@@ -441,8 +443,8 @@ async fn a_server_that_cannot_be_asked_about_stops_the_look() {
         script.cloud.always("GET /v1/servers", Reply::json(200, &servers));
         script.cloud.always(&format!("GET /v1/servers/{}", uuid(9)), reply);
         let nodes = vec![node("a", Some(&id(5))), node("b", lacking.as_deref())];
-        let seen = observe(&script, &want(service(&[]), Goal::Present, nodes)).await;
-        assert!(seen.is_err(), "{case}: {seen:?}");
+        let observed = observe(&script, &want(service(&[]), Goal::Present, nodes)).await;
+        assert!(observed.is_err(), "{case}: {observed:?}");
     }
 }
 
@@ -459,8 +461,8 @@ async fn questions_do_not_grow_with_the_nodes() {
     for n in 1_001..1_100 {
         script.cloud.always(&format!("GET /v1/servers/{}", uuid(n)), not_found());
     }
-    let seen = observe(&script, &want(service(&[]), Goal::Present, nodes(100))).await.unwrap();
-    assert_eq!((seen.machines.found.len(), seen.machines.missing.len()), (1, 99));
+    let observed = observe(&script, &want(service(&[]), Goal::Present, nodes(100))).await.unwrap();
+    assert_eq!((observed.instances.found.len(), observed.instances.missing.len()), (1, 99));
     assert!(script.cloud.lines().len() <= 2 + 16, "L7-804 {}", script.cloud.lines().len());
 
     script.cloud.always(&format!("GET /v1/servers/{}", uuid(1_003)), Reply::json(200, &server(1_003, "n3")));
@@ -484,8 +486,8 @@ async fn how_long_it_has_been_changing_is_remembered() {
     let changing_for = async || {
         let call = script.call();
         let survey = balancers.survey(&call).await.unwrap();
-        let seen = balancers.observe(&call, &survey, &want).await.known().unwrap().unwrap();
-        seen.standing.unwrap().changing_for
+        let observed = balancers.observe(&call, &survey, &want).await.known().unwrap().unwrap();
+        observed.existing.unwrap().changing_for
     };
     assert_eq!(changing_for().await, Duration::ZERO);
     tokio::time::sleep(Duration::from_secs(7)).await;
@@ -524,11 +526,14 @@ async fn the_shell_hands_on_what_the_decisions_say() {
     let service = service(&[("node-selector", "pick=me"), ("name", "front")]);
     assert_eq!(shell.selector(&service).unwrap(), plan::selector(&service).unwrap());
     assert!(shell.selector(&service).unwrap().is_some_and(|selector| selector != Selector::default()));
-    let claims = shell.claims(&service, "kubernetes");
-    assert!(claims.iter().any(|claim| claim.value == "front"), "{claims:?}");
+    let keys = shell.lock_keys(&service, "kubernetes");
+    assert!(keys.iter().any(|key| key.value == "front"), "{keys:?}");
     let want = want(service, Goal::Present, vec![]);
     let Next::Act(steps) = shell.decide(&want, None).next else { panic!("something is to be created") };
     let act = &steps[0].act;
-    let seen = shell.fold(Some(Seen::default()), act, &shell.assume(act));
-    assert!(seen.is_some_and(|seen| found(&seen).is_some()), "what was answered is not looked for again");
+    let observed = shell.fold(Some(Observed::default()), act, &shell.assume(act));
+    assert!(
+        observed.is_some_and(|observed| found(&observed).is_some()),
+        "what was answered is not looked for again"
+    );
 }

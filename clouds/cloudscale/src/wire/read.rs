@@ -74,7 +74,7 @@ pub struct Interface {
     pub addresses: Vec<InterfaceAddress>,
 }
 
-/// A machine.
+/// An instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Server {
     /// The id.

@@ -3,7 +3,7 @@
 use cloudberth_cloudscale::{annotations::*, selector};
 use cloudberth_core::{
     annotation::{Annotations, Value},
-    lb::{Impact, Next, Want},
+    lb::{Desired, Impact, Next},
     view::{ExternalTrafficPolicy, SessionAffinity},
 };
 
@@ -134,11 +134,11 @@ fn a_mistake_keeps_what_runs() {
         ("node-selector", ""),
         ("ip-mode", "VIP"),
     ];
-    let standing = built(&plain(&full));
+    let existing = built(&plain(&full));
     for (key, _) in full {
         let want = annotated(&plain(&full), key, "?!");
         let want = if key == "flavor" { annotated(&want, key, "") } else { want };
-        let way = settle(&want, look(&want, Some(standing.clone())));
+        let way = settle(&want, look(&want, Some(existing.clone())));
         assert_eq!(
             (way.labels.len(), way.refused()),
             (0, vec![format!("{PREFIX}{key}").as_str()]),
@@ -150,8 +150,8 @@ fn a_mistake_keeps_what_runs() {
     // A port that is added meanwhile gets what the others have.
     let wrong = annotated(&annotated(&plain(&full), "listener-allowed-cidrs", "?"), "pool-algorithm", "?");
     let added = edited(&wrong, |s| s.ports.push(tcp("b", 81, 30081)));
-    let way = settle(&added, look(&added, Some(standing.clone())));
-    let pool = &way.standing().pools[1];
+    let way = settle(&added, look(&added, Some(existing.clone())));
+    let pool = &way.existing().pools[1];
     assert_eq!(pool.listeners[0].allowed_cidrs, ["10.0.0.0/8"], "L8-202 not more open than the others");
     assert_eq!(pool.pool.algorithm, "source_ip", "L8-202");
     // But never what only another protocol can have.
@@ -159,14 +159,14 @@ fn a_mistake_keeps_what_runs() {
     let wrong = annotated(&annotated(&only_udp, "listener-protocol", "?"), "pool-protocol", "?");
     let added = edited(&wrong, |s| s.ports.push(tcp("b", 81, 30081)));
     let way = settle(&added, look(&added, Some(built(&only_udp))));
-    let pool = &way.standing().pools[1];
+    let pool = &way.existing().pools[1];
     assert_eq!((pool.pool.protocol.as_str(), pool.listeners[0].name.as_str()), ("tcp", "tcp/81"), "L8-202");
 }
 
 #[test]
 fn details_of_checks_that_cannot_be_read_stay_as_they_are() {
     let http = |text| plain(&[("health-monitor-type", "http"), ("health-monitor-http", text)]);
-    let local = |want: &Want| {
+    let local = |want: &Desired| {
         edited(want, |service| {
             service.external_traffic_policy = ExternalTrafficPolicy::Local;
             service.health_check_node_port = 32_000;
@@ -178,15 +178,15 @@ fn details_of_checks_that_cannot_be_read_stay_as_they_are() {
     assert_eq!(labels(&local(&http("?")), &mine), [""; 0], "L8-208 with policy Local too");
     let wrong = local(&plain(&[("health-monitor-http", "?")]));
     let way = settle(&wrong, look(&wrong, Some(built(&plain(&[])))));
-    let path = way.standing().pools[0].monitors[0].http.clone().map(|http| http.url_path);
+    let path = way.existing().pools[0].monitors[0].http.clone().map(|http| http.url_path);
     assert_eq!(path.as_deref(), Some("/livez"), "L8-209 there are none to keep");
 }
 
 #[test]
 fn a_selector_that_cannot_be_read_lets_nobody_in_and_lets_the_gone_go() {
-    let standing = built(&plain(&[]));
+    let existing = built(&plain(&[]));
     let want = want(service(&[("node-selector", "invalid===syntax")]), nodes([2, 3]));
-    let way = settle(&want, look(&want, Some(standing)));
+    let way = settle(&want, look(&want, Some(existing)));
     assert_eq!(way.labels, ["remove 10.0.0.1:30080 from pool tcp"], "CS-120");
     let error = selector(&want.service).unwrap_err();
     assert!(
@@ -213,7 +213,7 @@ fn nodes_are_chosen_by_their_labels() {
         ]
     };
     let all = want(service(&[]), cluster());
-    let standing = built(&all);
+    let existing = built(&all);
     let table: [(&str, Option<&str>, &[usize]); 5] = [
         ("CS-116 CS-146", Some("env=prod"), &[1, 3]),
         ("CS-117", None, &[1, 2, 3]),
@@ -224,8 +224,8 @@ fn nodes_are_chosen_by_their_labels() {
     for (case, text, chosen) in table {
         let annotations: Vec<_> = text.map(|text| ("node-selector", text)).into_iter().collect();
         let want = want(service(&annotations), cluster());
-        let way = settle(&want, look(&want, Some(standing.clone())));
-        let members: Vec<_> = way.standing().pools[0].members.iter().map(|m| m.address.clone()).collect();
+        let way = settle(&want, look(&want, Some(existing.clone())));
+        let members: Vec<_> = way.existing().pools[0].members.iter().map(|m| m.address.clone()).collect();
         let addresses: Vec<_> = chosen.iter().map(|number| format!("10.0.0.{number}")).collect();
         assert_eq!(members, addresses, "{case}");
         assert_eq!(way.refused(), [""; 0], "{case}");

@@ -1,30 +1,30 @@
 //! Members, listeners and health monitors: what is replaced, what is changed in place, what stays.
 
 use cloudberth_cloudscale::{
-    Act, Standing,
+    Action, ObservedBalancer,
     wire::{HttpChange, ListenerChange, Member, MonitorChange, NewMember},
 };
-use cloudberth_core::{lb::Want, view::ExternalTrafficPolicy};
+use cloudberth_core::{lb::Desired, view::ExternalTrafficPolicy};
 
 use crate::kit::*;
 
-type Edit = fn(&mut Standing);
+type Edit = fn(&mut ObservedBalancer);
 
-fn rest(want: &Want, edit: Edit) -> Standing {
-    let mut standing = built(want);
-    edit(&mut standing);
-    standing
+fn rest(want: &Desired, edit: Edit) -> ObservedBalancer {
+    let mut existing = built(want);
+    edit(&mut existing);
+    existing
 }
 
-fn acts(want: &Want, standing: &Standing) -> Vec<Act> {
-    settle(want, look(want, Some(standing.clone()))).acts
+fn acts(want: &Desired, existing: &ObservedBalancer) -> Vec<Action> {
+    settle(want, look(want, Some(existing.clone()))).acts
 }
 
 #[test]
 fn members_come_before_others_go() {
-    let standing = built(&plain(&[]));
+    let existing = built(&plain(&[]));
     let with = |numbers: &[usize]| want(service(&[]), numbers.iter().map(|n| node(*n)));
-    let table: [(&str, Want, &[&str]); 5] = [
+    let table: [(&str, Desired, &[&str]); 5] = [
         ("CS-88", with(&[1, 2, 3]), &["add 10.0.0.3:30080 to pool tcp"]),
         ("CS-89", with(&[2]), &["remove 10.0.0.1:30080 from pool tcp"]),
         (
@@ -50,7 +50,7 @@ fn members_come_before_others_go() {
         ("CS-144 nothing changed", with(&[2, 1]), &[]),
     ];
     for (case, want, steps) in table {
-        assert_eq!(labels(&want, &standing), steps, "{case}");
+        assert_eq!(labels(&want, &existing), steps, "{case}");
     }
 }
 
@@ -123,7 +123,7 @@ fn listeners_are_replaced_by_key_and_changed_by_attribute() {
         let acts = acts(&plain(annotations), &built(&want));
         acts.into_iter()
             .map(|act| match act {
-                Act::UpdateListener { change, .. } => change,
+                Action::UpdateListener { change, .. } => change,
                 other => panic!("{other:?}"),
             })
             .collect()
@@ -154,7 +154,7 @@ fn listeners_are_replaced_by_key_and_changed_by_attribute() {
 fn monitors_are_replaced_by_key_and_changed_by_attribute() {
     let http = |text| plain(&[("health-monitor-type", "http"), ("health-monitor-http", text)]);
     let want = plain(&[]);
-    let table: [(&str, &Want, Standing, &[&str]); 9] = [
+    let table: [(&str, &Desired, ObservedBalancer, &[&str]); 9] = [
         ("CS-95 missing", &want, rest(&want, |s| s.pools[0].monitors.clear()), &["check pool tcp by tcp"]),
         (
             "CS-95 surplus",
@@ -199,14 +199,14 @@ fn monitors_are_replaced_by_key_and_changed_by_attribute() {
             &["stop checking pool tcp by http", "check pool tcp by http"],
         ),
     ];
-    for (case, want, standing, steps) in table {
-        assert_eq!(labels(want, &standing), steps, "{case}");
+    for (case, want, existing, steps) in table {
+        assert_eq!(labels(want, &existing), steps, "{case}");
     }
-    let change = |after: &Want, before: &Want| -> Vec<MonitorChange> {
+    let change = |after: &Desired, before: &Desired| -> Vec<MonitorChange> {
         let acts = acts(after, &built(before));
         acts.into_iter()
             .map(|act| match act {
-                Act::UpdateMonitor { change, .. } => change,
+                Action::UpdateMonitor { change, .. } => change,
                 other => panic!("{other:?}"),
             })
             .collect()
@@ -244,24 +244,24 @@ fn monitors_are_replaced_by_key_and_changed_by_attribute() {
 #[test]
 fn what_the_api_does_not_show_is_not_judged() {
     let want = plain(&[("timeout-client-data-ms", "1"), ("health-monitor-delay-s", "9")]);
-    let standing = rest(&plain(&[]), |s| {
+    let existing = rest(&plain(&[]), |s| {
         s.pools[0].listeners[0].timeout_client_data_ms = None;
         s.pools[0].monitors[0].delay_s = None;
     });
-    assert_eq!(labels(&want, &standing), [""; 0]);
+    assert_eq!(labels(&want, &existing), [""; 0]);
 }
 
 #[test]
 fn sets_are_compared_by_key() {
     let want = want(service(&[]), nodes([1, 2, 5]));
-    let standing = built(&crate::kit::want(service(&[]), nodes([2, 3, 5])));
-    let acts = acts(&want, &standing);
-    let [Act::CreateMember { member: NewMember { name, .. }, .. }, Act::DeleteMember { member, .. }] =
+    let existing = built(&crate::kit::want(service(&[]), nodes([2, 3, 5])));
+    let acts = acts(&want, &existing);
+    let [Action::CreateMember { member: NewMember { name, .. }, .. }, Action::DeleteMember { member, .. }] =
         acts.as_slice()
     else {
         panic!("{acts:?}")
     };
-    let gone: Vec<&Member> = standing.pools[0].members.iter().filter(|m| m.uuid == *member).collect();
+    let gone: Vec<&Member> = existing.pools[0].members.iter().filter(|m| m.uuid == *member).collect();
     assert_eq!(
         (name.as_str(), gone.len(), gone[0].name.as_str()),
         ("10.0.0.1:30080", 1, "10.0.0.3:30080"),

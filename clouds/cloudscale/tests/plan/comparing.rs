@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use cloudberth_cloudscale::{
-    Act, Seen, Standing,
+    Action, Observed, ObservedBalancer,
     wire::{BalancerStatus, FlavorStub, SlugStub},
 };
-use cloudberth_core::lb::{Impact, Next, Want};
+use cloudberth_core::lb::{Desired, Impact, Next};
 
 use crate::kit::*;
 
-type Edit = fn(&mut Standing);
+type Edit = fn(&mut ObservedBalancer);
 
-fn rest(want: &Want, edit: Edit) -> Standing {
-    let mut standing = built(want);
-    edit(&mut standing);
-    standing
+fn rest(want: &Desired, edit: Edit) -> ObservedBalancer {
+    let mut existing = built(want);
+    edit(&mut existing);
+    existing
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn a_load_balancer_is_created_filled_and_left_alone() {
     let ten = crate::kit::want(service(&[]), nodes(1..=10));
     assert_eq!(settle(&ten, absent(&ten)).acts.len(), 14, "ten nodes take 14 mutations");
     assert_eq!(labels(&want, &built(&want)), [""; 0], "CS-83 CS-75");
-    assert_eq!(decide(&gone(&want), &Seen::default()).next, Next::Converged, "CS-75 CS-149");
+    assert_eq!(decide(&gone(&want), &Observed::default()).next, Next::Converged, "CS-75 CS-149");
     assert_eq!(cloudberth_cloudscale::decide(&gone(&want), None).next, Next::Converged, "CS-75 CS-149");
 }
 
@@ -46,12 +46,12 @@ fn a_load_balancer_is_created_filled_and_left_alone() {
 fn only_changing_delays_work_and_polls_become_rarer() {
     let want = annotated(&plain(&[]), "timeout-client-data-ms", "1");
     let before = plain(&[]);
-    let mut standing = built(&before);
-    standing.balancer.status = BalancerStatus::Changing;
+    let mut existing = built(&before);
+    existing.balancer.status = BalancerStatus::Changing;
     let mut poll = |millis| {
-        standing.changing_for = Duration::from_millis(millis);
-        let seen = look(&want, Some(standing.clone()));
-        match (decide(&want, &seen).next, decide(&gone(&want), &seen).next) {
+        existing.changing_for = Duration::from_millis(millis);
+        let observed = look(&want, Some(existing.clone()));
+        match (decide(&want, &observed).next, decide(&gone(&want), &observed).next) {
             (Next::Wait { poll, .. }, Next::Wait { poll: again, .. }) if poll == again => poll.as_millis(),
             other => panic!("{other:?}"),
         }
@@ -59,8 +59,8 @@ fn only_changing_delays_work_and_polls_become_rarer() {
     let polls: Vec<_> = [0, 400, 800, 1_600, 4_000, 9_000, 60_000, 600_000].map(&mut poll).into();
     assert_eq!(polls, [400, 400, 400, 800, 2_000, 4_500, 5_000, 5_000], "CS-76 CS-105 CS-150");
     for word in ["running", "degraded", "error", "stopped", "unknown", "brand-new"] {
-        standing.balancer.status = read(serde_json::json!(word));
-        assert_eq!(labels(&want, &standing), ["set the time-out of clients on port tcp/80"], "CS-105 {word}");
+        existing.balancer.status = read(serde_json::json!(word));
+        assert_eq!(labels(&want, &existing), ["set the time-out of clients on port tcp/80"], "CS-105 {word}");
     }
 }
 
@@ -68,8 +68,8 @@ fn only_changing_delays_work_and_polls_become_rarer() {
 fn what_is_not_wanted_is_deleted_at_once_with_everything_below() {
     let want = gone(&plain(&[]));
     let way = settle(&want, look(&want, Some(built(&plain(&[])))));
-    let [Act::DeleteBalancer { .. }] = way.acts.as_slice() else { panic!("{:?}", way.acts) };
-    assert_eq!(way.seen.standing, None, "CS-77 CS-148");
+    let [Action::DeleteBalancer { .. }] = way.acts.as_slice() else { panic!("{:?}", way.acts) };
+    assert_eq!(way.observed.existing, None, "CS-77 CS-148");
     assert_eq!(way.last.next, Next::Converged, "CS-148");
     let broken = gone(&plain(&[
         ("ip-mode", "proxy"),
@@ -84,16 +84,16 @@ fn what_is_not_wanted_is_deleted_at_once_with_everything_below() {
 #[test]
 fn a_name_is_changed_in_place() {
     let want = plain(&[("uuid", LB), ("name", "mine")]);
-    let standing = built(&plain(&[]));
-    let way = settle(&want, look(&want, Some(standing)));
-    let [Act::RenameBalancer { name, .. }] = way.acts.as_slice() else { panic!("{:?}", way.acts) };
+    let existing = built(&plain(&[]));
+    let way = settle(&want, look(&want, Some(existing)));
+    let [Action::RenameBalancer { name, .. }] = way.acts.as_slice() else { panic!("{:?}", way.acts) };
     assert_eq!(name, "mine", "CS-79 CS-145");
 }
 
 #[test]
 fn what_cannot_be_changed_is_refused_and_everything_else_goes_on() {
     let vip = r#"[{"subnet": "55ee", "address": "10.0.0.5"}]"#;
-    let table: [(&str, Want, Edit, &[&str]); 9] = [
+    let table: [(&str, Desired, Edit, &[&str]); 9] = [
         ("CS-80 CS-147", plain(&[("flavor", "lb-huge")]), |_| {}, &["flavor"]),
         (
             "CS-80 it was made with another",
@@ -120,11 +120,11 @@ fn what_cannot_be_changed_is_refused_and_everything_else_goes_on() {
         ("VIPs that cannot be read", plain(&[("vip-addresses", "")]), |_| {}, &["vip-addresses"]),
     ];
     for (case, want, edit, fields) in table {
-        let mut standing = rest(&plain(&[]), edit);
-        standing.balancer.zone.get_or_insert_with(|| SlugStub { slug: "lpg1".into() });
+        let mut existing = rest(&plain(&[]), edit);
+        existing.balancer.zone.get_or_insert_with(|| SlugStub { slug: "lpg1".into() });
         // A node joined meanwhile: its member must come.
-        let want = Want { backends: crate::kit::want(service(&[]), nodes(1..=3)).backends, ..want };
-        let way = settle(&want, look(&want, Some(standing)));
+        let want = Desired { backends: crate::kit::want(service(&[]), nodes(1..=3)).backends, ..want };
+        let way = settle(&want, look(&want, Some(existing)));
         assert_eq!(way.labels, ["add 10.0.0.3:30080 to pool tcp"], "{case}");
         let full: Vec<_> = fields.iter().map(|field| format!("{PREFIX}{field}")).collect();
         assert_eq!(way.refused(), full, "{case}");
@@ -142,10 +142,10 @@ fn what_cannot_be_changed_is_refused_and_everything_else_goes_on() {
 fn private_addresses_are_compared_as_far_as_they_are_given() {
     let asked = r#"[{"subnet": "s1", "address": "10.0.0.5"}, {"subnet": "s2", "address": "2001:db8::5"}]"#;
     let want = plain(&[("vip-addresses", asked)]);
-    let standing = built(&want);
+    let existing = built(&want);
     let refused = |text: &str| {
         let want = plain(&[("vip-addresses", text)]);
-        !settle(&want, look(&want, Some(standing.clone()))).last.refused.is_empty()
+        !settle(&want, look(&want, Some(existing.clone()))).last.refused.is_empty()
     };
     let table = [
         (r#"[{"subnet": "s1", "address": "10.0.0.5"}, {"subnet": "s2"}]"#, false),
@@ -177,8 +177,8 @@ fn a_pool_is_replaced_without_a_gap_before_its_port_moves() {
         "remove pool tcp",
         "check pool tcp by tcp",
     ];
-    let standing = built(&plain(&[]));
-    assert_eq!(labels(&plain(&[("pool-algorithm", "least_connections")]), &standing), replace, "CS-87");
+    let existing = built(&plain(&[]));
+    assert_eq!(labels(&plain(&[("pool-algorithm", "least_connections")]), &existing), replace, "CS-87");
     let named = edited(&plain(&[]), |s| s.ports = vec![tcp("http", 80, 30080)]);
     let want: Vec<_> = replace
         .iter()
@@ -187,12 +187,12 @@ fn a_pool_is_replaced_without_a_gap_before_its_port_moves() {
             other => other.replace("pool tcp", "pool tcp/http").replace("least_connections", "round_robin"),
         })
         .collect();
-    assert_eq!(labels(&named, &standing), want, "CS-86 CS-143 a port gets a name");
+    assert_eq!(labels(&named, &existing), want, "CS-86 CS-143 a port gets a name");
     let https = edited(&plain(&[]), |s| s.ports = vec![tcp("https", 80, 30080)]);
     assert_eq!(labels(&https, &built(&named)).len(), 7, "CS-86 CS-143 a port gets another name");
     let proxy = plain(&[("pool-protocol", "proxyv2")]);
-    assert_eq!(labels(&proxy, &standing).len(), 7);
-    let impacts = |want: &Want| settle(want, look(want, Some(standing.clone()))).worst;
+    assert_eq!(labels(&proxy, &existing).len(), 7);
+    let impacts = |want: &Desired| settle(want, look(want, Some(existing.clone()))).worst;
     assert_eq!(impacts(&proxy), Impact::Considerable);
     assert_eq!(impacts(&plain(&[("timeout-member-data-ms", "1")])), Impact::None, "CS-145");
     assert_eq!(impacts(&plain(&[("health-monitor-delay-s", "9")])), Impact::Minimal);

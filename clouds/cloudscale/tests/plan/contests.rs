@@ -1,12 +1,12 @@
 //! Floating IPs, and what two Services claim at once.
 
 use cloudberth_cloudscale::{
-    Act, Standing, claims,
+    Action, ObservedBalancer, lock_keys,
     wire::{FloatingIp, Stub},
 };
 use cloudberth_core::{
     ObjectKey,
-    lb::{Claim, ClaimKind, Next, Rival, Want},
+    lb::{Desired, LockKey, LockKind, Next, Rival},
     view::Ingress,
 };
 
@@ -17,13 +17,13 @@ fn floating(network: &str, balancer: Option<&str>) -> FloatingIp {
     FloatingIp { network: network.to_owned(), load_balancer: balancer.map(stub), server: None }
 }
 
-fn with_ips(ips: &[FloatingIp]) -> Standing {
-    Standing { floating_ips: ips.to_vec(), ..built(&plain(&[])) }
+fn with_ips(ips: &[FloatingIp]) -> ObservedBalancer {
+    ObservedBalancer { floating_ips: ips.to_vec(), ..built(&plain(&[])) }
 }
 
-fn rival(want: &Want, name: &str, kind: ClaimKind, value: &str) -> Want {
-    let rival = Rival { service: ObjectKey::new("shop", name), claim: Claim::new(kind, value) };
-    Want { rivals: [want.rivals.clone(), vec![rival]].concat(), ..want.clone() }
+fn rival(want: &Desired, name: &str, kind: LockKind, value: &str) -> Desired {
+    let rival = Rival { service: ObjectKey::new("shop", name), key: LockKey::new(kind, value) };
+    Desired { rivals: [want.rivals.clone(), vec![rival]].concat(), ..want.clone() }
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn floating_ips_are_assigned_last_and_never_taken_away() {
             .acts
             .iter()
             .map(|act| match act {
-                Act::AssignFloatingIp { address, balancer, .. } => {
+                Action::AssignFloatingIp { address, balancer, .. } => {
                     assert_eq!(balancer, LB);
                     address.as_str()
                 }
@@ -97,7 +97,7 @@ fn floating_ips_are_assigned_last_and_never_taken_away() {
 fn a_floating_ip_that_two_want_stays_with_whoever_has_it() {
     let want = annotated(&plain(&[]), "floating-ips", r#"["192.0.2.7/32"]"#);
     let contested = |name: &str, ip: FloatingIp| {
-        let want = rival(&want, name, ClaimKind::Address, "192.0.2.7/32");
+        let want = rival(&want, name, LockKind::Address, "192.0.2.7/32");
         let want = annotated(&want, "timeout-client-data-ms", "9");
         let way = settle(&want, look(&want, Some(with_ips(&[ip]))));
         let refused = way.last.refused.iter().map(ToString::to_string).collect::<Vec<_>>().join(";");
@@ -113,16 +113,16 @@ fn a_floating_ip_that_two_want_stays_with_whoever_has_it() {
     );
     assert_eq!(contested("zzz", floating("192.0.2.7/32", None)).0, 1, "nobody has it: the first by name");
     assert_eq!(contested("aaa", floating("192.0.2.7/32", None)).0, 0, "nobody has it: the first by name");
-    let unrelated = rival(&want, "aaa", ClaimKind::Address, "192.0.2.8/32");
+    let unrelated = rival(&want, "aaa", LockKind::Address, "192.0.2.8/32");
     assert_eq!(settle(&unrelated, look(&unrelated, Some(with_ips(&[])))).acts.len(), 1);
-    let doomed = gone(&rival(&want, "aaa", ClaimKind::Address, "192.0.2.7/32"));
+    let doomed = gone(&rival(&want, "aaa", LockKind::Address, "192.0.2.7/32"));
     assert_eq!(settle(&doomed, look(&doomed, Some(with_ips(&[])))).acts.len(), 1, "CS-151");
 }
 
 #[test]
 fn claims_are_equal_for_equal_things() {
     let of = |annotations: &[(&str, &str)]| -> Vec<String> {
-        claims(&service(annotations))
+        lock_keys(&service(annotations))
             .iter()
             .map(|claim| format!("{:?} {}", claim.kind, claim.value))
             .collect()
@@ -145,15 +145,15 @@ fn claims_are_equal_for_equal_things() {
 #[test]
 fn a_load_balancer_that_two_claim_is_touched_by_its_own_service_only() {
     let default = built(&plain(&[])).balancer.name;
-    let shows = |want: &Want, ip: &str| {
+    let shows = |want: &Desired, ip: &str| {
         edited(want, |s| {
             s.ingress = vec![Ingress { ip: Some(ip.to_owned()), ..Ingress::default() }];
         })
     };
-    let published = |want: &Want, ip: &str| rival(want, "copy", ClaimKind::Published, ip);
-    let copied = || rival(&plain(&[("uuid", LB)]), "copy", ClaimKind::Id, LB);
-    let named = || rival(&plain(&[("name", "same")]), "copy", ClaimKind::Name, "same");
-    let recorded = || rival(&plain(&[("name", "same"), ("uuid", LB)]), "copy", ClaimKind::Name, "same");
+    let published = |want: &Desired, ip: &str| rival(want, "copy", LockKind::Published, ip);
+    let copied = || rival(&plain(&[("uuid", LB)]), "copy", LockKind::Id, LB);
+    let named = || rival(&plain(&[("name", "same")]), "copy", LockKind::Name, "same");
+    let recorded = || rival(&plain(&[("name", "same"), ("uuid", LB)]), "copy", LockKind::Name, "same");
     let table = [
         ("L3-201 the name carries our UID", copied(), default.as_str(), true),
         ("L3-202 the name carries another's", copied(), "k8s-service-another", false),
@@ -171,14 +171,14 @@ fn a_load_balancer_that_two_claim_is_touched_by_its_own_service_only() {
         ("L3-206 nobody else claims it", plain(&[("uuid", LB)]), "k8s-service-another", true),
     ];
     for (case, want, name, ours) in table {
-        let mut standing = built(&plain(&[]));
-        standing.balancer = balancer(LB, name);
+        let mut existing = built(&plain(&[]));
+        existing.balancer = balancer(LB, name);
         let change = annotated(&want, "timeout-client-data-ms", "9");
-        let way = settle(&change, look(&change, Some(standing.clone())));
+        let way = settle(&change, look(&change, Some(existing.clone())));
         assert_eq!((!way.acts.is_empty(), way.refused().is_empty()), (ours, ours), "{case}");
         assert_eq!(way.last.publish.is_some(), ours, "{case}");
         let doomed = gone(&want);
-        let way = settle(&doomed, look(&doomed, Some(standing)));
+        let way = settle(&doomed, look(&doomed, Some(existing)));
         assert_eq!(way.acts.len(), usize::from(ours), "{case}: nobody deletes another's");
         assert_eq!(way.refused().is_empty(), ours, "{case}: and it is said why");
         assert_eq!(way.last.next, Next::Converged, "{case}: and nobody is kept from going");

@@ -1,10 +1,10 @@
 //! Taking over from the Go program, and giving back: what it left at rest is at rest.
 
-use cloudberth_cloudscale::{Act, Machines, Seen, wire::Server};
+use cloudberth_cloudscale::{Action, BackendInstances, Observed, wire::Server};
 use cloudberth_core::{
     NodeView, ServiceView,
     decide::service::patch,
-    lb::{Next, Want},
+    lb::{Desired, Next},
     view::{ExternalTrafficPolicy, Ingress, IpMode, ServicePort},
 };
 use serde_json::{Value, json};
@@ -296,7 +296,7 @@ fn cluster() -> Vec<NodeView> {
     nodes
 }
 
-fn taken_over(variant: &Variant) -> (Want, Seen) {
+fn taken_over(variant: &Variant) -> (Desired, Observed) {
     let recorded = [("uuid", LB), ("config-version", "1"), ("zone", "lpg1")];
     let mut service = service(&[&recorded[..], &variant.annotations].concat());
     service.ports.clone_from(&variant.ports);
@@ -305,9 +305,9 @@ fn taken_over(variant: &Variant) -> (Want, Seen) {
     (variant.edit)(&mut service);
     let want = want(service, cluster());
     let servers: Vec<Server> = servers(1..=2);
-    let machines = Machines::of(&want, &servers).unwrap();
-    let standing = standing(variant.balancer.clone(), &variant.left, &variant.floating_ips);
-    (want, Seen { standing: Some(standing), machines })
+    let instances = BackendInstances::of(&want, &servers).unwrap();
+    let existing = existing(variant.balancer.clone(), &variant.left, &variant.floating_ips);
+    (want, Observed { existing: Some(existing), instances })
 }
 
 #[test]
@@ -316,8 +316,8 @@ fn what_the_go_program_left_at_rest_is_at_rest() {
     assert!(variants.len() >= 20, "{}", variants.len());
     for variant in &variants {
         let case = variant.case;
-        let (want, seen) = taken_over(variant);
-        let decision = decide(&want, &seen);
+        let (want, observed) = taken_over(variant);
+        let decision = decide(&want, &observed);
         assert_eq!(decision.next, Next::Converged, "{case}");
         assert_eq!(decision.refused, [], "{case}");
         let warned: Vec<_> = decision.notices.iter().map(|notice| notice.reason).collect();
@@ -331,20 +331,20 @@ fn what_the_go_program_left_at_rest_is_at_rest() {
 fn every_variant_is_sensitive_to_what_it_shows() {
     // The same states with one thing out of place are not at rest: the fixtures say what they seem to say.
     for variant in [ports_and_protocols(), checks(), places_and_addresses()].concat_all() {
-        let (want, seen) = taken_over(&variant);
-        let standing = seen.standing.clone().unwrap();
-        for at in 0..standing.pools.len() {
-            let mut without = seen.clone();
-            if let Some(standing) = &mut without.standing {
-                let twin = standing.pools[at].listeners.is_empty();
+        let (want, observed) = taken_over(&variant);
+        let existing = observed.existing.clone().unwrap();
+        for at in 0..existing.pools.len() {
+            let mut without = observed.clone();
+            if let Some(existing) = &mut without.existing {
+                let twin = existing.pools[at].listeners.is_empty();
                 if twin {
                     continue;
                 }
-                standing.pools[at].monitors.clear();
+                existing.pools[at].monitors.clear();
             }
             let way = settle(&want, without);
             assert!(
-                matches!(way.acts.as_slice(), [Act::CreateMonitor(_)]),
+                matches!(way.acts.as_slice(), [Action::CreateMonitor(_)]),
                 "{}: {:?}",
                 variant.case,
                 way.labels

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use cloudberth_cloudscale::{
-    Machines, Parts, Seen, Standing, Trail, balancer_name, claims, identity, name_for, wire::Server,
+    BackendInstances, Observed, ObservedBalancer, Parts, Trail, balancer_name, identity, lock_keys, name_for,
+    wire::Server,
 };
 use cloudberth_core::{
     Category, NodeView, ServiceView,
@@ -103,7 +104,8 @@ fn what_was_found_by_a_given_name_is_not_ours_for_that_reason() {
     ];
     for (case, set, name, want) in table {
         let service = service(set);
-        let verdict = judge(&service, &claims(&service), &name_for(&service), &identity(&balancer(LB, name)));
+        let verdict =
+            judge(&service, &lock_keys(&service), &name_for(&service), &identity(&balancer(LB, name)));
         assert_eq!(verdict, want, "{case}");
     }
 }
@@ -161,15 +163,16 @@ fn parts_are_those_of_the_load_balancer_however_it_was_found() {
     let member =
         read(json!({"uuid": "x", "name": "10.0.0.1:30080", "address": "10.0.0.1", "protocol_port": 30080,
         "monitor_port": null, "subnet": stub(SUBNET)}));
-    let standing =
-        Standing::assemble(balancer(LB, "x"), &parts, [("p1".to_owned(), vec![member])].into()).unwrap();
-    let counts = |s: &Standing| {
+    let existing =
+        ObservedBalancer::assemble(balancer(LB, "x"), &parts, [("p1".to_owned(), vec![member])].into())
+            .unwrap();
+    let counts = |s: &ObservedBalancer| {
         s.pools.iter().map(|p| (p.members.len(), p.listeners.len(), p.monitors.len())).collect::<Vec<_>>()
     };
-    assert_eq!(counts(&standing), [(1, 1, 1)], "CS-45");
-    let bare = Standing::bare(balancer(LB, "x"), Duration::from_secs(3));
+    assert_eq!(counts(&existing), [(1, 1, 1)], "CS-45");
+    let bare = ObservedBalancer::bare(balancer(LB, "x"), Duration::from_secs(3));
     assert_eq!((bare.balancer.uuid.as_str(), bare.changing_for.as_secs(), bare.pools.len()), (LB, 3, 0));
-    let unread = Standing::assemble(balancer(LB, "x"), &parts, [].into());
+    let unread = ObservedBalancer::assemble(balancer(LB, "x"), &parts, [].into());
     assert!(unread.is_err(), "CS-74 members that nobody read are not members that are not there");
 }
 
@@ -194,11 +197,11 @@ fn a_node_finds_its_server() {
     ];
     for (case, node, address) in table {
         let want = want(service(&[]), [node, by_id("zzz", &id(1))]);
-        let machines = Machines::of(&want, &all).unwrap();
-        assert_eq!(machines.found.len(), 1 + usize::from(address.is_some()), "{case}");
-        assert_eq!(machines.missing.len(), usize::from(address.is_none()), "{case}");
+        let instances = BackendInstances::of(&want, &all).unwrap();
+        assert_eq!(instances.found.len(), 1 + usize::from(address.is_some()), "{case}");
+        assert_eq!(instances.missing.len(), usize::from(address.is_none()), "{case}");
         if let Some(address) = address {
-            let found = machines.found.iter().map(|m| m.addresses[0].address.as_str()).next();
+            let found = instances.found.iter().map(|m| m.addresses[0].address.as_str()).next();
             assert_eq!(found, Some(address), "{case}");
         }
     }
@@ -207,25 +210,25 @@ fn a_node_finds_its_server() {
 #[test]
 fn one_node_without_a_server_is_left_out_and_all_of_them_are_an_error() {
     let ten = want(service(&[]), nodes(1..=10));
-    let standing = built(&ten);
-    let nine = Machines::of(&ten, &servers(2..=10)).unwrap();
-    let way = settle(&ten, Seen { standing: Some(standing), machines: nine });
+    let existing = built(&ten);
+    let nine = BackendInstances::of(&ten, &servers(2..=10)).unwrap();
+    let way = settle(&ten, Observed { existing: Some(existing), instances: nine });
     assert_eq!(way.labels, ["remove 10.0.0.1:30080 from pool tcp"], "CS-38");
     assert_eq!(way.warned(), ["NodeWithoutServer"], "CS-38");
     assert!(way.last.notices[0].message.contains("node-001: there is no server"), "CS-38");
     assert_eq!(way.last.next, Next::Converged);
-    let error = Machines::of(&ten, &servers(40..50)).unwrap_err();
+    let error = BackendInstances::of(&ten, &servers(40..50)).unwrap_err();
     assert!(error.message().starts_with("none of 10 nodes has a server"), "CS-38 {error}");
-    assert!(Machines::of(&ten, &[]).is_err(), "CS-37 CS-38");
-    assert!(Machines::of(&gone(&ten), &[]).unwrap().found.is_empty(), "what goes needs no servers");
+    assert!(BackendInstances::of(&ten, &[]).is_err(), "CS-37 CS-38");
+    assert!(BackendInstances::of(&gone(&ten), &[]).unwrap().found.is_empty(), "what goes needs no servers");
 }
 
 #[test]
 fn of_many_nodes_without_a_server_a_few_are_named() {
     let said = |servers_from: usize| {
         let want = want(service(&[]), nodes(1..=8));
-        let machines = Machines::of(&want, &servers(servers_from..=8)).unwrap();
-        let notices = decide(&want, &Seen { standing: None, machines }).notices;
+        let instances = BackendInstances::of(&want, &servers(servers_from..=8)).unwrap();
+        let notices = decide(&want, &Observed { existing: None, instances }).notices;
         notices.into_iter().map(|notice| notice.message).collect::<String>()
     };
     assert_eq!(said(1), "");

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use cloudberth_cloudscale::{Parts, Standing, wire::Member};
+use cloudberth_cloudscale::{ObservedBalancer, Parts, wire::Member};
 use serde_json::{Value, json};
 
 use crate::kit::{LB, SUBNET, UID, read};
@@ -70,7 +70,11 @@ fn with(mut object: Value, extra: Value) -> Value {
 }
 
 /// Reads it as a look would. Another load balancer and a listener without a pool stand beside it.
-pub(crate) fn standing(balancer: Value, left: &[Left], floating_ips: &[(&str, Option<&str>)]) -> Standing {
+pub(crate) fn existing(
+    balancer: Value,
+    left: &[Left],
+    floating_ips: &[(&str, Option<&str>)],
+) -> ObservedBalancer {
     let stub = |uuid: &str| json!({"href": "x", "uuid": uuid, "name": "y"});
     let mut parts = Parts::default();
     let mut below: BTreeMap<String, Vec<Member>> = BTreeMap::new();
@@ -112,5 +116,5 @@ pub(crate) fn standing(balancer: Value, left: &[Left], floating_ips: &[(&str, Op
             json!({"network": network, "load_balancer": target, "server": null, "ip_version": 4}),
         ));
     }
-    Standing::assemble(read(balancer), &parts, below).unwrap()
+    ObservedBalancer::assemble(read(balancer), &parts, below).unwrap()
 }

@@ -6,13 +6,13 @@ use std::{
 };
 
 use cloudberth_cloudscale::{
-    Act, Machines, Seen, Standing, assume, fold, selector,
+    Action, BackendInstances, Observed, ObservedBalancer, assume, fold, selector,
     wire::{LoadBalancer, Server},
 };
 use cloudberth_core::{
     NodeView, ServiceView,
     decide::nodeset,
-    lb::{Backend, Decision, Goal, Impact, Next, Want},
+    lb::{Backend, Decision, Desired, Goal, Impact, Next},
     view::{ServicePort, ServiceProtocol, ServiceType},
 };
 use serde_json::{Value, json};
@@ -83,11 +83,11 @@ pub(crate) fn servers(numbers: impl IntoIterator<Item = usize>) -> Vec<Server> {
     numbers.into_iter().map(|number| read(server(number))).collect()
 }
 
-pub(crate) fn want(service: ServiceView, nodes: impl IntoIterator<Item = NodeView>) -> Want {
+pub(crate) fn want(service: ServiceView, nodes: impl IntoIterator<Item = NodeView>) -> Desired {
     let selector = selector(&service).ok().flatten();
     let nodes: Vec<_> = nodes.into_iter().map(Arc::new).collect();
     let backends = nodeset::eligible::members(&nodes, |_| true, selector.as_ref());
-    Want {
+    Desired {
         service: Arc::new(service),
         cluster: "kubernetes".to_owned(),
         goal: Goal::Present,
@@ -97,7 +97,7 @@ pub(crate) fn want(service: ServiceView, nodes: impl IntoIterator<Item = NodeVie
 }
 
 /// A Service with these annotations, one port and two nodes.
-pub(crate) fn plain(annotations: &[(&str, &str)]) -> Want {
+pub(crate) fn plain(annotations: &[(&str, &str)]) -> Desired {
     want(service(annotations), [node(1), node(2)])
 }
 
@@ -106,48 +106,48 @@ pub(crate) fn nodes(numbers: impl IntoIterator<Item = usize>) -> Vec<NodeView> {
 }
 
 /// The same wish for another version of the Service.
-pub(crate) fn edited(want: &Want, edit: impl FnOnce(&mut ServiceView)) -> Want {
+pub(crate) fn edited(want: &Desired, edit: impl FnOnce(&mut ServiceView)) -> Desired {
     let mut service = (*want.service).clone();
     edit(&mut service);
-    Want { service: Arc::new(service), ..want.clone() }
+    Desired { service: Arc::new(service), ..want.clone() }
 }
 
 /// The same, with one more annotation.
-pub(crate) fn annotated(want: &Want, key: &str, value: &str) -> Want {
+pub(crate) fn annotated(want: &Desired, key: &str, value: &str) -> Desired {
     edited(want, |service| _ = service.annotations.insert(format!("{PREFIX}{key}"), value.to_owned()))
 }
 
-pub(crate) fn gone(want: &Want) -> Want {
-    Want { goal: Goal::Gone, backends: Vec::new(), ..want.clone() }
+pub(crate) fn gone(want: &Desired) -> Desired {
+    Desired { goal: Goal::Gone, backends: Vec::new(), ..want.clone() }
 }
 
 /// A look at a project without a load balancer for this Service.
-pub(crate) fn absent(want: &Want) -> Seen {
+pub(crate) fn absent(want: &Desired) -> Observed {
     look(want, None)
 }
 
-/// A look that shows `standing`.
-pub(crate) fn look(want: &Want, standing: Option<Standing>) -> Seen {
+/// A look that shows `existing`.
+pub(crate) fn look(want: &Desired, existing: Option<ObservedBalancer>) -> Observed {
     static PROJECT: LazyLock<Vec<Server>> = LazyLock::new(|| servers(1..=30));
-    Seen { standing, machines: Machines::of(want, PROJECT.iter()).unwrap() }
+    Observed { existing, instances: BackendInstances::of(want, PROJECT.iter()).unwrap() }
 }
 
-pub(crate) fn decide(want: &Want, seen: &Seen) -> Decision<Act> {
-    cloudberth_cloudscale::decide(want, Some(seen))
+pub(crate) fn decide(want: &Desired, observed: &Observed) -> Decision<Action> {
+    cloudberth_cloudscale::decide(want, Some(observed))
 }
 
 /// What happened on the way to rest.
 pub(crate) struct Way {
-    pub(crate) acts: Vec<Act>,
+    pub(crate) acts: Vec<Action>,
     pub(crate) labels: Vec<String>,
     pub(crate) worst: Impact,
-    pub(crate) seen: Seen,
-    pub(crate) last: Decision<Act>,
+    pub(crate) observed: Observed,
+    pub(crate) last: Decision<Action>,
 }
 
 impl Way {
-    pub(crate) fn standing(&self) -> Standing {
-        self.seen.standing.clone().unwrap()
+    pub(crate) fn existing(&self) -> ObservedBalancer {
+        self.observed.existing.clone().unwrap()
     }
 
     pub(crate) fn refused(&self) -> Vec<&str> {
@@ -160,25 +160,25 @@ impl Way {
 }
 
 /// Decide, carry out, fold, again, until at most `limit` mutations were made or nothing is left to do.
-pub(crate) fn walk(want: &Want, mut seen: Seen, limit: usize) -> Way {
+pub(crate) fn walk(want: &Desired, mut observed: Observed, limit: usize) -> Way {
     let (mut acts, mut labels, mut worst) = (Vec::new(), Vec::new(), Impact::None);
     for _ in 0..64 {
-        let last = decide(want, &seen);
+        let last = decide(want, &observed);
         let steps = match &last.next {
             Next::Act(steps) => steps.clone(),
-            Next::Converged | Next::Wait { .. } => return Way { acts, labels, worst, seen, last },
+            Next::Converged | Next::Wait { .. } => return Way { acts, labels, worst, observed, last },
         };
         if steps.iter().any(|step| step.creates) && !last.refused.is_empty() {
-            return Way { acts, labels, worst, seen, last };
+            return Way { acts, labels, worst, observed, last };
         }
         for step in steps {
             if acts.len() == limit {
-                return Way { acts, labels, worst, seen, last };
+                return Way { acts, labels, worst, observed, last };
             }
-            insist(&seen, &step.act);
-            let before = seen.clone();
-            seen = fold(Some(seen), &step.act, &assume(&step.act)).unwrap();
-            never_emptied(want, &before, &seen, &step.act);
+            insist(&observed, &step.act);
+            let before = observed.clone();
+            observed = fold(Some(observed), &step.act, &assume(&step.act)).unwrap();
+            never_emptied(want, &before, &observed, &step.act);
             worst = worst.max(step.impact);
             acts.push(step.act);
             labels.push(step.label);
@@ -187,57 +187,57 @@ pub(crate) fn walk(want: &Want, mut seen: Seen, limit: usize) -> Way {
     panic!("no rest after: {labels:#?}");
 }
 
-pub(crate) fn settle(want: &Want, seen: Seen) -> Way {
-    walk(want, seen, usize::MAX)
+pub(crate) fn settle(want: &Desired, observed: Observed) -> Way {
+    walk(want, observed, usize::MAX)
 }
 
 /// A load balancer as we build it ourselves.
-pub(crate) fn built(want: &Want) -> Standing {
+pub(crate) fn built(want: &Desired) -> ObservedBalancer {
     let way = settle(want, absent(want));
     assert!(way.last.refused.is_empty(), "{:?}", way.last.refused);
-    aged(way.standing())
+    aged(way.existing())
 }
 
 /// The same some time later: every thing has an id that the cloud gave it, and the load balancer is in a zone.
-pub(crate) fn aged(mut standing: Standing) -> Standing {
-    standing.new = false;
-    LB.clone_into(&mut standing.balancer.uuid);
+pub(crate) fn aged(mut existing: ObservedBalancer) -> ObservedBalancer {
+    existing.new = false;
+    LB.clone_into(&mut existing.balancer.uuid);
     let mut number = 0;
     let mut next = |uuid: &mut String| {
         number += 1;
         *uuid = format!("00000000-0000-4000-8000-{number:012}");
     };
-    for pool in &mut standing.pools {
+    for pool in &mut existing.pools {
         next(&mut pool.pool.uuid);
         pool.members.iter_mut().for_each(|member| next(&mut member.uuid));
         pool.listeners.iter_mut().for_each(|listener| next(&mut listener.uuid));
         pool.monitors.iter_mut().for_each(|monitor| next(&mut monitor.uuid));
     }
-    for ip in standing.floating_ips.iter_mut().filter_map(|ip| ip.load_balancer.as_mut()) {
+    for ip in existing.floating_ips.iter_mut().filter_map(|ip| ip.load_balancer.as_mut()) {
         LB.clone_into(&mut ip.uuid);
     }
-    standing
+    existing
 }
 
-/// The labels of what is done about `want` where `standing` stands.
-pub(crate) fn labels(want: &Want, standing: &Standing) -> Vec<String> {
-    settle(want, look(want, Some(standing.clone()))).labels
+/// The labels of what is done about `want` where `existing` stands.
+pub(crate) fn labels(want: &Desired, existing: &ObservedBalancer) -> Vec<String> {
+    settle(want, look(want, Some(existing.clone()))).labels
 }
 
 /// The rules of the API: it answers 400 to what breaks one.
-fn insist(seen: &Seen, act: &Act) {
-    let Some(standing) = &seen.standing else {
-        assert!(matches!(act, Act::CreateBalancer(_)), "there is nothing to {act:?}");
+fn insist(observed: &Observed, act: &Action) {
+    let Some(existing) = &observed.existing else {
+        assert!(matches!(act, Action::CreateBalancer(_)), "there is nothing to {act:?}");
         return;
     };
     let pool = |uuid: &str| {
-        let found = standing.pools.iter().find(|seen| seen.pool.uuid == uuid);
+        let found = existing.pools.iter().find(|observed| observed.pool.uuid == uuid);
         found.unwrap_or_else(|| panic!("no pool {uuid} for {act:?}"))
     };
-    let all = || standing.pools.iter().flat_map(|pool| &pool.listeners);
+    let all = || existing.pools.iter().flat_map(|pool| &pool.listeners);
     match act {
-        Act::CreateBalancer(_) => panic!("a second load balancer"),
-        Act::CreateMember { pool: uuid, member } => {
+        Action::CreateBalancer(_) => panic!("a second load balancer"),
+        Action::CreateMember { pool: uuid, member } => {
             let taken = |m: &&cloudberth_cloudscale::wire::Member| {
                 (&m.address, m.protocol_port) == (&member.address, member.protocol_port)
             };
@@ -247,46 +247,47 @@ fn insist(seen: &Seen, act: &Act) {
                 "the same address and port twice: {act:?}"
             );
         }
-        Act::CreateListener(new) => {
+        Action::CreateListener(new) => {
             pool(&new.pool);
             let taken = all().any(|l| (&l.protocol, l.protocol_port) == (&new.protocol, new.protocol_port));
             assert!(!taken, "two listeners on one port: {act:?}");
         }
-        Act::CreateMonitor(new) => {
+        Action::CreateMonitor(new) => {
             assert!(pool(&new.pool).monitors.is_empty(), "two monitors of one pool: {act:?}");
             let http = matches!(new.kind.as_str(), "http" | "https");
             assert!(http || new.http == cloudberth_cloudscale::wire::NewHttp::default(), "{act:?}");
         }
-        Act::DeleteMember { pool: uuid, member } => {
+        Action::DeleteMember { pool: uuid, member } => {
             assert!(pool(uuid).members.iter().any(|m| m.uuid == *member), "{act:?}");
         }
-        Act::DeleteListener { listener } | Act::UpdateListener { listener, .. } => {
+        Action::DeleteListener { listener } | Action::UpdateListener { listener, .. } => {
             assert!(all().any(|l| l.uuid == *listener), "{act:?}");
         }
-        Act::DeletePool { pool: uuid } => _ = pool(uuid),
+        Action::DeletePool { pool: uuid } => _ = pool(uuid),
         _ => {}
     }
 }
 
 /// A pool that keeps a listener loses its last member only for its own successor, or because nobody is wanted.
-fn never_emptied(want: &Want, before: &Seen, after: &Seen, act: &Act) {
-    let (Act::DeleteMember { pool, .. }, Some(before), Some(after)) =
-        (act, &before.standing, &after.standing)
+fn never_emptied(want: &Desired, before: &Observed, after: &Observed, act: &Action) {
+    let (Action::DeleteMember { pool, .. }, Some(before), Some(after)) =
+        (act, &before.existing, &after.existing)
     else {
         return;
     };
-    let find =
-        |standing: &Standing| standing.pools.iter().find(|seen| seen.pool.uuid == *pool).cloned().unwrap();
+    let find = |existing: &ObservedBalancer| {
+        existing.pools.iter().find(|observed| observed.pool.uuid == *pool).cloned().unwrap()
+    };
     if !find(after).members.is_empty() || want.backends.is_empty() {
         return;
     }
-    let now = Seen { standing: Some(after.clone()), ..look(want, None) };
+    let now = Observed { existing: Some(after.clone()), ..look(want, None) };
     let Next::Act(steps) = decide(want, &now).next else { return };
     let last = &find(before).members[0];
-    let back = steps
-        .iter()
-        .any(|step| matches!(&step.act, Act::CreateMember { member, .. } if member.address == last.address));
-    let none_wanted = !steps.iter().any(|step| matches!(&step.act, Act::CreateMember { .. }));
+    let back = steps.iter().any(
+        |step| matches!(&step.act, Action::CreateMember { member, .. } if member.address == last.address),
+    );
+    let none_wanted = !steps.iter().any(|step| matches!(&step.act, Action::CreateMember { .. }));
     assert!(back || none_wanted, "pool {pool} was emptied by {act:?}");
 }
 

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use cloudberth_cloudscale::{Act, Seen, SeenPool, Standing};
+use cloudberth_cloudscale::{Action, Observed, ObservedBalancer, ObservedPool};
 use cloudberth_core::{
-    lb::{Next, Want},
+    lb::{Desired, Next},
     view::{ExternalTrafficPolicy, ServicePort},
 };
 use proptest::{prelude::*, sample::subsequence};
@@ -20,43 +20,43 @@ struct Shape {
     pools: BTreeSet<[String; 6]>,
 }
 
-fn shape(standing: &Standing, details: bool) -> Shape {
+fn shape(existing: &ObservedBalancer, details: bool) -> Shape {
     let sorted = |mut list: Vec<String>| {
         list.sort();
         list.join(", ")
     };
-    let pool = |seen: &SeenPool| {
-        let members = seen.members.iter().map(|m| {
+    let pool = |observed: &ObservedPool| {
+        let members = observed.members.iter().map(|m| {
             format!(
                 "{} {} {} {:?} {:?} {}",
                 m.name, m.address, m.protocol_port, m.monitor_port, m.subnet, m.enabled
             )
         });
-        let listeners = seen.listeners.iter().map(|l| {
+        let listeners = observed.listeners.iter().map(|l| {
             let cidrs: BTreeSet<_> = l.allowed_cidrs.iter().collect();
             let times = [l.timeout_client_data_ms, l.timeout_member_connect_ms, l.timeout_member_data_ms];
             format!("{} {} {} {cidrs:?} {times:?}", l.name, l.protocol, l.protocol_port)
         });
-        let monitors = seen.monitors.iter().map(|m| {
+        let monitors = observed.monitors.iter().map(|m| {
             let numbers = [m.delay_s, m.timeout_s, m.up_threshold, m.down_threshold];
             let http = m.http.as_ref().filter(|_| details);
             format!("{} {numbers:?} {http:?}", m.kind)
         });
         [
-            seen.pool.name.clone(),
-            seen.pool.algorithm.clone(),
-            seen.pool.protocol.clone(),
+            observed.pool.name.clone(),
+            observed.pool.algorithm.clone(),
+            observed.pool.protocol.clone(),
             sorted(members.collect()),
             sorted(listeners.collect()),
             sorted(monitors.collect()),
         ]
     };
-    Shape { name: standing.balancer.name.clone(), pools: standing.pools.iter().map(pool).collect() }
+    Shape { name: existing.balancer.name.clone(), pools: existing.pools.iter().map(pool).collect() }
 }
 
-fn ids(standing: &Standing) -> Vec<String> {
-    let mut ids = vec![standing.balancer.uuid.clone()];
-    for pool in &standing.pools {
+fn ids(existing: &ObservedBalancer) -> Vec<String> {
+    let mut ids = vec![existing.balancer.uuid.clone()];
+    for pool in &existing.pools {
         ids.push(pool.pool.uuid.clone());
         ids.extend(pool.members.iter().map(|member| member.uuid.clone()));
         ids.extend(pool.listeners.iter().map(|listener| listener.uuid.clone()));
@@ -66,7 +66,7 @@ fn ids(standing: &Standing) -> Vec<String> {
 }
 
 /// Whether the details of HTTP checks follow from the wish alone.
-fn detailed(want: &Want) -> bool {
+fn detailed(want: &Desired) -> bool {
     let details = want.service.annotations.get(&format!("{PREFIX}health-monitor-http"));
     details.is_some() || want.service.external_traffic_policy == ExternalTrafficPolicy::Local
 }
@@ -107,7 +107,7 @@ fn some_annotations() -> impl Strategy<Value = Vec<(&'static str, &'static str)>
     subsequence(choices, 0..=6)
 }
 
-fn some_want() -> impl Strategy<Value = Want> {
+fn some_want() -> impl Strategy<Value = Desired> {
     let numbers = subsequence((1..=6).collect::<Vec<usize>>(), 1..=5);
     (some_annotations(), some_ports(), numbers, any::<bool>()).prop_map(
         |(annotations, ports, numbers, local)| {
@@ -123,23 +123,23 @@ fn some_want() -> impl Strategy<Value = Want> {
 }
 
 /// One thing out of place.
-fn disturb(standing: &mut Standing, kind: u8, at: usize) {
-    let pools = standing.pools.len();
+fn disturb(existing: &mut ObservedBalancer, kind: u8, at: usize) {
+    let pools = existing.pools.len();
     if pools == 0 {
         return;
     }
-    let pool = &mut standing.pools[at % pools];
+    let pool = &mut existing.pools[at % pools];
     let members = pool.members.len().max(1);
     match kind % 9 {
         0 => pool.members.clear(),
         1 => pool.listeners.clear(),
         2 => pool.monitors.clear(),
-        3 => drop(standing.pools.remove(at % pools)),
+        3 => drop(existing.pools.remove(at % pools)),
         4 => pool.members.iter_mut().skip(at % members).take(1).for_each(|m| m.enabled = false),
         5 => pool.listeners.iter_mut().for_each(|l| l.allowed_cidrs = vec!["203.0.113.0/24".to_owned()]),
         6 => pool.monitors.iter_mut().for_each(|m| "ping".clone_into(&mut m.kind)),
         7 => "least_connections".clone_into(&mut pool.pool.algorithm),
-        _ => standing.balancer.name.push('x'),
+        _ => existing.balancer.name.push('x'),
     }
 }
 
@@ -149,10 +149,10 @@ fn config() -> ProptestConfig {
     ProptestConfig { cases: usual.cases.div_ceil(2), failure_persistence: None, ..usual }
 }
 
-fn at_rest(want: &Want, seen: &Seen) {
-    let decision = decide(want, seen);
+fn at_rest(want: &Desired, observed: &Observed) {
+    let decision = decide(want, observed);
     assert_eq!(decision.next, Next::Converged);
-    assert_eq!(decide(want, seen), decision, "the same question has the same answer");
+    assert_eq!(decide(want, observed), decision, "the same question has the same answer");
 }
 
 proptest! {
@@ -162,9 +162,9 @@ proptest! {
     fn every_wish_comes_to_rest_and_rests(want in some_want()) {
         let way = settle(&want, absent(&want));
         prop_assert!(way.refused().is_empty());
-        at_rest(&want, &way.seen);
-        at_rest(&want, &look(&want, Some(aged(way.standing()))));
-        let ids = ids(&way.standing());
+        at_rest(&want, &way.observed);
+        at_rest(&want, &look(&want, Some(aged(way.existing()))));
+        let ids = ids(&way.existing());
         prop_assert!(ids.iter().all(|id| !id.is_empty()), "what is assumed has an id");
         prop_assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "each its own");
         let ports = want.service.ports.len();
@@ -178,13 +178,13 @@ proptest! {
         let end = shape(&built(&after), detailed(&after));
         let start = look(&after, Some(built(&before)));
         let whole = settle(&after, start.clone());
-        prop_assert_eq!(shape(&whole.standing(), detailed(&after)), end);
+        prop_assert_eq!(shape(&whole.existing(), detailed(&after)), end);
         let cut = walk(&after, start, at);
-        let again = look(&after, Some(aged(cut.standing())));
+        let again = look(&after, Some(aged(cut.existing())));
         let way = settle(&after, again);
         let end = shape(&built(&after), detailed(&after));
-        prop_assert_eq!(shape(&way.standing(), detailed(&after)), end);
-        at_rest(&after, &way.seen);
+        prop_assert_eq!(shape(&way.existing(), detailed(&after)), end);
+        at_rest(&after, &way.observed);
         prop_assert!(cut.acts.len() + way.acts.len() <= whole.acts.len() + 1, "L6-210 hardly anything is done twice");
     }
 
@@ -193,50 +193,50 @@ proptest! {
         first in some_want(),
         minds in prop::collection::vec((some_want(), 0_usize..12), 1..5),
     ) {
-        let mut standing = built(&first);
+        let mut existing = built(&first);
         for (want, steps) in &minds {
-            standing = aged(walk(want, look(want, Some(standing)), *steps).standing());
+            existing = aged(walk(want, look(want, Some(existing)), *steps).existing());
         }
         let newest = &minds[minds.len() - 1].0;
-        let way = settle(newest, look(newest, Some(standing)));
+        let way = settle(newest, look(newest, Some(existing)));
         // A monitor may have got its details from a wish in between.
-        prop_assert_eq!(shape(&way.standing(), detailed(newest)), shape(&built(newest), detailed(newest)));
-        at_rest(newest, &way.seen);
+        prop_assert_eq!(shape(&way.existing(), detailed(newest)), shape(&built(newest), detailed(newest)));
+        at_rest(newest, &way.observed);
     }
 
     #[test]
     fn a_crash_during_creation_creates_nothing_twice(want in some_want(), at in 1_usize..40) {
         let cut = walk(&want, absent(&want), at);
-        let way = settle(&want, look(&want, Some(aged(cut.standing()))));
+        let way = settle(&want, look(&want, Some(aged(cut.existing()))));
         let end = shape(&built(&want), true);
-        prop_assert_eq!(shape(&way.standing(), true), end, "CS-155");
+        prop_assert_eq!(shape(&way.existing(), true), end, "CS-155");
         let whole = settle(&want, absent(&want)).acts.len();
         prop_assert_eq!(cut.acts.len() + way.acts.len(), whole, "CS-155");
     }
 
     #[test]
     fn what_somebody_broke_is_mended(want in some_want(), broken in prop::collection::vec((any::<u8>(), any::<usize>()), 1..4)) {
-        let mut standing = built(&want);
+        let mut existing = built(&want);
         for (kind, at) in broken {
-            disturb(&mut standing, kind, at);
+            disturb(&mut existing, kind, at);
         }
-        let way = settle(&want, look(&want, Some(standing)));
+        let way = settle(&want, look(&want, Some(existing)));
         let end = shape(&built(&want), detailed(&want));
-        prop_assert_eq!(shape(&way.standing(), detailed(&want)), end);
+        prop_assert_eq!(shape(&way.existing(), detailed(&want)), end);
     }
 
     #[test]
     fn the_order_of_nodes_servers_and_listings_does_not_matter(before in some_want(), after in some_want(), seed in any::<u64>()) {
-        let mut standing = built(&before);
-        let start = look(&after, Some(standing.clone()));
+        let mut existing = built(&before);
+        let start = look(&after, Some(existing.clone()));
         let one = settle(&after, start);
         let turn = |list: &mut Vec<_>| { let len = list.len().max(1); list.rotate_left(usize::try_from(seed % 7).unwrap() % len); };
         let mut turned = after.clone();
         turned.backends.reverse();
-        turn(&mut standing.pools);
-        standing.pools.iter_mut().for_each(|pool| pool.members.reverse());
-        let two = settle(&turned, look(&turned, Some(standing)));
-        prop_assert_eq!(shape(&one.standing(), true), shape(&two.standing(), true));
+        turn(&mut existing.pools);
+        existing.pools.iter_mut().for_each(|pool| pool.members.reverse());
+        let two = settle(&turned, look(&turned, Some(existing)));
+        prop_assert_eq!(shape(&one.existing(), true), shape(&two.existing(), true));
         prop_assert_eq!(one.acts.len(), two.acts.len());
     }
 
@@ -248,7 +248,7 @@ proptest! {
         let want = edited(&before, |s| _ = s.annotations.insert(keys[key].to_owned(), text));
         let way = settle(&want, look(&want, Some(built(&before))));
         // Whatever it says, the ports stay open and members stay, unless it says so in a form that can be read.
-        let removes = |act: &&Act| matches!(act, Act::DeleteMember { .. } | Act::DeletePool { .. } | Act::DeleteBalancer { .. });
+        let removes = |act: &&Action| matches!(act, Action::DeleteMember { .. } | Action::DeletePool { .. } | Action::DeleteBalancer { .. });
         let chooses = ["subnets", "selector", "algorithm", "pool-protocol"].iter().any(|word| keys[key].contains(word));
         prop_assert!(chooses || way.acts.iter().find(removes).is_none(), "{:?}", way.labels);
         settle(&want, absent(&want));
@@ -258,14 +258,14 @@ proptest! {
 #[test]
 fn a_thousand_nodes_are_a_few_rounds() {
     let want = want(service(&[]), nodes(1..=250));
-    let machines = cloudberth_cloudscale::Machines::of(&want, &servers(1..=250)).unwrap();
-    let way = settle(&want, Seen { standing: None, machines: machines.clone() });
+    let instances = cloudberth_cloudscale::BackendInstances::of(&want, &servers(1..=250)).unwrap();
+    let way = settle(&want, Observed { existing: None, instances: instances.clone() });
     let local = edited(&want, |service| {
         service.external_traffic_policy = ExternalTrafficPolicy::Local;
         service.health_check_node_port = 32_000;
     });
     // One at a time, and yet in one round: the number of rounds does not grow with nodes.
-    let seen = Seen { standing: Some(aged(way.standing())), machines };
-    let way = settle(&local, seen);
+    let observed = Observed { existing: Some(aged(way.existing())), instances };
+    let way = settle(&local, observed);
     assert_eq!(way.acts.len(), 502, "L7-201");
 }

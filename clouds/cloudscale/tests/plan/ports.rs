@@ -1,34 +1,34 @@
 //! What the ports of a Service become.
 
 use cloudberth_cloudscale::{
-    Act, Machines, Seen,
+    Action, BackendInstances, Observed,
     wire::{HttpOptions, Server, SubnetStub},
 };
 use cloudberth_core::{
-    lb::{Next, Want},
+    lb::{Desired, Next},
     view::{ExternalTrafficPolicy, ServicePort, ServiceProtocol},
 };
 use serde_json::json;
 
 use crate::kit::*;
 
-fn with_ports(annotations: &[(&str, &str)], ports: Vec<ServicePort>) -> Want {
+fn with_ports(annotations: &[(&str, &str)], ports: Vec<ServicePort>) -> Desired {
     let mut service = service(annotations);
     service.ports = ports;
     want(service, [node(1), node(2)])
 }
 
 /// Pool, algorithm, pool protocol, listener, monitor.
-fn shape(want: &Want) -> Vec<(String, String, String, String, String)> {
-    let standing = built(want);
-    let shape = standing.pools.iter().map(|seen| {
-        let [listener] = seen.listeners.as_slice() else { panic!("{:?}", seen.listeners) };
-        let [monitor] = seen.monitors.as_slice() else { panic!("{:?}", seen.monitors) };
-        assert_eq!(seen.members.len(), want.backends.len());
+fn shape(want: &Desired) -> Vec<(String, String, String, String, String)> {
+    let existing = built(want);
+    let shape = existing.pools.iter().map(|observed| {
+        let [listener] = observed.listeners.as_slice() else { panic!("{:?}", observed.listeners) };
+        let [monitor] = observed.monitors.as_slice() else { panic!("{:?}", observed.monitors) };
+        assert_eq!(observed.members.len(), want.backends.len());
         (
-            seen.pool.name.clone(),
-            seen.pool.algorithm.clone(),
-            seen.pool.protocol.clone(),
+            observed.pool.name.clone(),
+            observed.pool.algorithm.clone(),
+            observed.pool.protocol.clone(),
             format!("{} {} {}", listener.name, listener.protocol, listener.protocol_port),
             format!("{} {:?} {:?}", monitor.kind, monitor.delay_s.unwrap(), monitor.timeout_s.unwrap()),
         )
@@ -114,8 +114,8 @@ fn one_pool_listener_and_monitor_for_each_port() {
 #[test]
 fn members_in_the_order_of_nodes_with_the_ports_of_nodes() {
     let want = with_ports(&[], vec![tcp("http", 80, 30080), tcp("https", 443, 30443)]);
-    let standing = built(&want);
-    let members: Vec<_> = standing
+    let existing = built(&want);
+    let members: Vec<_> = existing
         .pools
         .iter()
         .flat_map(|pool| &pool.members)
@@ -135,7 +135,7 @@ fn members_in_the_order_of_nodes_with_the_ports_of_nodes() {
         "CS-58 CS-62 CS-66"
     );
     assert!(
-        standing.balancer.vip_addresses.iter().all(|vip| vip.subnet.is_none()),
+        existing.balancer.vip_addresses.iter().all(|vip| vip.subnet.is_none()),
         "CS-62 no VIPs were asked for"
     );
 }
@@ -172,10 +172,10 @@ fn members_are_private_addresses_in_allowed_subnets() {
     ];
     for (case, subnets, members, warned) in table {
         let want = plain(&[("listener-allowed-subnets", subnets)]);
-        let machines = Machines::of(&want, &[broad(1), broad(2)]).unwrap();
-        let way = settle(&want, Seen { standing: None, machines });
-        let standing = way.standing();
-        let names: Vec<_> = standing.pools[0].members.iter().map(|m| m.name.as_str()).collect();
+        let instances = BackendInstances::of(&want, &[broad(1), broad(2)]).unwrap();
+        let way = settle(&want, Observed { existing: None, instances });
+        let existing = way.existing();
+        let names: Vec<_> = existing.pools[0].members.iter().map(|m| m.name.as_str()).collect();
         assert_eq!(names, members, "{case}");
         assert_eq!((way.warned(), way.refused()), (warned, vec![]), "{case}");
     }
@@ -191,21 +191,17 @@ fn a_port_that_cannot_be_forwarded_is_refused_and_the_others_go_on() {
         ("the same name twice", tcp("a", 81, 30081), "spec.ports[].name", "two ports"),
     ];
     let before = with_ports(&[], vec![good.clone(), tcp("b", 81, 30081)]);
-    let standing = built(&before);
+    let existing = built(&before);
     for (case, bad, field, text) in table {
         let want = with_ports(&[], vec![good.clone(), bad]);
         let fresh = settle(&want, absent(&want));
         assert_eq!((fresh.acts, fresh.last.refused.len()), (vec![], 1), "{case}: nothing is created");
         assert_eq!(fresh.last.refused[0].field, field, "{case}");
         assert!(fresh.last.refused[0].message.contains(text), "{case}: {}", fresh.last.refused[0].message);
-        let existing = settle(&want, look(&want, Some(standing.clone())));
-        assert_eq!(
-            (existing.labels.len(), existing.refused()),
-            (0, vec![field]),
-            "{case}: nothing is torn down"
-        );
+        let kept = settle(&want, look(&want, Some(existing.clone())));
+        assert_eq!((kept.labels.len(), kept.refused()), (0, vec![field]), "{case}: nothing is torn down");
         let more = with_ports(&[], vec![good.clone(), want.service.ports[1].clone(), tcp("c", 82, 30082)]);
-        let other = settle(&more, look(&more, Some(standing.clone())));
+        let other = settle(&more, look(&more, Some(existing.clone())));
         assert_eq!(other.labels.len(), 5, "{case}: a pool, two members, a check, a port");
     }
 }
@@ -268,8 +264,8 @@ fn checks_follow_the_annotations_and_the_traffic_policy() {
     ];
     for (case, want, kind, options, monitor_port, warned) in table {
         let way = settle(&want, absent(&want));
-        let standing = way.standing();
-        let [pool] = standing.pools.as_slice() else { panic!("{case}") };
+        let existing = way.existing();
+        let [pool] = existing.pools.as_slice() else { panic!("{case}") };
         assert_eq!(
             (pool.monitors[0].kind.as_str(), pool.monitors[0].http.clone()),
             (kind, options),
@@ -279,10 +275,10 @@ fn checks_follow_the_annotations_and_the_traffic_policy() {
         assert_eq!(way.warned(), warned, "{case}");
     }
     // Nothing is sent for a type that has no details, and nothing but what the API fills in for one that has.
-    let sent = |want: &Want| {
+    let sent = |want: &Desired| {
         let acts = settle(want, absent(want)).acts;
         acts.into_iter().find_map(|act| {
-            matches!(act, Act::CreateMonitor(_)).then(|| act.request().body.unwrap()["http"].clone())
+            matches!(act, Action::CreateMonitor(_)).then(|| act.request().body.unwrap()["http"].clone())
         })
     };
     assert_eq!(sent(&typed("{}")), Some(json!({})));
@@ -295,12 +291,15 @@ fn the_zone_is_the_nodes_or_the_annotations() {
         zone: Some(cloudberth_cloudscale::wire::SlugStub { slug: zone.to_owned() }),
         ..servers([number]).remove(0)
     };
-    let zone_sent = |want: &Want, servers: &[Server]| {
-        let machines =
-            if want.backends.is_empty() { Machines::default() } else { Machines::of(want, servers).unwrap() };
-        let decision = decide(want, &Seen { standing: None, machines });
+    let zone_sent = |want: &Desired, servers: &[Server]| {
+        let instances = if want.backends.is_empty() {
+            BackendInstances::default()
+        } else {
+            BackendInstances::of(want, servers).unwrap()
+        };
+        let decision = decide(want, &Observed { existing: None, instances });
         let Next::Act(steps) = decision.next else { panic!("nothing to do") };
-        let Act::CreateBalancer(new) = &steps[0].act else { panic!("{:?}", steps[0].act) };
+        let Action::CreateBalancer(new) = &steps[0].act else { panic!("{:?}", steps[0].act) };
         assert!(steps[0].creates);
         (new.zone.clone(), decision.refused.iter().map(ToString::to_string).collect::<Vec<_>>())
     };
@@ -327,10 +326,10 @@ fn the_zone_is_the_nodes_or_the_annotations() {
 #[test]
 fn the_subnet_counts_by_its_id() {
     let want = plain(&[]);
-    let mut standing = built(&want);
-    standing.pools[0].members[0].subnet = Some(SubnetStub { uuid: SUBNET_B.to_owned() });
+    let mut existing = built(&want);
+    existing.pools[0].members[0].subnet = Some(SubnetStub { uuid: SUBNET_B.to_owned() });
     assert_eq!(
-        labels(&want, &standing),
+        labels(&want, &existing),
         ["remove 10.0.0.1:30080 from pool tcp", "add 10.0.0.1:30080 to pool tcp"]
     );
 }

@@ -1,7 +1,7 @@
 //! What goes over the wire.
 
 use cloudberth_cloudscale::{
-    Act, Method,
+    Action, Method,
     wire::{
         FloatingIp, HealthMonitor, HttpChange, HttpOptions, Interface, InterfaceAddress, Listener,
         ListenerChange, LoadBalancer, Member, MonitorChange, NewBalancer, NewHttp, NewListener, NewMember,
@@ -15,7 +15,7 @@ fn text(text: &str) -> String {
 }
 
 /// Asserts what goes over the wire for `act`; the path is below `v1/load-balancers`.
-fn sends(case: &str, act: &Act, method: Method, path: &str, body: Option<Value>) {
+fn sends(case: &str, act: &Action, method: Method, path: &str, body: Option<Value>) {
     let request = act.request();
     let whole = format!("v1/load-balancers{path}");
     assert_eq!(
@@ -35,16 +35,16 @@ fn creations() {
         vip_addresses: vec![NewVip { address: Some(text("10.0.0.5")), subnet: None }],
     };
     let body = json!({"name": "n", "flavor": "lb-standard", "vip_addresses": [{"address": "10.0.0.5"}]});
-    sends("CS-103", &Act::CreateBalancer(balancer), Method::Post, "", Some(body));
+    sends("CS-103", &Action::CreateBalancer(balancer), Method::Post, "", Some(body));
     let (name, load_balancer) = (text("tcp"), text("b"));
     let pool = NewPool { name, load_balancer, algorithm: text("a"), protocol: text("p") };
     let body = json!({"name": "tcp", "load_balancer": "b", "algorithm": "a", "protocol": "p"});
-    sends("CS-108", &Act::CreatePool(pool), Method::Post, "/pools", Some(body));
+    sends("CS-108", &Action::CreatePool(pool), Method::Post, "/pools", Some(body));
     let (address, subnet) = (text("10.0.0.1"), text("s"));
     let member = NewMember { name: text("m"), protocol_port: 1, monitor_port: 2, address, subnet };
     let body =
         json!({"name": "m", "protocol_port": 1, "monitor_port": 2, "address": "10.0.0.1", "subnet": "s"});
-    let act = Act::CreateMember { pool: text("p"), member };
+    let act = Action::CreateMember { pool: text("p"), member };
     sends("CS-109", &act, Method::Post, "/pools/p/members", Some(body));
     let listener = NewListener {
         name: text("tcp/80"),
@@ -58,7 +58,7 @@ fn creations() {
     };
     let body = json!({"name": "tcp/80", "pool": "p", "protocol": "tcp", "protocol_port": 80, "allowed_cidrs": [],
         "timeout_client_data_ms": 50000, "timeout_member_connect_ms": 5000, "timeout_member_data_ms": 50001});
-    sends("CS-110", &Act::CreateListener(listener), Method::Post, "/listeners", Some(body));
+    sends("CS-110", &Action::CreateListener(listener), Method::Post, "/listeners", Some(body));
     let http = NewHttp {
         expected_codes: vec![text("200"), text("201")],
         method: text("GET"),
@@ -78,7 +78,7 @@ fn creations() {
     let body = json!({"pool": "p", "type": "https", "delay_s": 2, "timeout_s": 1, "up_threshold": 3,
         "down_threshold": 4, "http": {"expected_codes": ["200", "201"], "method": "GET", "url_path": "/",
             "version": "1.1", "host": "h"}});
-    sends("CS-112", &Act::CreateMonitor(monitor), Method::Post, "/health-monitors", Some(body));
+    sends("CS-112", &Action::CreateMonitor(monitor), Method::Post, "/health-monitors", Some(body));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn changes_of_one_attribute() {
         (Listener::TimeoutMemberData(1), json!({"timeout_member_data_ms": 1})),
     ];
     for (change, body) in listeners {
-        let act = Act::UpdateListener { listener: text("l"), change };
+        let act = Action::UpdateListener { listener: text("l"), change };
         sends("CS-111", &act, Method::Patch, "/listeners/l", Some(body));
     }
     let monitors = [
@@ -106,13 +106,13 @@ fn changes_of_one_attribute() {
         (Monitor::DownThreshold(1), json!({"down_threshold": 1})),
     ];
     for (change, body) in monitors {
-        let act = Act::UpdateMonitor { monitor: text("m"), change };
+        let act = Action::UpdateMonitor { monitor: text("m"), change };
         sends("CS-113", &act, Method::Patch, "/health-monitors/m", Some(body));
     }
-    let rename = Act::RenameBalancer { balancer: text("b"), name: text("x") };
+    let rename = Action::RenameBalancer { balancer: text("b"), name: text("x") };
     sends("CS-104", &rename, Method::Patch, "/b", Some(json!({"name": "x"})));
     let (address, network) = (text("100.1.1.1"), text("100.1.1.1/32"));
-    let request = Act::AssignFloatingIp { address, network, balancer: text("b") }.request();
+    let request = Action::AssignFloatingIp { address, network, balancer: text("b") }.request();
     assert_eq!(request.path, ["v1", "floating-ips", "100.1.1.1"], "CS-114");
     assert_eq!(
         (request.method, request.body),
@@ -124,11 +124,11 @@ fn changes_of_one_attribute() {
 #[test]
 fn deletions() {
     let table = [
-        (Act::DeleteListener { listener: text("l") }, "/listeners/l"),
-        (Act::DeleteMember { pool: text("p"), member: text("m") }, "/pools/p/members/m"),
-        (Act::DeleteMonitor { monitor: text("m") }, "/health-monitors/m"),
-        (Act::DeletePool { pool: text("p") }, "/pools/p"),
-        (Act::DeleteBalancer { balancer: text("b") }, "/b"),
+        (Action::DeleteListener { listener: text("l") }, "/listeners/l"),
+        (Action::DeleteMember { pool: text("p"), member: text("m") }, "/pools/p/members/m"),
+        (Action::DeleteMonitor { monitor: text("m") }, "/health-monitors/m"),
+        (Action::DeletePool { pool: text("p") }, "/pools/p"),
+        (Action::DeleteBalancer { balancer: text("b") }, "/b"),
     ];
     for (act, path) in table {
         sends("", &act, Method::Delete, path, None);

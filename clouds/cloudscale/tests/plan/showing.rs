@@ -2,7 +2,7 @@
 
 use cloudberth_cloudscale::wire::BalancerStatus;
 use cloudberth_core::{
-    lb::{INTENT_ANNOTATION, Next, Want},
+    lb::{Desired, INTENT_ANNOTATION, Next},
     view::{Ingress, IpFamilyPolicy, IpMode},
 };
 
@@ -23,11 +23,11 @@ fn the_status_shows_the_addresses_or_the_name() {
         ("CS-127", &[("force-hostname", "lb.example"), ("ip-mode", "proxy")], host, 0),
         ("an empty name is none", &[("force-hostname", "")], both(IpMode::Proxy), 0),
     ];
-    let mut standing = built(&plain(&[]));
-    standing.balancer = balancer(LB, &standing.balancer.name);
+    let mut existing = built(&plain(&[]));
+    existing.balancer = balancer(LB, &existing.balancer.name);
     for (case, annotations, ingress, refused) in table {
         let want = plain(annotations);
-        let decision = decide(&want, &look(&want, Some(standing.clone())));
+        let decision = decide(&want, &look(&want, Some(existing.clone())));
         assert_eq!(decision.next, Next::Converged, "{case}");
         assert_eq!(decision.publish.unwrap().ingress, ingress, "{case}");
         assert_eq!(decision.refused.len(), refused, "{case}");
@@ -37,12 +37,12 @@ fn the_status_shows_the_addresses_or_the_name() {
 #[test]
 fn the_id_is_recorded_at_once_and_the_address_when_the_ports_are_open() {
     let want = plain(&[]);
-    let mut seen = walk(&want, absent(&want), 1).seen;
-    if let Some(standing) = &mut seen.standing {
-        standing.balancer = balancer(LB, &standing.balancer.name);
-        standing.balancer.status = BalancerStatus::Changing;
+    let mut observed = walk(&want, absent(&want), 1).observed;
+    if let Some(existing) = &mut observed.existing {
+        existing.balancer = balancer(LB, &existing.balancer.name);
+        existing.balancer.status = BalancerStatus::Changing;
     }
-    let decision = decide(&want, &seen);
+    let decision = decide(&want, &observed);
     assert!(matches!(decision.next, Next::Wait { .. }));
     let publish = decision.publish.unwrap();
     assert_eq!(publish.ingress, None, "nobody is sent to closed ports");
@@ -56,18 +56,18 @@ fn the_id_is_recorded_at_once_and_the_address_when_the_ports_are_open() {
         ],
         "CS-48 CS-136"
     );
-    if let Some(standing) = &mut seen.standing {
-        standing.balancer.status = BalancerStatus::Settled;
+    if let Some(existing) = &mut observed.existing {
+        existing.balancer.status = BalancerStatus::Settled;
     }
     for done in 0..4 {
         assert_eq!(
-            decide(&want, &walk(&want, seen.clone(), done).seen).publish.unwrap().ingress,
+            decide(&want, &walk(&want, observed.clone(), done).observed).publish.unwrap().ingress,
             None,
             "{done}"
         );
     }
-    let open = walk(&want, seen, 4);
-    assert_eq!(decide(&want, &open.seen).publish.unwrap().ingress.unwrap().len(), 2, "CS-136");
+    let open = walk(&want, observed, 4);
+    assert_eq!(decide(&want, &open.observed).publish.unwrap().ingress.unwrap().len(), 2, "CS-136");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn what_was_recorded_wrong_is_corrected() {
     assert_eq!(annotations[&format!("{PREFIX}uuid")], LB, "CS-48");
 }
 
-fn with_ranges(annotations: &[(&str, &str)], ranges: &[&str]) -> Want {
+fn with_ranges(annotations: &[(&str, &str)], ranges: &[&str]) -> Desired {
     let ranges = ranges.iter().map(|text| (*text).to_owned()).collect();
     edited(&plain(annotations), |service| service.source_ranges = Some(ranges))
 }
@@ -88,9 +88,9 @@ fn with_ranges(annotations: &[(&str, &str)], ranges: &[&str]) -> Want {
 fn source_ranges_are_carried_out_on_load_balancers_that_we_created() {
     let created = [("cloudberth.dev/cloudscale-created", LB), ("uuid", LB)];
     let before = built(&plain(&[]));
-    let cidrs = |want: &Want, standing| {
-        let way = settle(want, look(want, standing));
-        let list = way.standing().pools[0].listeners[0].allowed_cidrs.clone();
+    let cidrs = |want: &Desired, existing| {
+        let way = settle(want, look(want, existing));
+        let list = way.existing().pools[0].listeners[0].allowed_cidrs.clone();
         (list, way.refused().len(), way.warned().len())
     };
     let text = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
@@ -134,10 +134,10 @@ fn source_ranges_are_carried_out_on_load_balancers_that_we_created() {
     {
         let way = settle(&wrong, look(&wrong, Some(half_built.clone())));
         let open = way
-            .seen
-            .standing
+            .observed
+            .existing
             .iter()
-            .flat_map(|standing| &standing.pools)
+            .flat_map(|existing| &existing.pools)
             .any(|pool| !pool.listeners.is_empty());
         assert!(
             !open && way.last.refused.len() == 1,
@@ -153,9 +153,9 @@ fn a_creation_whose_answer_was_lost_is_still_ours() {
     let before = built(&plain(&[]));
     let mark = |annotations: &[(&str, &str)], name: &str| {
         let want = plain(annotations);
-        let mut standing = before.clone();
-        standing.balancer.name = name.to_owned();
-        let publish = decide(&want, &look(&want, Some(standing))).publish.unwrap();
+        let mut existing = before.clone();
+        existing.balancer.name = name.to_owned();
+        let publish = decide(&want, &look(&want, Some(existing))).publish.unwrap();
         publish.annotations.contains_key("cloudberth.dev/cloudscale-created")
     };
     let default = format!("k8s-service-{UID}");
@@ -169,9 +169,9 @@ fn a_creation_whose_answer_was_lost_is_still_ours() {
 #[test]
 fn one_family_where_two_are_required_is_said() {
     let want = edited(&plain(&[]), |s| s.ip_family_policy = Some(IpFamilyPolicy::RequireDualStack));
-    let mut standing = built(&plain(&[]));
-    standing.balancer = balancer(LB, &standing.balancer.name);
-    assert_eq!(settle(&want, look(&want, Some(standing.clone()))).warned(), [""; 0]);
-    standing.balancer.vip_addresses.pop();
-    assert_eq!(settle(&want, look(&want, Some(standing))).warned(), ["ImmutableField"]);
+    let mut existing = built(&plain(&[]));
+    existing.balancer = balancer(LB, &existing.balancer.name);
+    assert_eq!(settle(&want, look(&want, Some(existing.clone()))).warned(), [""; 0]);
+    existing.balancer.vip_addresses.pop();
+    assert_eq!(settle(&want, look(&want, Some(existing))).warned(), ["ImmutableField"]);
 }

@@ -1,9 +1,9 @@
 //! What the cloud does not tell is no reason to take anything away.
 
-use cloudberth_cloudscale::{Act, Machines, Seen, Standing, Trail, wire::Named};
+use cloudberth_cloudscale::{Action, BackendInstances, Observed, ObservedBalancer, Trail, wire::Named};
 use cloudberth_core::{
     Category, NodeView,
-    lb::{Goal, Next, Want},
+    lb::{Desired, Goal, Next},
 };
 use cloudberth_http::Flawed;
 
@@ -15,22 +15,22 @@ fn flawed(number: usize) -> Flawed<Named> {
 }
 
 /// A look in which these servers cannot be read.
-fn dim(want: &Want, standing: Option<Standing>, unreadable: &[usize]) -> Seen {
+fn dim(want: &Desired, existing: Option<ObservedBalancer>, unreadable: &[usize]) -> Observed {
     let whole = servers((1..=9).filter(|number| !unreadable.contains(number)));
     let flawed: Vec<_> = unreadable.iter().copied().map(flawed).collect();
-    Seen { standing, machines: Machines::among(want, &whole, &flawed).unwrap() }
+    Observed { existing, instances: BackendInstances::among(want, &whole, &flawed).unwrap() }
 }
 
 /// A look in which servers show no private address.
-fn blind(want: &Want, standing: Standing) -> Seen {
+fn blind(want: &Desired, existing: ObservedBalancer) -> Observed {
     let mut all = servers(1..=9);
     for server in &mut all {
         server.interfaces.truncate(1);
     }
-    Seen { standing: Some(standing), machines: Machines::of(want, &all).unwrap() }
+    Observed { existing: Some(existing), instances: BackendInstances::of(want, &all).unwrap() }
 }
 
-fn is_waiting(next: &Next<Act>) -> bool {
+fn is_waiting(next: &Next<Action>) -> bool {
     matches!(next, Next::Wait { on: "the cloud to describe all servers", .. })
 }
 
@@ -54,11 +54,12 @@ fn a_server_that_cannot_be_read_is_neither_there_nor_missing() {
     ];
     for (case, second, flawed, counts) in table {
         let want = want(service(&[]), [node(1), second]);
-        let Machines { found, missing, unknown } = Machines::among(&want, &servers([1, 3]), &flawed).unwrap();
+        let BackendInstances { found, missing, unknown } =
+            BackendInstances::among(&want, &servers([1, 3]), &flawed).unwrap();
         assert_eq!((found.len(), missing.len(), unknown.len()), counts, "{case}: {missing:?} {unknown:?}");
     }
     let both = want(service(&[]), nodes(1..=2));
-    let error = Machines::among(&both, &servers(5..=6), &[flawed(1), flawed(2)]).unwrap_err();
+    let error = BackendInstances::among(&both, &servers(5..=6), &[flawed(1), flawed(2)]).unwrap_err();
     assert_eq!(error.category(), Category::Temporary, "L1-442");
     assert!(error.message().contains("node-001: interfaces is missing"), "L1-442 {error}");
 }
@@ -66,10 +67,10 @@ fn a_server_that_cannot_be_read_is_neither_there_nor_missing() {
 #[test]
 fn while_a_server_cannot_be_read_no_member_goes_and_others_come() {
     let three = want(service(&[]), nodes(1..=3));
-    let standing = built(&three);
+    let existing = built(&three);
     // Node 1 left, node 4 came, and nobody knows the addresses of node 3.
     let now = want(service(&[]), nodes(2..=4));
-    let way = settle(&now, dim(&now, Some(standing.clone()), &[3]));
+    let way = settle(&now, dim(&now, Some(existing.clone()), &[3]));
     assert_eq!(way.labels, ["add 10.0.0.4:30080 to pool tcp"], "L5-406 L11-408");
     assert!(is_waiting(&way.last.next), "it looks again: {:?}", way.last.next);
     assert_eq!(way.warned(), ["NodeAddressUnknown"]);
@@ -79,19 +80,19 @@ fn while_a_server_cannot_be_read_no_member_goes_and_others_come() {
         way.last.notices
     );
     assert_eq!(way.last.publish.as_ref().unwrap().ingress.as_ref().map(Vec::len), Some(2));
-    let after = settle(&now, look(&now, Some(aged(way.standing()))));
+    let after = settle(&now, look(&now, Some(aged(way.existing()))));
     assert_eq!(after.labels, ["remove 10.0.0.1:30080 from pool tcp"], "told again, what is gone goes");
 }
 
 #[test]
 fn while_a_server_cannot_be_read_no_pool_is_replaced_and_new_ports_open() {
     let three = want(service(&[]), nodes(1..=3));
-    let standing = built(&three);
+    let existing = built(&three);
     let changed = annotated(&three, "pool-algorithm", "source_ip");
-    let way = settle(&changed, dim(&changed, Some(standing.clone()), &[3]));
+    let way = settle(&changed, dim(&changed, Some(existing.clone()), &[3]));
     assert_eq!(way.labels, [""; 0], "L5-407 a new pool would lack a member");
     let more = edited(&three, |service| service.ports.push(tcp("more", 81, 30081)));
-    let way = settle(&more, dim(&more, Some(standing.clone()), &[3]));
+    let way = settle(&more, dim(&more, Some(existing.clone()), &[3]));
     assert_eq!(
         way.labels,
         [
@@ -104,7 +105,7 @@ fn while_a_server_cannot_be_read_no_pool_is_replaced_and_new_ports_open() {
         "L11-409"
     );
     let fewer = edited(&more, |service| _ = service.ports.pop());
-    let closed = settle(&fewer, dim(&fewer, Some(aged(way.standing())), &[3]));
+    let closed = settle(&fewer, dim(&fewer, Some(aged(way.existing())), &[3]));
     assert_eq!(closed.labels, ["remove pool tcp/more"], "a port that nobody wants is closed");
 }
 
@@ -123,7 +124,7 @@ fn nothing_is_put_for_good_where_nobody_knows_all_zones() {
 #[test]
 fn servers_without_addresses_take_no_member_away() {
     let two = plain(&[]);
-    let standing = built(&two);
+    let existing = built(&two);
     let ports = edited(&two, |service| service.ports = vec![tcp("other", 80, 30081)]);
     let table = [
         ("L5-408 nothing else changed", two.clone(), vec![]),
@@ -136,7 +137,7 @@ fn servers_without_addresses_take_no_member_away() {
         ),
     ];
     for (case, want, labels) in table {
-        let way = settle(&want, blind(&want, standing.clone()));
+        let way = settle(&want, blind(&want, existing.clone()));
         assert_eq!(way.labels, labels, "{case}");
         assert_eq!(way.warned(), ["NoValidNodes"], "{case}");
         assert!(
@@ -147,10 +148,10 @@ fn servers_without_addresses_take_no_member_away() {
     }
     // Nobody is wanted, which somebody said.
     let nobody = want(service(&[]), []);
-    let way = settle(&nobody, look(&nobody, Some(standing.clone())));
+    let way = settle(&nobody, look(&nobody, Some(existing.clone())));
     assert_eq!(way.labels.len(), 2, "CS-118 {:?}", way.labels);
     // Where there is nothing to lose the ports are opened.
-    let mut empty = standing;
+    let mut empty = existing;
     empty.pools.clear();
     let way = settle(&two, blind(&two, empty));
     assert!(way.labels.contains(&"open port tcp/80 to pool tcp".to_owned()), "{:?}", way.labels);

@@ -245,7 +245,7 @@ async fn an_old_api_server_is_spared_what_it_does_not_keep() {
         let scene = Scene::looking_again(Some(Duration::from_secs(60)), |_| {});
         scene.stage.api.set_version(version);
         if answers {
-            scene.stage.desk.cluster.ask_version().await.unwrap();
+            scene.stage.ctx.cluster.ask_version().await.unwrap();
         }
         scene.nodes(2).await;
         scene.pass(5).await;

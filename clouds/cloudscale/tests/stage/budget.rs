@@ -46,7 +46,7 @@ async fn a_node_joins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_joins_whose_node_nobody_has_claimed_yet() {
+async fn an_instance_joins_whose_node_nobody_has_claimed_yet() {
     let scene = settled().await;
     scene.cloud.add_server("fresh", "rma1");
     scene.join("fresh").await;

@@ -62,7 +62,7 @@ async fn assert_served(scene: &Scene, case: &str, port: u16, members: usize) -> 
 /// A whole life. Returns how many calls it took.
 async fn live(boundary: u64, fate: Fate, kube_latency: u64) -> u64 {
     let case = format!("at call {boundary}, {fate:?}");
-    let mut scene = Scene::with(|manners| manners.build = Duration::from_millis(300));
+    let mut scene = Scene::with(|settings| settings.build = Duration::from_millis(300));
     let slow = ApiFault::new(Harm::Latency { millis: kube_latency }).on("patch", "services");
     scene.stage.api.add_fault(slow);
     scene.cloud.add_floating_ip(format!("{FLOATING}/32").parse().unwrap(), Some("rma"));
@@ -158,7 +158,7 @@ async fn killed_between_its_writes_to_kubernetes_it_reaches_the_same_end() {
     // Slow writes of Kubernetes let the program die while they are under way.
     let mut lives = 0;
     for life in (0..700).step_by(12) {
-        let mut scene = Scene::with(|manners| manners.build = Duration::from_millis(100));
+        let mut scene = Scene::with(|settings| settings.build = Duration::from_millis(100));
         scene.stage.api.add_fault(ApiFault::new(Harm::Latency { millis: 40 }).on("patch", "services"));
         scene.nodes(2).await;
         scene.pass(1).await;

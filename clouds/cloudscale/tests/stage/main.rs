@@ -11,7 +11,7 @@ mod checks;
 mod crash;
 mod examples;
 mod floating;
-mod machines;
+mod instances;
 mod recovery;
 mod removal;
 mod scene;

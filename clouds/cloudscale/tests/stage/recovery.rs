@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use cloudberth_core::{Dice, Tick, decide::node::taints::UNINITIALISED};
+use cloudberth_core::{Random, Tick, decide::node::taints::UNINITIALISED};
 use cloudscale_sim::Fault;
 use serde_json::json;
 
@@ -34,8 +34,8 @@ async fn addressed_by_a_cloud_that_refuses(seed: u64, fault: &Fault) -> Duration
     let scene = Scene::new();
     scene.nodes(10).await;
     scene.pass(10).await;
-    let (dice, fault) = (Dice::seeded(seed), fault.clone());
-    scene.cloud.plan_faults(move |_| (dice.fraction() < 0.2).then(|| fault.clone()));
+    let (random, fault) = (Random::seeded(seed), fault.clone());
+    scene.cloud.plan_faults(move |_| (random.fraction() < 0.2).then(|| fault.clone()));
     let start = scene.stage.clock.now();
     for name in SERVICES {
         scene.create(name, json!({})).await;

@@ -52,9 +52,9 @@ async fn a_removal_that_meets_another_is_done() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_changing_is_waited_for() {
-    let scene = Scene::with(|manners| {
-        manners.build = Duration::from_secs(20);
-        manners.refuse_early_delete = true;
+    let scene = Scene::with(|settings| {
+        settings.build = Duration::from_secs(20);
+        settings.refuse_early_delete = true;
     });
     scene.nodes(2).await;
     scene.pass(5).await;

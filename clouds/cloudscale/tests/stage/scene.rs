@@ -4,14 +4,14 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use cloudberth_cloudscale::{CloudscaleProvider, Settings, Surroundings};
 use cloudberth_controllers::{
+    controller_set::{ControllerSet, ControllerSettings},
     lifecycle::LifecycleSettings,
     node::NodeSettings,
     service::ServiceSettings,
-    team::{Team, TeamSettings},
 };
-use cloudberth_core::{Clock, Dice, Provider, Secret, ServiceView, call::ReadOnly, decide::lifecycle::Cap};
+use cloudberth_core::{Clock, Provider, Random, Secret, ServiceView, call::ReadOnly, decide::lifecycle::Cap};
 use cloudberth_http::{TokenSource, Transport, Unobserved, testing::Door};
-use cloudscale_sim::{Balancer, Cloud, Entry, Manners, Tally};
+use cloudscale_sim::{Balancer, Cloud, Entry, SimSettings, Tally};
 use serde_json::{Value, json};
 use testing_kit::Stage;
 pub(crate) use testing_kit::cloudscale::{FINALIZER, PREFIX, annotated, merge};
@@ -24,8 +24,8 @@ pub(crate) struct Scene {
     pub(crate) cloud: Cloud,
     /// The way to the cloud.
     pub(crate) door: Door,
-    pub(crate) settings: TeamSettings,
-    team: AbortHandle,
+    pub(crate) settings: ControllerSettings,
+    controllers: AbortHandle,
 }
 
 fn provider(cloud: &Cloud, door: &Door, clock: &Arc<dyn Clock>) -> Arc<dyn Provider> {
@@ -34,16 +34,16 @@ fn provider(cloud: &Cloud, door: &Door, clock: &Arc<dyn Clock>) -> Arc<dyn Provi
     let around = Surroundings {
         transport: door.before(Transport::new(cloud.service())),
         clock: Arc::clone(clock),
-        dice: Arc::new(Dice::seeded(1)),
+        random: Arc::new(Random::seeded(1)),
         observer: Arc::new(Unobserved),
     };
     Arc::new(CloudscaleProvider::new(&settings, around))
 }
 
 /// Nodes and Services.
-fn everybody() -> TeamSettings {
+fn everybody() -> ControllerSettings {
     let period = Duration::from_secs(5);
-    TeamSettings {
+    ControllerSettings {
         node: Some(NodeSettings::default()),
         lifecycle: Some(LifecycleSettings { period, cap: Cap::LAW, workers: 4 }),
         service: None,
@@ -51,10 +51,10 @@ fn everybody() -> TeamSettings {
     }
 }
 
-fn start(stage: &mut Stage, settings: &TeamSettings) -> AbortHandle {
+fn start(stage: &mut Stage, settings: &ControllerSettings) -> AbortHandle {
     stage.run_ground();
-    let team = Team::new(&stage.desk, settings).unwrap();
-    stage.run(async move { team.run().await })
+    let controllers = ControllerSet::new(&stage.ctx, settings).unwrap();
+    stage.run(async move { controllers.run().await })
 }
 
 impl Scene {
@@ -63,47 +63,47 @@ impl Scene {
         Self::with(|_| {})
     }
 
-    pub(crate) fn with(adjust: impl FnOnce(&mut Manners)) -> Self {
+    pub(crate) fn with(adjust: impl FnOnce(&mut SimSettings)) -> Self {
         Self::looking_again(None, adjust)
     }
 
     /// With a slow pass that looks for what changed behind the program's back.
-    pub(crate) fn looking_again(drift: Option<Duration>, adjust: impl FnOnce(&mut Manners)) -> Self {
-        let mut manners = Manners {
+    pub(crate) fn looking_again(drift: Option<Duration>, adjust: impl FnOnce(&mut SimSettings)) -> Self {
+        let mut settings = SimSettings {
             latency: Duration::from_millis(20),
             build: Duration::from_secs(1),
-            ..Manners::default()
+            ..SimSettings::default()
         };
-        adjust(&mut manners);
+        adjust(&mut settings);
         let (mut made, door) = (None, Door::default());
         let mut stage = Stage::on(|clock| {
-            let cloud = Cloud::new(Arc::clone(clock), Dice::seeded(7), manners);
+            let cloud = Cloud::new(Arc::clone(clock), Random::seeded(7), settings);
             made = Some(cloud.clone());
             provider(&cloud, &door, clock)
         });
         let service = Some(ServiceSettings { drift, ..ServiceSettings::default() });
-        let settings = TeamSettings { service, ..everybody() };
-        let team = start(&mut stage, &settings);
-        Self { stage, cloud: made.unwrap(), door, settings, team }
+        let settings = ControllerSettings { service, ..everybody() };
+        let controllers = start(&mut stage, &settings);
+        Self { stage, cloud: made.unwrap(), door, settings, controllers }
     }
 
     /// With this the program is killed; what it has sent is on its way.
     pub(crate) fn killer(&self) -> AbortHandle {
-        self.team.clone()
+        self.controllers.clone()
     }
 
     /// The program starts, and knows nothing.
     pub(crate) fn restart(&mut self) {
         let provider = provider(&self.cloud, &self.door, &self.stage.clock);
         self.stage.reboot_with(provider);
-        self.team = start(&mut self.stage, &self.settings);
+        self.controllers = start(&mut self.stage, &self.settings);
     }
 
     /// The program starts while another one leads.
     pub(crate) fn restart_behind_another(&mut self) {
         let provider = provider(&self.cloud, &self.door, &self.stage.clock);
         self.stage.reboot_behind(provider, Arc::new(ReadOnly));
-        self.team = start(&mut self.stage, &self.settings);
+        self.controllers = start(&mut self.stage, &self.settings);
     }
 
     /// A server and its node, Ready and initialised. Returns the server's id.
@@ -113,7 +113,7 @@ impl Scene {
         id
     }
 
-    /// The kubelet of a fresh machine registers a node that waits for its cloud.
+    /// The kubelet of a fresh instance registers a node that waits for its cloud.
     pub(crate) async fn join(&self, name: &str) {
         let key = "node.cloudprovider.kubernetes.io/uninitialized";
         let taint = json!({"key": key, "value": "true", "effect": "NoSchedule"});

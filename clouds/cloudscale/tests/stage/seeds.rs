@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use cloudberth_core::Dice;
+use cloudberth_core::Random;
 use cloudscale_sim::{Fault, Target};
 use serde_json::{Value, json};
 
@@ -16,18 +16,18 @@ fn seeds(usual: u64) -> std::ops::Range<u64> {
 }
 
 /// Below `bound`.
-fn pick(dice: &Dice, bound: u64) -> u64 {
-    dice.bits() % bound
+fn pick(random: &Random, bound: u64) -> u64 {
+    random.bits() % bound
 }
 
 /// What a request may meet: an honest API, a bad network.
-fn misfortune(dice: &Dice) -> Fault {
-    let millis = 10 + pick(dice, 3_000);
-    match pick(dice, 10) {
+fn misfortune(random: &Random) -> Fault {
+    let millis = 10 + pick(random, 3_000);
+    match pick(random, 10) {
         0 => Fault::status(500),
         1 => Fault::status(502),
-        2 => Fault::Status { code: 503, retry_after: Some(1 + pick(dice, 5)) },
-        3 => Fault::Status { code: 429, retry_after: Some(1 + pick(dice, 5)) },
+        2 => Fault::Status { code: 503, retry_after: Some(1 + pick(random, 5)) },
+        3 => Fault::Status { code: 429, retry_after: Some(1 + pick(random, 5)) },
         4 => Fault::status(401),
         5 => Fault::LostCall,
         6 | 7 => Fault::LostAnswer,
@@ -50,13 +50,13 @@ fn service(port: u16) -> Value {
 
 impl Wishes {
     /// Somebody does something.
-    async fn happen(&mut self, scene: &Scene, dice: &Dice) {
+    async fn happen(&mut self, scene: &Scene, random: &Random) {
         self.made += 1;
         let names: Vec<String> = self.ports.keys().cloned().collect();
-        match (pick(dice, 8), names.get(usize::try_from(pick(dice, 8)).unwrap())) {
+        match (pick(random, 8), names.get(usize::try_from(pick(random, 8)).unwrap())) {
             (0 | 1, None) if self.ports.len() < 3 => {
                 let name = format!("web-{}", self.made);
-                let port = 80 + u16::try_from(pick(dice, 50)).unwrap();
+                let port = 80 + u16::try_from(pick(random, 50)).unwrap();
                 let mut body = service(port);
                 if self.floating.is_none() {
                     merge(&mut body, annotated(&[("floating-ips", json!("[\"192.0.2.7/32\"]"))]));
@@ -66,7 +66,7 @@ impl Wishes {
                 self.ports.insert(name, port);
             }
             (2 | 3, Some(name)) => {
-                let port = 200 + u16::try_from(pick(dice, 50)).unwrap();
+                let port = 200 + u16::try_from(pick(random, 50)).unwrap();
                 scene.edit(name, service(port)).await;
                 self.ports.insert(name.clone(), port);
             }
@@ -88,7 +88,7 @@ impl Wishes {
                 scene.stage.delete(&scene.stage.nodes(), &gone).await;
             }
             (7, Some(name)) => {
-                let cidrs = format!("[\"10.{}.0.0/16\"]", pick(dice, 200));
+                let cidrs = format!("[\"10.{}.0.0/16\"]", pick(random, 200));
                 scene.annotate(name, &[("listener-allowed-cidrs", json!(cidrs))]).await;
             }
             _ => {}
@@ -128,14 +128,14 @@ impl Wishes {
 }
 
 async fn live(seed: u64, faults: bool) {
-    let dice = Dice::seeded(seed);
+    let random = Random::seeded(seed);
     // What a program that died had sent may arrive after its successor came to rest.
-    let mut scene = Scene::looking_again(Some(Duration::from_secs(120)), |manners| {
-        manners.build = Duration::from_millis(pick(&dice, 3_000));
-        manners.latency = Duration::from_millis(1 + pick(&dice, 60));
-        manners.unrest = Duration::from_millis(if pick(&dice, 3) == 0 { 200 } else { 0 });
-        manners.refuse_early_delete = pick(&dice, 2) == 0;
-        manners.errors_in_lists = pick(&dice, 2) == 0;
+    let mut scene = Scene::looking_again(Some(Duration::from_secs(120)), |settings| {
+        settings.build = Duration::from_millis(pick(&random, 3_000));
+        settings.latency = Duration::from_millis(1 + pick(&random, 60));
+        settings.unrest = Duration::from_millis(if pick(&random, 3) == 0 { 200 } else { 0 });
+        settings.refuse_early_delete = pick(&random, 2) == 0;
+        settings.errors_in_lists = pick(&random, 2) == 0;
     });
     scene.cloud.add_floating_ip("192.0.2.7/32".parse().unwrap(), None);
     let mut wishes = Wishes { ports: BTreeMap::new(), nodes: Vec::new(), floating: None, made: 0 };
@@ -144,15 +144,15 @@ async fn live(seed: u64, faults: bool) {
         wishes.nodes.push(name.to_owned());
     }
     if faults {
-        let (chance, plan) = (20 + pick(&dice, 80), Dice::seeded(dice.bits()));
+        let (chance, plan) = (20 + pick(&random, 80), Random::seeded(random.bits()));
         scene.cloud.plan_faults(move |_| (pick(&plan, 1_000) < chance).then(|| misfortune(&plan)));
     }
     for _ in 0..12 {
-        wishes.happen(&scene, &dice).await;
-        tokio::time::sleep(Duration::from_millis(pick(&dice, 4_000))).await;
-        if faults && pick(&dice, 4) == 0 {
+        wishes.happen(&scene, &random).await;
+        tokio::time::sleep(Duration::from_millis(pick(&random, 4_000))).await;
+        if faults && pick(&random, 4) == 0 {
             scene.killer().abort();
-            tokio::time::sleep(Duration::from_millis(pick(&dice, 2_000))).await;
+            tokio::time::sleep(Duration::from_millis(pick(&random, 2_000))).await;
             scene.restart();
         }
     }
@@ -174,15 +174,15 @@ async fn whatever_fails_and_whenever_it_dies_it_ends_well() {
 #[tokio::test(start_paused = true)]
 async fn ports_change_while_nodes_come_and_go() {
     for seed in seeds(500) {
-        let dice = Dice::seeded(seed);
-        let scene = Scene::with(|manners| manners.build = Duration::from_millis(200));
+        let random = Random::seeded(seed);
+        let scene = Scene::with(|settings| settings.build = Duration::from_millis(200));
         scene.nodes(2).await;
         scene.create("web", service(80)).await;
-        scene.pass(pick(&dice, 3)).await;
+        scene.pass(pick(&random, 3)).await;
         let mut nodes = 2;
         let mut port = 80;
         for turn in 0..6 {
-            match pick(&dice, 3) {
+            match pick(&random, 3) {
                 0 => {
                     port = 100 + turn;
                     scene.edit("web", service(port)).await;
@@ -197,7 +197,7 @@ async fn ports_change_while_nodes_come_and_go() {
                 }
                 _ => {}
             }
-            tokio::time::sleep(Duration::from_millis(pick(&dice, 900))).await;
+            tokio::time::sleep(Duration::from_millis(pick(&random, 900))).await;
         }
         scene.pass(60).await;
         let shape: Vec<_> = scene.shape("web").await.into_iter().map(|(port, m)| (port, m.len())).collect();

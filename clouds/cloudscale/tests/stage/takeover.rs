@@ -6,7 +6,7 @@ use crate::scene::Scene;
 
 /// A cluster that the replaced program has brought to rest, and that nobody looks after now.
 async fn left_behind(variant: &Variant) -> Scene {
-    let scene = Scene::with(|manners| manners.latency = std::time::Duration::ZERO);
+    let scene = Scene::with(|settings| settings.latency = std::time::Duration::ZERO);
     scene.killer().abort();
     variant.leave(&scene.cloud, &scene.stage).await;
     scene

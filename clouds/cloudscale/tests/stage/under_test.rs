@@ -12,9 +12,9 @@ use std::{
 };
 
 use cloudberth_cloudscale::{CloudscaleProvider, Settings, Surroundings};
-use cloudberth_core::{Clock, Dice, Provider, ServiceView};
+use cloudberth_core::{Clock, Provider, Random, ServiceView};
 use cloudberth_http::{TokenSource, Transport, Unobserved};
-use cloudscale_sim::{Cloud, Fault, Manners, Request, Rule};
+use cloudscale_sim::{Cloud, Fault, Request, Rule, SimSettings};
 use serde_json::{Value, json};
 use testing_kit::checks::CloudUnderTest;
 
@@ -93,12 +93,12 @@ impl Cloudscale {
 
 impl CloudUnderTest for Cloudscale {
     fn new(clock: &Arc<dyn Clock>) -> Self {
-        let manners = Manners {
+        let settings = SimSettings {
             latency: Duration::from_millis(20),
             build: Duration::from_secs(1),
-            ..Manners::default()
+            ..SimSettings::default()
         };
-        let cloud = Cloud::new(Arc::clone(clock), Dice::seeded(7), manners);
+        let cloud = Cloud::new(Arc::clone(clock), Random::seeded(7), settings);
         let omissions = Arc::new(Mutex::new(Omissions::default()));
         let omitted = Arc::clone(&omissions);
         cloud.edit_answers(move |request, body| omitted.lock().unwrap().apply(request, body));
@@ -111,7 +111,7 @@ impl CloudUnderTest for Cloudscale {
         let around = Surroundings {
             transport: Transport::new(self.cloud.service()),
             clock: Arc::clone(clock),
-            dice: Arc::new(Dice::seeded(1)),
+            random: Arc::new(Random::seeded(1)),
             observer: Arc::new(Unobserved),
         };
         Arc::new(CloudscaleProvider::new(&settings, around))

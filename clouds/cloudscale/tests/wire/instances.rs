@@ -21,7 +21,7 @@ async fn one_request_lists_every_server() {
     script.cloud.on("GET /v1/servers", [Reply::json(200, &all)]);
     let listing = script.instances().list(&script.call()).await.unwrap();
     assert!(listing.is_complete(), "CS-26");
-    let names: Vec<_> = listing.items.iter().map(|machine| machine.name.as_str()).collect();
+    let names: Vec<_> = listing.items.iter().map(|instance| instance.name.as_str()).collect();
     assert_eq!(names, ["a", "b"], "CS-26");
     let received = script.cloud.received();
     assert_eq!(script.cloud.lines(), ["GET /v1/servers"], "L7-801");
@@ -66,8 +66,8 @@ async fn a_server_that_cannot_be_read_is_there() {
     let flaws: Vec<_> = listing.items.iter().map(|m| (m.id.clone(), m.flaw.as_deref())).collect();
     assert_eq!(flaws, [(id(ONE), Some("interfaces is missing")), (id(TWO), None)], "L1-431");
     for found in [script.instances().get(&call, &id(ONE)).await, script.instances().find(&call, "a").await] {
-        let machine = found.known().unwrap().expect("L1-432 it is there");
-        assert_eq!((machine.id, machine.flaw.is_some()), (id(ONE), true), "L1-432");
+        let instance = found.known().unwrap().expect("L1-432 it is there");
+        assert_eq!((instance.id, instance.flaw.is_some()), (id(ONE), true), "L1-432");
     }
     assert!(script.instances().find(&call, "c").await.is_absent(), "L11-404 nobody else is in doubt");
     odd["name"] = json!(null);
@@ -94,7 +94,7 @@ async fn an_id_is_asked_at_the_source_and_only_its_404_denies() {
         let script = Script::new();
         script.cloud.always(&format!("GET /v1/servers/{ONE}"), reply);
         let found = script.instances().get(&script.call(), &id(ONE)).await.known();
-        let found = found.map(|machine| machine.map(|m| m.name)).map_err(|why| why.category());
+        let found = found.map(|instance| instance.map(|m| m.name)).map_err(|why| why.category());
         assert_eq!(found, want.map(|name| name.map(str::to_owned)), "{case}");
         assert!(script.cloud.lines().iter().all(|line| line.ends_with(ONE)), "{case}: the name is not tried");
     }
@@ -109,8 +109,8 @@ async fn an_id_is_put_into_the_path_in_its_one_spelling() {
     let mut stopped = server(ONE, "a");
     stopped["status"] = json!("stopped");
     script.cloud.on(&format!("GET /v1/servers/{ONE}"), [Reply::json(200, &stopped)]);
-    let machine = script.instances().get(&script.call(), &id(ONE)).await.known().unwrap().unwrap();
-    assert_eq!(machine.state, InstanceState::Stopped, "CS-20");
+    let instance = script.instances().get(&script.call(), &id(ONE)).await.known().unwrap().unwrap();
+    assert_eq!(instance.state, InstanceState::Stopped, "CS-20");
     assert_eq!(script.operations(), ["get server", "get server"]);
 }
 

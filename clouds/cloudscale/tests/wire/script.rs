@@ -6,7 +6,7 @@ use std::{
 };
 
 use cloudberth_cloudscale::{CloudscaleProvider, Settings, Surroundings};
-use cloudberth_core::{Call, Clock, Dice, Instances, Provider, Secret, call::Unguarded};
+use cloudberth_core::{Call, Clock, Instances, Provider, Random, Secret, call::Unguarded};
 use cloudberth_http::{Attempt, Observer, TokenSource, surroundings::SystemClock, testing::Cloud};
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ impl Script {
         let around = Surroundings {
             transport: cloud.transport(),
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
-            dice: Arc::new(Dice::seeded(1)),
+            random: Arc::new(Random::seeded(1)),
             observer: Arc::clone(&names) as Arc<dyn Observer>,
         };
         Self { cloud, provider: CloudscaleProvider::new(&settings, around), clock, names }

@@ -3,9 +3,9 @@
 //! `wish` reads a Service (honour or refuse, field by field), `plan` decides, this file talks to the cloud.
 
 mod plan;
-mod wish;
+mod spec;
 
-pub use wish::{ALGORITHM, BALANCER_ID, BALANCER_NAME, FLOATING_ADDRESS, NODE_SELECTOR, TABLE};
+pub use spec::{ALGORITHM, BALANCER_ID, BALANCER_NAME, FLOATING_ADDRESS, NODE_SELECTOR, TABLE};
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -13,7 +13,7 @@ use cloudberth_core::{
     Call, Category, Error, Listing, Lookup, Result, ServiceView,
     annotation::{Table, Value},
     decide::nodeset::Selector,
-    lb::{Balancers, Claim, ClaimKind, Decision, Identity, Name, Outcome, Want, intended_name},
+    lb::{Balancers, Decision, Desired, Identity, LockKey, LockKind, Name, Outcome, intended_name},
 };
 
 use crate::cloud::{Balancer, Fault, Kind, Listener, Network, Trouble, outcome};
@@ -27,7 +27,7 @@ pub struct Fakes {
 
 /// One mutation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum Action {
     /// Builds an empty load balancer.
     Create {
         /// Its name.
@@ -56,14 +56,14 @@ pub enum Act {
         /// Which port.
         listener: String,
     },
-    /// Puts a machine behind it.
+    /// Puts an instance behind it.
     AddMember {
         /// Behind which one.
         balancer: String,
-        /// Which machine.
-        machine: String,
+        /// Which instance.
+        instance: String,
     },
-    /// Takes a machine out.
+    /// Takes an instance out.
     RemoveMember {
         /// Of which one.
         balancer: String,
@@ -91,7 +91,7 @@ pub enum Answer {
     Built(Box<Balancer>),
     /// The id of the new part.
     Part(String),
-    /// The machine that should become a member does not exist: there is nothing to put behind the load balancer.
+    /// The instance that should become a member does not exist: there is nothing to put behind the load balancer.
     NoMachine,
     /// Nothing to say.
     Done,
@@ -99,13 +99,13 @@ pub enum Answer {
 
 /// What there is for one Service.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct Observed {
     there: Balancer,
-    /// Machines that turned out not to exist. One dead node must not keep the others out.
+    /// Instances that turned out not to exist. One dead node must not keep the others out.
     missing: BTreeSet<String>,
 }
 
-impl From<Balancer> for Seen {
+impl From<Balancer> for Observed {
     fn from(there: Balancer) -> Self {
         Self { there, missing: BTreeSet::new() }
     }
@@ -116,7 +116,7 @@ impl Fakes {
         Self { scheme: scheme.to_owned(), network }
     }
 
-    async fn get(&self, call: &Call, id: &str) -> Lookup<Seen> {
+    async fn get(&self, call: &Call, id: &str) -> Lookup<Observed> {
         let key = id.to_owned();
         let found = self
             .network
@@ -128,9 +128,9 @@ impl Fakes {
                 Ok(found)
             })
             .await;
-        match Lookup::from(found.map_err(Trouble::error)).map(Seen::from) {
+        match Lookup::from(found.map_err(Trouble::error)).map(Observed::from) {
             // Each has one from the start, so this is not the whole answer.
-            Lookup::Present(seen) if seen.there.address.is_empty() => {
+            Lookup::Present(observed) if observed.there.address.is_empty() => {
                 Lookup::Unknown(Error::temporary(format!("the address of load balancer {id} was not told")))
             }
             known => known,
@@ -140,8 +140,8 @@ impl Fakes {
 
 impl Balancers for Fakes {
     type Survey = Listing<Balancer>;
-    type Seen = Seen;
-    type Act = Act;
+    type Observed = Observed;
+    type Action = Action;
     type Answer = Answer;
 
     fn annotations(&self) -> &Table {
@@ -172,24 +172,24 @@ impl Balancers for Fakes {
 
     fn name_for(&self, service: &ServiceView, cluster: &str) -> Name {
         let generated = TABLE.parse(&service.annotations).get(&BALANCER_NAME).set().is_none();
-        Name { text: wish::name(service, cluster), generated }
+        Name { text: spec::name(service, cluster), generated }
     }
 
-    fn identity(&self, seen: &Seen) -> Option<Identity> {
-        let Balancer { id, name, address, .. } = &seen.there;
+    fn identity(&self, observed: &Observed) -> Option<Identity> {
+        let Balancer { id, name, address, .. } = &observed.there;
         Some(Identity {
             id: id.clone(),
             name: name.clone(),
-            made_for: wish::made_for(name).map(str::to_owned),
+            made_for: spec::made_for(name).map(str::to_owned),
             addresses: vec![address.clone()],
         })
     }
 
-    fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim> {
+    fn lock_keys(&self, service: &ServiceView, cluster: &str) -> Vec<LockKey> {
         let parsed = TABLE.parse(&service.annotations);
-        let name = Claim::new(ClaimKind::Name, wish::name(service, cluster));
-        let id = parsed.get(&BALANCER_ID).set().map(|id| Claim::new(ClaimKind::Id, id));
-        let address = parsed.get(&FLOATING_ADDRESS).set().map(|ip| Claim::new(ClaimKind::Address, ip));
+        let name = LockKey::new(LockKind::Name, spec::name(service, cluster));
+        let id = parsed.get(&BALANCER_ID).set().map(|id| LockKey::new(LockKind::Id, id));
+        let address = parsed.get(&FLOATING_ADDRESS).set().map(|ip| LockKey::new(LockKind::Address, ip));
         [Some(name), id, address].into_iter().flatten().collect()
     }
 
@@ -211,14 +211,14 @@ impl Balancers for Fakes {
     }
 
     /// By the recorded id first, asked at the source; then by name.
-    async fn observe(&self, call: &Call, all: &Listing<Balancer>, want: &Want) -> Lookup<Seen> {
+    async fn observe(&self, call: &Call, all: &Listing<Balancer>, want: &Desired) -> Lookup<Observed> {
         if let Some(id) = TABLE.parse(&want.service.annotations).get(&BALANCER_ID).set() {
             match self.get(call, &id).await {
                 Lookup::Absent => {}
                 known => return known,
             }
         }
-        let name = wish::name(&want.service, &want.cluster);
+        let name = spec::name(&want.service, &want.cluster);
         let intended = intended_name(&want.service);
         let called = |b: &&Balancer| b.name == name || intended == Some(&b.name);
         let candidates: Vec<_> = all.items.iter().filter(called).collect();
@@ -237,43 +237,43 @@ impl Balancers for Fakes {
         }
     }
 
-    fn decide(&self, want: &Want, seen: Option<&Seen>) -> Decision<Act> {
-        plan::decide(&self.scheme, want, seen)
+    fn decide(&self, want: &Desired, observed: Option<&Observed>) -> Decision<Action> {
+        plan::decide(&self.scheme, want, observed)
     }
 
-    async fn execute(&self, call: &Call, act: &Act) -> Outcome<Answer> {
+    async fn execute(&self, call: &Call, act: &Action) -> Outcome<Answer> {
         let act = act.clone();
         let (operation, subject) = name_of(&act);
         let subject = subject.to_owned();
         let result = self.network.request(call, Kind::Write, operation, &subject, move |world, now, _| {
             Ok(match &act {
-                Act::Create { name, algorithm } => {
+                Action::Create { name, algorithm } => {
                     Answer::Built(Box::new(world.create_balancer(name, algorithm, now)?))
                 }
-                Act::SetAlgorithm { balancer, algorithm } => {
+                Action::SetAlgorithm { balancer, algorithm } => {
                     world.set_algorithm(balancer, algorithm, now)?;
                     Answer::Done
                 }
-                Act::AddListener { balancer, listener } => {
+                Action::AddListener { balancer, listener } => {
                     Answer::Part(world.add_listener(balancer, listener, now)?)
                 }
-                Act::RemoveListener { balancer, listener } => {
+                Action::RemoveListener { balancer, listener } => {
                     world.remove_listener(balancer, listener, now)?;
                     Answer::Done
                 }
-                Act::AddMember { machine, .. } if world.machine(machine).is_none() => Answer::NoMachine,
-                Act::AddMember { balancer, machine } => {
-                    Answer::Part(world.add_member(balancer, machine, now)?)
+                Action::AddMember { instance, .. } if world.instance(instance).is_none() => Answer::NoMachine,
+                Action::AddMember { balancer, instance } => {
+                    Answer::Part(world.add_member(balancer, instance, now)?)
                 }
-                Act::RemoveMember { balancer, member } => {
+                Action::RemoveMember { balancer, member } => {
                     world.remove_member(balancer, member, now)?;
                     Answer::Done
                 }
-                Act::Attach { balancer, address } => {
+                Action::Attach { balancer, address } => {
                     world.attach(balancer, address, now)?;
                     Answer::Done
                 }
-                Act::Delete { balancer } => match world.delete_balancer(balancer, now) {
+                Action::Delete { balancer } => match world.delete_balancer(balancer, now) {
                     // Somebody was quicker: it is as it should be.
                     Err(gone) if gone.category() == Category::NotFound => Answer::Done,
                     result => result.map(|()| Answer::Done)?,
@@ -283,24 +283,24 @@ impl Balancers for Fakes {
         outcome(result.await)
     }
 
-    fn fold(&self, seen: Option<Seen>, act: &Act, answer: &Answer) -> Option<Seen> {
-        plan::fold(seen, act, answer)
+    fn fold(&self, observed: Option<Observed>, act: &Action, answer: &Answer) -> Option<Observed> {
+        plan::fold(observed, act, answer)
     }
 
-    fn assume(&self, act: &Act) -> Answer {
+    fn assume(&self, act: &Action) -> Answer {
         plan::assume(act)
     }
 }
 
-fn name_of(act: &Act) -> (&'static str, &str) {
+fn name_of(act: &Action) -> (&'static str, &str) {
     match act {
-        Act::Create { name, .. } => ("create balancer", name),
-        Act::SetAlgorithm { balancer, .. } => ("set algorithm", balancer),
-        Act::AddListener { balancer, .. } => ("add listener", balancer),
-        Act::RemoveListener { balancer, .. } => ("remove listener", balancer),
-        Act::AddMember { balancer, .. } => ("add member", balancer),
-        Act::RemoveMember { balancer, .. } => ("remove member", balancer),
-        Act::Attach { balancer, .. } => ("attach address", balancer),
-        Act::Delete { balancer } => ("delete balancer", balancer),
+        Action::Create { name, .. } => ("create balancer", name),
+        Action::SetAlgorithm { balancer, .. } => ("set algorithm", balancer),
+        Action::AddListener { balancer, .. } => ("add listener", balancer),
+        Action::RemoveListener { balancer, .. } => ("remove listener", balancer),
+        Action::AddMember { balancer, .. } => ("add member", balancer),
+        Action::RemoveMember { balancer, .. } => ("remove member", balancer),
+        Action::Attach { balancer, .. } => ("attach address", balancer),
+        Action::Delete { balancer } => ("delete balancer", balancer),
     }
 }

@@ -3,56 +3,56 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use cloudberth_core::{
-    lb::{ClaimKind, Decision, Goal, Impact, Next, Publish, Refusal, Step, Want},
+    lb::{Decision, Desired, Goal, Impact, LockKind, Next, Publish, Refusal, Step},
     view::{Ingress, IpMode},
 };
 
 use super::{
-    ALGORITHM, Act, Answer, BALANCER_ID, FLOATING_ADDRESS, NODE_SELECTOR, Seen,
-    wish::{self, Wish},
+    ALGORITHM, Action, Answer, BALANCER_ID, FLOATING_ADDRESS, NODE_SELECTOR, Observed,
+    spec::{self, Spec},
 };
 use crate::cloud::{Balancer, Listener};
 
 const POLL: Duration = Duration::from_secs(2);
 
-pub(super) fn decide(scheme: &str, want: &Want, seen: Option<&Seen>) -> Decision<Act> {
-    match (want.goal, seen) {
+pub(super) fn decide(scheme: &str, want: &Desired, observed: Option<&Observed>) -> Decision<Action> {
+    match (want.goal, observed) {
         (Goal::Gone, None) => Decision::new(Next::Converged),
-        (Goal::Gone, Some(Seen { there, .. })) => {
-            let act = Act::Delete { balancer: there.id.clone() };
+        (Goal::Gone, Some(Observed { there, .. })) => {
+            let act = Action::Delete { balancer: there.id.clone() };
             let step = Step::new(act, Impact::Major, format!("delete load balancer {}", there.id));
             Decision::new(Next::Act(vec![step]))
         }
         (Goal::Present, None) => create(scheme, want),
-        (Goal::Present, Some(seen)) => converge(scheme, want, seen),
+        (Goal::Present, Some(observed)) => converge(scheme, want, observed),
     }
 }
 
-fn create(scheme: &str, want: &Want) -> Decision<Act> {
-    let wish = Wish::read(scheme, want);
-    let name = wish::name(&want.service, &want.cluster);
-    let algorithm = wish.annotations.settle(&ALGORITHM, None).unwrap_or_default().to_owned();
+fn create(scheme: &str, want: &Desired) -> Decision<Action> {
+    let spec = Spec::read(scheme, want);
+    let name = spec::name(&want.service, &want.cluster);
+    let algorithm = spec.annotations.settle(&ALGORITHM, None).unwrap_or_default().to_owned();
     let label = format!("create load balancer {name}");
-    let step = Step::creating(Act::Create { name, algorithm }, label);
+    let step = Step::creating(Action::Create { name, algorithm }, label);
     Decision {
-        refused: wish.refused,
-        notices: wish.annotations.notices,
+        refused: spec.refused,
+        notices: spec.annotations.notices,
         ..Decision::new(Next::Act(vec![step]))
     }
 }
 
-fn converge(scheme: &str, want: &Want, seen: &Seen) -> Decision<Act> {
-    let there = &seen.there;
-    let mut wish = Wish::read(scheme, want);
-    wish.machines.retain(|machine| !seen.missing.contains(machine));
-    if is_refused(&wish, NODE_SELECTOR.name()) {
+fn converge(scheme: &str, want: &Desired, observed: &Observed) -> Decision<Action> {
+    let there = &observed.there;
+    let mut spec = Spec::read(scheme, want);
+    spec.instances.retain(|instance| !observed.missing.contains(instance));
+    if is_refused(&spec, NODE_SELECTOR.name()) {
         // Nobody knows which nodes are meant: no others come in, and those that are gone go.
-        wish.machines.retain(|machine| there.members.values().any(|member| member == machine));
+        spec.instances.retain(|instance| there.members.values().any(|member| member == instance));
     }
-    contested(want, &mut wish.refused);
+    contested(want, &mut spec.refused);
     let next = if there.ready {
         // What takes traffic on comes before what takes it off.
-        let rounds = [additions(&wish, there), removals(&wish, there)];
+        let rounds = [additions(&spec, there), removals(&spec, there)];
         rounds.into_iter().find(|steps| !steps.is_empty()).map_or(Next::Converged, Next::Act)
     } else {
         Next::Wait { on: "the load balancer to be built", poll: POLL }
@@ -63,46 +63,46 @@ fn converge(scheme: &str, want: &Want, seen: &Seen) -> Decision<Act> {
         ingress: there.ready.then(|| vec![address]),
         annotations: [(BALANCER_ID.name().to_owned(), there.id.clone())].into(),
     };
-    Decision { next, publish: Some(publish), refused: wish.refused, notices: wish.annotations.notices }
+    Decision { next, publish: Some(publish), refused: spec.refused, notices: spec.annotations.notices }
 }
 
-/// Refuses a floating address that another Service claims too: the two would take it from each other for ever.
-fn contested(want: &Want, refused: &mut Vec<Refusal>) {
-    let rivals = want.rivals.iter().filter(|rival| rival.claim.kind == ClaimKind::Address);
+/// Refuses a floating address that another Service keys too: the two would take it from each other for ever.
+fn contested(want: &Desired, refused: &mut Vec<Refusal>) {
+    let rivals = want.rivals.iter().filter(|rival| rival.key.kind == LockKind::Address);
     refused.extend(rivals.map(|rival| Refusal {
         reason: "AddressTaken",
         field: FLOATING_ADDRESS.name().to_owned(),
-        message: format!("{} is assigned to another service: {}", rival.claim.value, rival.service),
+        message: format!("{} is assigned to another service: {}", rival.key.value, rival.service),
     }));
 }
 
-fn is_refused(wish: &Wish<'_>, field: &str) -> bool {
-    wish.refused.iter().any(|refusal| refusal.field == field)
+fn is_refused(spec: &Spec<'_>, field: &str) -> bool {
+    spec.refused.iter().any(|refusal| refusal.field == field)
 }
 
-fn additions(wish: &Wish<'_>, there: &Balancer) -> Vec<Step<Act>> {
+fn additions(spec: &Spec<'_>, there: &Balancer) -> Vec<Step<Action>> {
     let balancer = || there.id.clone();
     let mut steps = Vec::new();
-    for listener in wish.listeners.iter().filter(|l| !taken(there, l)) {
+    for listener in spec.listeners.iter().filter(|l| !taken(there, l)) {
         let label = format!("open port {}", listener.port);
-        let act = Act::AddListener { balancer: balancer(), listener: listener.clone() };
+        let act = Action::AddListener { balancer: balancer(), listener: listener.clone() };
         steps.push(Step::new(act, Impact::None, label));
     }
     let members: BTreeSet<&String> = there.members.values().collect();
-    for machine in wish.machines.iter().filter(|machine| !members.contains(machine)) {
-        let act = Act::AddMember { balancer: balancer(), machine: machine.clone() };
-        steps.push(Step::new(act, Impact::None, format!("add machine {machine}")));
+    for instance in spec.instances.iter().filter(|instance| !members.contains(instance)) {
+        let act = Action::AddMember { balancer: balancer(), instance: instance.clone() };
+        steps.push(Step::new(act, Impact::None, format!("add instance {instance}")));
     }
-    let changed = |algorithm: &&str| !is_refused(wish, ALGORITHM.name()) && there.algorithm != *algorithm;
-    if let Some(algorithm) = wish.annotations.settle(&ALGORITHM, None).filter(changed) {
-        let act = Act::SetAlgorithm { balancer: balancer(), algorithm: algorithm.to_owned() };
+    let changed = |algorithm: &&str| !is_refused(spec, ALGORITHM.name()) && there.algorithm != *algorithm;
+    if let Some(algorithm) = spec.annotations.settle(&ALGORITHM, None).filter(changed) {
+        let act = Action::SetAlgorithm { balancer: balancer(), algorithm: algorithm.to_owned() };
         steps.push(Step::new(act, Impact::Minimal, format!("set the algorithm to {algorithm}")));
     }
-    let floating = wish.annotations.get(&FLOATING_ADDRESS).set();
-    let free = |ip: &String| !is_refused(wish, FLOATING_ADDRESS.name()) && !there.floating.contains(ip);
+    let floating = spec.annotations.get(&FLOATING_ADDRESS).set();
+    let free = |ip: &String| !is_refused(spec, FLOATING_ADDRESS.name()) && !there.floating.contains(ip);
     if let Some(address) = floating.filter(free) {
         let label = format!("attach {address}");
-        steps.push(Step::new(Act::Attach { balancer: balancer(), address }, Impact::Minimal, label));
+        steps.push(Step::new(Action::Attach { balancer: balancer(), address }, Impact::Minimal, label));
     }
     steps
 }
@@ -113,59 +113,59 @@ fn taken(there: &Balancer, wanted: &Listener) -> bool {
 }
 
 /// Ports are closed only where all ports of the Service could be read: a refused one keeps what is there.
-fn removals(wish: &Wish<'_>, there: &Balancer) -> Vec<Step<Act>> {
+fn removals(spec: &Spec<'_>, there: &Balancer) -> Vec<Step<Action>> {
     let balancer = || there.id.clone();
-    let ports_refused = wish.refused.iter().any(|refusal| refusal.field.starts_with("spec.ports"));
+    let ports_refused = spec.refused.iter().any(|refusal| refusal.field.starts_with("spec.ports"));
     let mut steps = Vec::new();
     for (id, listener) in
-        there.listeners.iter().filter(|(_, l)| !ports_refused && !wish.listeners.contains(l))
+        there.listeners.iter().filter(|(_, l)| !ports_refused && !spec.listeners.contains(l))
     {
-        let act = Act::RemoveListener { balancer: balancer(), listener: id.clone() };
+        let act = Action::RemoveListener { balancer: balancer(), listener: id.clone() };
         steps.push(Step::new(act, Impact::Minimal, format!("close port {}", listener.port)));
     }
-    for (id, machine) in there.members.iter().filter(|(_, machine)| !wish.machines.contains(*machine)) {
-        let act = Act::RemoveMember { balancer: balancer(), member: id.clone() };
-        steps.push(Step::new(act, Impact::Minimal, format!("remove machine {machine}")));
+    for (id, instance) in there.members.iter().filter(|(_, instance)| !spec.instances.contains(*instance)) {
+        let act = Action::RemoveMember { balancer: balancer(), member: id.clone() };
+        steps.push(Step::new(act, Impact::Minimal, format!("remove instance {instance}")));
     }
     steps
 }
 
 /// What there is after an act was answered.
-pub(super) fn fold(seen: Option<Seen>, act: &Act, answer: &Answer) -> Option<Seen> {
-    if let (Act::Create { .. }, Answer::Built(built)) = (act, answer) {
-        return Some(Seen::from((**built).clone()));
+pub(super) fn fold(observed: Option<Observed>, act: &Action, answer: &Answer) -> Option<Observed> {
+    if let (Action::Create { .. }, Answer::Built(built)) = (act, answer) {
+        return Some(Observed::from((**built).clone()));
     }
-    let Seen { mut there, mut missing } = seen?;
+    let Observed { mut there, mut missing } = observed?;
     match (act, answer) {
-        (Act::Delete { .. }, _) => return None,
-        (Act::AddListener { listener, .. }, Answer::Part(id)) => {
+        (Action::Delete { .. }, _) => return None,
+        (Action::AddListener { listener, .. }, Answer::Part(id)) => {
             there.listeners.insert(id.clone(), listener.clone());
         }
-        (Act::AddMember { machine, .. }, Answer::Part(id)) => {
-            there.members.insert(id.clone(), machine.clone());
+        (Action::AddMember { instance, .. }, Answer::Part(id)) => {
+            there.members.insert(id.clone(), instance.clone());
         }
-        (Act::AddMember { machine, .. }, Answer::NoMachine) => {
-            missing.insert(machine.clone());
+        (Action::AddMember { instance, .. }, Answer::NoMachine) => {
+            missing.insert(instance.clone());
         }
-        (Act::RemoveListener { listener, .. }, _) => {
+        (Action::RemoveListener { listener, .. }, _) => {
             there.listeners.remove(listener);
         }
-        (Act::RemoveMember { member, .. }, _) => {
+        (Action::RemoveMember { member, .. }, _) => {
             there.members.remove(member);
         }
-        (Act::SetAlgorithm { algorithm, .. }, _) => algorithm.clone_into(&mut there.algorithm),
-        (Act::Attach { address, .. }, _) => {
+        (Action::SetAlgorithm { algorithm, .. }, _) => algorithm.clone_into(&mut there.algorithm),
+        (Action::Attach { address, .. }, _) => {
             there.floating.insert(address.clone());
         }
-        (Act::Create { .. } | Act::AddListener { .. } | Act::AddMember { .. }, _) => {}
+        (Action::Create { .. } | Action::AddListener { .. } | Action::AddMember { .. }, _) => {}
     }
-    Some(Seen { there, missing })
+    Some(Observed { there, missing })
 }
 
 /// A plausible answer. New things are ready at once: a dry run shows where the way leads.
-pub(super) fn assume(act: &Act) -> Answer {
+pub(super) fn assume(act: &Action) -> Answer {
     match act {
-        Act::Create { name, algorithm } => Answer::Built(Box::new(Balancer {
+        Action::Create { name, algorithm } => Answer::Built(Box::new(Balancer {
             id: "(new)".to_owned(),
             name: name.clone(),
             address: "(new)".to_owned(),
@@ -175,10 +175,10 @@ pub(super) fn assume(act: &Act) -> Answer {
             members: std::collections::BTreeMap::new(),
             floating: BTreeSet::new(),
         })),
-        Act::AddListener { listener, .. } => {
+        Action::AddListener { listener, .. } => {
             Answer::Part(format!("(new) {:?} {}", listener.protocol, listener.port))
         }
-        Act::AddMember { machine, .. } => Answer::Part(format!("(new) {machine}")),
+        Action::AddMember { instance, .. } => Answer::Part(format!("(new) {instance}")),
         _ => Answer::Done,
     }
 }

@@ -6,16 +6,16 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{Clock, Dice};
+use cloudberth_core::{Clock, Random};
 
 use super::{
     network::{CallRecord, Fault, Network, Request, Shared, lock},
-    world::{Balancer, Machine, MachineState, Pace, RouteRecord, World},
+    world::{Balancer, FakeInstance, Pace, PowerState, RouteRecord, World},
 };
 
 /// How the cloud behaves.
 #[derive(Clone, Copy, Debug)]
-pub struct Manners {
+pub struct SimSettings {
     /// The most that one way of a request takes.
     pub latency: Duration,
     /// How far listings lag behind what is.
@@ -26,7 +26,7 @@ pub struct Manners {
     pub quota: usize,
 }
 
-impl Default for Manners {
+impl Default for SimSettings {
     fn default() -> Self {
         Self { latency: Duration::ZERO, lag: Duration::ZERO, build: Duration::ZERO, quota: usize::MAX }
     }
@@ -46,17 +46,17 @@ impl fmt::Debug for Cloud {
 
 impl Cloud {
     /// An empty cloud that goes by `clock`.
-    pub fn new(clock: Arc<dyn Clock>, dice: Dice, manners: Manners) -> Self {
-        let pace = Pace { lag: manners.lag, build: manners.build, quota: manners.quota };
+    pub fn new(clock: Arc<dyn Clock>, random: Random, settings: SimSettings) -> Self {
+        let pace = Pace { lag: settings.lag, build: settings.build, quota: settings.quota };
         let shared = Shared {
             world: Mutex::new(World::new(pace)),
             elsewhere: Mutex::new(World::elsewhere(pace)),
             log: Mutex::default(),
             plan: Mutex::new(None),
-            latency: Mutex::new(manners.latency),
+            latency: Mutex::new(settings.latency),
             requests: Mutex::new(0),
             clock,
-            dice,
+            random,
         };
         Self { shared: Arc::new(shared) }
     }
@@ -76,33 +76,33 @@ impl Cloud {
         *lock(&self.shared.plan) = None;
     }
 
-    /// Builds a machine.
-    pub fn add_machine(&self, name: &str, zone: &str) -> Machine {
+    /// Builds an instance.
+    pub fn add_instance(&self, name: &str, zone: &str) -> FakeInstance {
         let now = self.shared.clock.now();
-        lock(&self.shared.world).add_machine(name, zone, now)
+        lock(&self.shared.world).add_instance(name, zone, now)
     }
 
-    /// Switches a machine on or off.
-    pub fn set_state(&self, id: &str, state: MachineState) {
-        lock(&self.shared.world).change_machine(id, |machine| machine.state = state);
+    /// Switches an instance on or off.
+    pub fn set_state(&self, id: &str, state: PowerState) {
+        lock(&self.shared.world).change_instance(id, |instance| instance.state = state);
     }
 
-    /// Gives a machine another size.
+    /// Gives an instance another size.
     pub fn resize(&self, id: &str, flavor: &str) {
-        lock(&self.shared.world).change_machine(id, |machine| flavor.clone_into(&mut machine.flavor));
+        lock(&self.shared.world).change_instance(id, |instance| flavor.clone_into(&mut instance.flavor));
     }
 
-    /// Destroys a machine.
-    pub fn delete_machine(&self, id: &str) {
+    /// Destroys an instance.
+    pub fn delete_instance(&self, id: &str) {
         let now = self.shared.clock.now();
-        lock(&self.shared.world).delete_machine(id, now);
+        lock(&self.shared.world).delete_instance(id, now);
     }
 
-    /// Destroys a machine and builds another one of the same name, at once and for every listing; `None` where there is
+    /// Destroys an instance and builds another one of the same name, at once and for every listing; `None` where there is
     /// none to destroy.
-    pub fn replace_machine(&self, id: &str) -> Option<Machine> {
+    pub fn replace_instance(&self, id: &str) -> Option<FakeInstance> {
         let now = self.shared.clock.now();
-        lock(&self.shared.world).replace_machine(id, now)
+        lock(&self.shared.world).replace_instance(id, now)
     }
 
     /// Makes a floating address available.
@@ -130,9 +130,9 @@ impl Cloud {
         let _ = lock(&self.shared.world).delete_balancer(id, now);
     }
 
-    /// The machines that really exist, whatever listings show.
-    pub fn machines(&self) -> Vec<Machine> {
-        lock(&self.shared.world).true_machines()
+    /// The instances that really exist, whatever listings show.
+    pub fn instances(&self) -> Vec<FakeInstance> {
+        lock(&self.shared.world).true_instances()
     }
 
     /// The load balancers that really exist, whatever listings show.

@@ -4,8 +4,8 @@ mod handle;
 mod network;
 mod world;
 
-pub use handle::{Cloud, Manners};
+pub use handle::{Cloud, SimSettings};
 pub use network::{CallRecord, Fault, Request};
-pub use world::{Balancer, Listener, Machine, MachineState, Protocol, RouteRecord};
+pub use world::{Balancer, FakeInstance, Listener, PowerState, Protocol, RouteRecord};
 
 pub(crate) use network::{Kind, Network, Trouble, outcome};

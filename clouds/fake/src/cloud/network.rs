@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{Call, Category, Clock, Dice, Error, Result, Tick, lb::Outcome};
+use cloudberth_core::{Call, Category, Clock, Error, Random, Result, Tick, lb::Outcome};
 use tokio::{sync::oneshot, time};
 
 use super::world::World;
@@ -46,7 +46,7 @@ pub enum Fault {
     Deny,
     /// A listing lacks its second half, and says so.
     ShortPage,
-    /// Machines and load balancers are told without their addresses.
+    /// Instances and load balancers are told without their addresses.
     PartsMissing,
     /// The credential is another account's, where nothing of ours is: the request is carried out there.
     OtherAccount,
@@ -115,7 +115,7 @@ pub(crate) struct Shared {
     pub(crate) latency: Mutex<Duration>,
     pub(crate) requests: Mutex<u64>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) dice: Dice,
+    pub(crate) random: Random,
 }
 
 /// A panic elsewhere leaves plain state behind that can still be looked at.
@@ -226,7 +226,7 @@ impl Shared {
     /// The time that one way takes: up to the set latency.
     fn leg(&self) -> Duration {
         let latency = *lock(&self.latency);
-        if latency.is_zero() { Duration::ZERO } else { latency.mul_f64(0.5 + self.dice.fraction() / 2.0) }
+        if latency.is_zero() { Duration::ZERO } else { latency.mul_f64(0.5 + self.random.fraction() / 2.0) }
     }
 
     fn handle<R>(

@@ -10,24 +10,24 @@ use std::{
 
 use cloudberth_core::{Category, Error, Result, Tick};
 
-/// What a machine is doing.
+/// What an instance is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MachineState {
+pub enum PowerState {
     /// Powered on.
     Running,
     /// Powered off.
     Stopped,
 }
 
-/// A machine.
+/// An instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub struct FakeInstance {
     /// Its id.
     pub id: String,
     /// Its name.
     pub name: String,
     /// What it is doing.
-    pub state: MachineState,
+    pub state: PowerState,
     /// Its size.
     pub flavor: String,
     /// Where it stands.
@@ -71,19 +71,19 @@ pub struct Balancer {
     pub algorithm: String,
     /// Its listeners by id.
     pub listeners: BTreeMap<String, Listener>,
-    /// The machines behind it, by member id.
+    /// The instances behind it, by member id.
     pub members: BTreeMap<String, String>,
     /// The floating addresses that lead to it.
     pub floating: BTreeSet<String>,
 }
 
-/// A route to the pods of a machine.
+/// A route to the pods of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteRecord {
     /// Its name.
     pub name: String,
-    /// The machine's name.
-    pub machine: String,
+    /// The instance's name.
+    pub instance: String,
     /// Where it leads.
     pub destination: String,
 }
@@ -112,11 +112,11 @@ pub(crate) struct Pace {
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) pace: Pace,
-    machines: BTreeMap<String, Kept<Machine>>,
+    instances: BTreeMap<String, Kept<FakeInstance>>,
     balancers: BTreeMap<String, Kept<Balancer>>,
     floating: BTreeSet<String>,
     routes: BTreeMap<String, RouteRecord>,
-    /// Behind which load balancers a machine is.
+    /// Behind which load balancers an instance is.
     serving: BTreeMap<String, BTreeSet<String>>,
     ids: u64,
     /// Where its addresses come from.
@@ -131,7 +131,7 @@ impl World {
     pub(crate) fn new(pace: Pace) -> Self {
         Self {
             pace,
-            machines: BTreeMap::new(),
+            instances: BTreeMap::new(),
             balancers: BTreeMap::new(),
             floating: BTreeSet::new(),
             routes: BTreeMap::new(),
@@ -164,59 +164,59 @@ impl World {
         all.values().filter(shows).map(|kept| kept.thing.clone()).collect()
     }
 
-    pub(crate) fn add_machine(&mut self, name: &str, zone: &str, now: Tick) -> Machine {
+    pub(crate) fn add_instance(&mut self, name: &str, zone: &str, now: Tick) -> FakeInstance {
         let id = self.id("m");
         let number = self.ids;
-        let machine = Machine {
+        let instance = FakeInstance {
             id: id.clone(),
             name: name.to_owned(),
-            state: MachineState::Running,
+            state: PowerState::Running,
             flavor: "small".to_owned(),
             zone: zone.to_owned(),
             private_ip: format!("10.{}.{}.{}", number / 65_536 % 256, number / 256 % 256, number % 256),
         };
-        let kept = self.keep(machine.clone(), now, Duration::ZERO);
-        self.machines.insert(id, kept);
-        machine
+        let kept = self.keep(instance.clone(), now, Duration::ZERO);
+        self.instances.insert(id, kept);
+        instance
     }
 
-    pub(crate) fn change_machine(&mut self, id: &str, change: impl FnOnce(&mut Machine)) {
-        if let Some(kept) = self.machines.get_mut(id).filter(|kept| kept.gone_from.is_none()) {
+    pub(crate) fn change_instance(&mut self, id: &str, change: impl FnOnce(&mut FakeInstance)) {
+        if let Some(kept) = self.instances.get_mut(id).filter(|kept| kept.gone_from.is_none()) {
             change(&mut kept.thing);
         }
     }
 
-    pub(crate) fn delete_machine(&mut self, id: &str, now: Tick) {
-        if let Some(kept) = self.machines.get_mut(id) {
+    pub(crate) fn delete_instance(&mut self, id: &str, now: Tick) {
+        if let Some(kept) = self.instances.get_mut(id) {
             kept.gone_from.get_or_insert(now);
         }
         self.serving.remove(id);
         for kept in self.balancers.values_mut() {
-            kept.thing.members.retain(|_, machine| machine != id);
+            kept.thing.members.retain(|_, instance| instance != id);
         }
     }
 
-    /// Destroys a machine and builds another one of the same name. No listing shows the first one any more.
-    pub(crate) fn replace_machine(&mut self, id: &str, now: Tick) -> Option<Machine> {
-        let old = self.machine(id)?;
-        self.delete_machine(id, now);
-        if let Some(kept) = self.machines.get_mut(id) {
+    /// Destroys an instance and builds another one of the same name. No listing shows the first one any more.
+    pub(crate) fn replace_instance(&mut self, id: &str, now: Tick) -> Option<FakeInstance> {
+        let old = self.instance(id)?;
+        self.delete_instance(id, now);
+        if let Some(kept) = self.instances.get_mut(id) {
             kept.shows_from = Tick(Duration::MAX);
         }
-        Some(self.add_machine(&old.name, &old.zone, now))
+        Some(self.add_instance(&old.name, &old.zone, now))
     }
 
-    pub(crate) fn machine(&self, id: &str) -> Option<Machine> {
-        self.machines.get(id).filter(|kept| kept.gone_from.is_none()).map(|kept| kept.thing.clone())
+    pub(crate) fn instance(&self, id: &str) -> Option<FakeInstance> {
+        self.instances.get(id).filter(|kept| kept.gone_from.is_none()).map(|kept| kept.thing.clone())
     }
 
-    pub(crate) fn list_machines(&self, now: Tick) -> Vec<Machine> {
-        self.shown(&self.machines, now)
+    pub(crate) fn list_instances(&self, now: Tick) -> Vec<FakeInstance> {
+        self.shown(&self.instances, now)
     }
 
-    /// Every machine that really exists, whatever listings show.
-    pub(crate) fn true_machines(&self) -> Vec<Machine> {
-        self.machines
+    /// Every instance that really exists, whatever listings show.
+    pub(crate) fn true_instances(&self) -> Vec<FakeInstance> {
+        self.instances
             .values()
             .filter(|kept| kept.gone_from.is_none())
             .map(|kept| kept.thing.clone())
@@ -314,22 +314,22 @@ impl World {
         Ok(())
     }
 
-    pub(crate) fn add_member(&mut self, id: &str, machine: &str, now: Tick) -> Result<String> {
-        if self.machine(machine).is_none() {
-            return refuse(Category::NotFound, format!("there is no machine {machine}"));
+    pub(crate) fn add_member(&mut self, id: &str, instance: &str, now: Tick) -> Result<String> {
+        if self.instance(instance).is_none() {
+            return refuse(Category::NotFound, format!("there is no instance {instance}"));
         }
         let new = self.id("mb");
         self.open(id, now)?;
-        if !self.serving.entry(machine.to_owned()).or_default().insert(id.to_owned()) {
-            return refuse(Category::Conflict, format!("machine {machine} is a member already"));
+        if !self.serving.entry(instance.to_owned()).or_default().insert(id.to_owned()) {
+            return refuse(Category::Conflict, format!("instance {instance} is a member already"));
         }
-        self.open(id, now)?.members.insert(new.clone(), machine.to_owned());
+        self.open(id, now)?.members.insert(new.clone(), instance.to_owned());
         Ok(new)
     }
 
     pub(crate) fn remove_member(&mut self, id: &str, member: &str, now: Tick) -> Result<()> {
         let removed = self.open(id, now)?.members.remove(member);
-        if let Some(balancers) = removed.and_then(|machine| self.serving.get_mut(&machine)) {
+        if let Some(balancers) = removed.and_then(|instance| self.serving.get_mut(&instance)) {
             balancers.remove(id);
         }
         Ok(())

@@ -48,7 +48,7 @@ pub(super) enum NodeIs {
 pub(super) enum InCloud {
     /// Nothing in particular.
     Anything,
-    /// These machines stand behind a load balancer.
+    /// These instances stand behind a load balancer.
     Members(&'static [&'static str]),
     /// A load balancer listens on these ports.
     Ports(&'static [i64]),
@@ -139,8 +139,8 @@ impl InCloud {
         match self {
             Self::Anything => Some(String::new()),
             Self::Members(wanted) => {
-                let machines = cloud.machines();
-                let name = |id: &String| machines.iter().find(|m| m.id == *id).map(|m| m.name.clone());
+                let instances = cloud.instances();
+                let name = |id: &String| instances.iter().find(|m| m.id == *id).map(|m| m.name.clone());
                 let balancer = cloud.balancers().into_iter().next()?;
                 let mut members: Vec<_> = balancer.members.values().filter_map(name).collect();
                 members.sort_unstable();

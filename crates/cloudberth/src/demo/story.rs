@@ -15,13 +15,13 @@ use super::sight::{
 pub(super) enum Act {
     /// Nothing; what was begun earlier is waited for.
     Nothing,
-    /// Machines boot, each in its zone, and their kubelets register nodes.
+    /// Instances boot, each in its zone, and their kubelets register nodes.
     Join(&'static [(&'static str, &'static str)]),
-    /// A machine is switched off.
+    /// An instance is switched off.
     Stop(&'static str),
-    /// A machine is switched on.
+    /// An instance is switched on.
     Start(&'static str),
-    /// A machine is deleted.
+    /// An instance is deleted.
     Destroy(&'static str),
     /// A Service of type `LoadBalancer` is created, with an annotation.
     Serve(&'static str, (&'static str, &'static str)),
@@ -51,7 +51,7 @@ pub(super) struct Step {
     pub(super) later: &'static [Sight],
 }
 
-/// How long something may take, on a machine that is busy with other things too. In practice nothing takes a tenth of it,
+/// How long something may take, on an instance that is busy with other things too. In practice nothing takes a tenth of it,
 /// except what a law slows down.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -62,7 +62,7 @@ pub(super) fn long_patience() -> Duration {
 
 fn why_nodes_stay() -> String {
     format!(
-        "(Nodes are hard to lose: none goes within {} s after it was first seen, and its machine has to be\n          \
+        "(Nodes are hard to lose: none goes within {} s after it was first seen, and its instance has to be\n          \
          missing twice, {} s apart. So this takes a while; the story goes on meanwhile.)",
         START_UP_GRACE.as_secs(),
         CONFIRM_AFTER.as_secs(),
@@ -70,7 +70,7 @@ fn why_nodes_stay() -> String {
 }
 
 fn kubelets_are_played() -> String {
-    "(The demo plays the kubelets: what they would report about a machine, it reports at once.)".to_owned()
+    "(The demo plays the kubelets: what they would report about an instance, it reports at once.)".to_owned()
 }
 
 const ALGORITHM: &str = "fake.cloudberth.dev/algorithm";
@@ -85,7 +85,7 @@ pub(super) static STORY: &[Step] = &[
         ..PLAIN
     },
     Step {
-        says: "Three machines boot. Their kubelets register nodes that take no pods before the cloud knows them.",
+        says: "Three instances boot. Their kubelets register nodes that take no pods before the cloud knows them.",
         because: Some(kubelets_are_played),
         act: Act::Join(&[("worker-1", "north-1"), ("worker-2", "north-2"), ("worker-3", "north-1")]),
         sees: &[
@@ -99,7 +99,7 @@ pub(super) static STORY: &[Step] = &[
         ..PLAIN
     },
     Step {
-        says: "Somebody deletes the machine of worker-3 at the cloud. Its node will go too.",
+        says: "Somebody deletes the instance of worker-3 at the cloud. Its node will go too.",
         because: Some(why_nodes_stay),
         act: Act::Destroy("worker-3"),
         sees: &[Node("worker-3", NotReady)],
@@ -121,7 +121,7 @@ pub(super) static STORY: &[Step] = &[
         ..PLAIN
     },
     Step {
-        says: "A fourth machine boots and joins the cluster.",
+        says: "A fourth instance boots and joins the cluster.",
         act: Act::Join(&[("worker-4", "north-2")]),
         sees: &[
             Node("worker-4", Waiting),
@@ -131,7 +131,7 @@ pub(super) static STORY: &[Step] = &[
         ..PLAIN
     },
     Step {
-        says: "Somebody switches the machine of worker-2 off. Its node stays, and is marked.",
+        says: "Somebody switches the instance of worker-2 off. Its node stays, and is marked.",
         act: Act::Stop("worker-2"),
         sees: &[Node("worker-2", NotReady), Node("worker-2", ShutDown)],
         ..PLAIN
@@ -154,7 +154,7 @@ pub(super) static STORY: &[Step] = &[
         sees: &[Event("service/web", "EnsuredLoadBalancer", "", Ports(&[80, 443]))],
         ..PLAIN
     },
-    Step { says: "Now for worker-3, whose machine was deleted.", ..PLAIN },
+    Step { says: "Now for worker-3, whose instance was deleted.", ..PLAIN },
     Step {
         says: "kubectl delete service web. Its load balancer goes first, then the Service.",
         act: Act::Delete("web"),

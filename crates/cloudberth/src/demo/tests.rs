@@ -48,7 +48,7 @@ async fn without_a_manager_it_says_what_did_not_happen() {
     let (ending, out) = played(&STORY[1..], false, pending()).await;
     assert_eq!(ending, Ending::Missed, "{out}");
     assert!(out.contains("NOT SEEN  node/worker-1 initialised"), "{out}");
-    assert!(out.contains("did not come to its end in time: Three machines boot."), "{out}");
+    assert!(out.contains("did not come to its end in time: Three instances boot."), "{out}");
     assert!(out.contains("  node/worker-3: Ready True, no provider id, taint node.cloudprovider"), "{out}");
     assert!(!out.contains("NOT SEEN  node/worker-1 with the taint"), "what was seen is not missed: {out}");
 }

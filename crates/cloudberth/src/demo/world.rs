@@ -3,17 +3,18 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use cloudberth_controllers::{
-    lifecycle::LifecycleSettings, node::NodeSettings, service::ServiceSettings, team::TeamSettings,
+    controller_set::ControllerSettings, lifecycle::LifecycleSettings, node::NodeSettings,
+    service::ServiceSettings,
 };
 use cloudberth_core::{
-    Category, Clock, Dice, Provider, Result, Tick,
+    Category, Clock, Provider, Random, Result, Tick,
     decide::{
         election::{Config, identity},
         lifecycle::Cap,
         node::taints::UNINITIALISED,
     },
 };
-use cloudberth_fake::{Cloud, FakeProvider, Fault, MachineState, Manners};
+use cloudberth_fake::{Cloud, FakeProvider, Fault, PowerState, SimSettings};
 use cloudberth_manager::replica::{Parts, Replica};
 use cloudberth_runtime::metrics::{Metrics, Registry};
 use embedded_kube::KubeApi;
@@ -60,7 +61,7 @@ pub(super) struct World {
     pub(super) cloud: Cloud,
     clock: Arc<dyn Clock>,
     people: Client,
-    dice: Arc<Dice>,
+    random: Arc<Random>,
     stop: Notify,
 }
 
@@ -69,17 +70,17 @@ impl World {
     pub(super) fn new(mut surroundings: Surroundings) -> Self {
         let clock: Arc<dyn Clock> =
             Arc::new(RunningClock { begun: Instant::now(), wall: surroundings.now() });
-        let manners = Manners {
+        let settings = SimSettings {
             latency: Duration::from_millis(40),
             lag: Duration::ZERO,
             build: Duration::from_secs(2),
             quota: 10,
         };
-        let cloud = Cloud::new(Arc::clone(&clock), Dice::seeded(surroundings.rng().u64(..)), manners);
-        let dice = Arc::new(Dice::seeded(surroundings.rng().u64(..)));
+        let cloud = Cloud::new(Arc::clone(&clock), Random::seeded(surroundings.rng().u64(..)), settings);
+        let random = Arc::new(Random::seeded(surroundings.rng().u64(..)));
         let api = KubeApi::new(surroundings);
         let people = client(&api, "people-and-kubelets");
-        Self { api, cloud, clock, people, dice, stop: Notify::new() }
+        Self { api, cloud, clock, people, random, stop: Notify::new() }
     }
 
     pub(super) fn clock(&self) -> Arc<dyn Clock> {
@@ -95,14 +96,14 @@ impl World {
     pub(super) fn manager(&self) -> Result<Replica> {
         let provider = FakeProvider::new(PROVIDER, &self.cloud, MANAGER, self.clock());
         let lifecycle = LifecycleSettings { period: Duration::from_secs(5), cap: Cap::LAW, workers: 1 };
-        let candidate = identity("cloudberth-demo", [self.dice.bits(), self.dice.bits()]);
+        let candidate = identity("cloudberth-demo", [self.random.bits(), self.random.bits()]);
         Replica::new(Parts {
             client: client(&self.api, MANAGER),
             lease_client: client(&self.api, MANAGER),
             clouds: vec![(Arc::new(provider) as Arc<dyn Provider>, BTreeSet::new())],
             default_cloud: None,
             cluster_name: "demo".to_owned(),
-            team: TeamSettings {
+            controllers: ControllerSettings {
                 node: Some(NodeSettings::default()),
                 lifecycle: Some(lifecycle),
                 service: Some(ServiceSettings::default()),
@@ -112,7 +113,7 @@ impl World {
             migration: None,
             metrics: Metrics::new(&mut Registry::default()),
             clock: self.clock(),
-            dice: Arc::clone(&self.dice),
+            random: Arc::clone(&self.random),
         })
     }
 
@@ -136,15 +137,15 @@ impl World {
                 }
             }
             Act::Stop(name) => {
-                self.with_machine(name, |id| self.cloud.set_state(id, MachineState::Stopped));
+                self.with_instance(name, |id| self.cloud.set_state(id, PowerState::Stopped));
                 self.set_ready(name, false).await?;
             }
             Act::Start(name) => {
-                self.with_machine(name, |id| self.cloud.set_state(id, MachineState::Running));
+                self.with_instance(name, |id| self.cloud.set_state(id, PowerState::Running));
                 self.set_ready(name, true).await?;
             }
             Act::Destroy(name) => {
-                self.with_machine(name, |id| self.cloud.delete_machine(id));
+                self.with_instance(name, |id| self.cloud.delete_instance(id));
                 self.set_ready(name, false).await?;
             }
             Act::Serve(name, (key, value)) => {
@@ -191,9 +192,9 @@ impl World {
         }
     }
 
-    /// A machine boots, and its kubelet registers a node that waits for its cloud.
+    /// An instance boots, and its kubelet registers a node that waits for its cloud.
     async fn join(&self, name: &str, zone: &str) -> kube::Result<()> {
-        self.cloud.add_machine(name, zone);
+        self.cloud.add_instance(name, zone);
         let taint = json!({"key": UNINITIALISED, "value": "true", "effect": "NoSchedule"});
         self.create(Kind::Node, name, json!({"spec": {"taints": [taint]}})).await?;
         self.set_ready(name, true).await
@@ -223,8 +224,8 @@ impl World {
         Ok(())
     }
 
-    fn with_machine(&self, name: &str, change: impl Fn(&str)) {
-        self.cloud.machines().iter().filter(|machine| machine.name == name).for_each(|m| change(&m.id));
+    fn with_instance(&self, name: &str, change: impl Fn(&str)) {
+        self.cloud.instances().iter().filter(|instance| instance.name == name).for_each(|m| change(&m.id));
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) fn open(opening: &Opening<'_>) -> Opened {
             let around = Surroundings {
                 transport,
                 clock: Arc::clone(&opening.clock),
-                dice: Arc::clone(&opening.dice),
+                random: Arc::clone(&opening.random),
                 observer: Arc::clone(&opening.observer),
             };
             Ok(Arc::new(CloudscaleProvider::new(&settings, around)))
@@ -44,23 +44,23 @@ fn unused_config(opening: &Opening<'_>) -> Result<(), Error> {
 mod tests {
     use std::{path::Path, path::PathBuf};
 
-    use cloudberth_core::{Clock, Dice};
+    use cloudberth_core::{Clock, Random};
     use cloudberth_http::{Unobserved, surroundings::SystemClock};
     use cloudberth_manager::{env::Env, registry::Notes};
 
     use super::*;
 
     const SET: (&str, &str) = (TOKEN, "abcdefghijklmnopqrstuvwxyz012345");
-    /// Without TLS nothing of the machine's certificates matters.
+    /// Without TLS nothing of the instance's certificates matters.
     const PLAIN: (&str, &str) = ("CLOUDSCALE_API_URL", "http://127.0.0.1:1/");
 
     fn opened(variables: &[(&str, &str)], config: Option<&Path>) -> Result<String, Vec<String>> {
         let env: Env = variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let notes = &Notes::default();
-        let (observer, dice) = (Arc::new(Unobserved), Arc::new(Dice::seeded(1)));
+        let (observer, random) = (Arc::new(Unobserved), Arc::new(Random::seeded(1)));
         let provider =
-            open(&Opening { env: &env, config, cluster_name: "kubernetes", observer, clock, dice, notes });
+            open(&Opening { env: &env, config, cluster_name: "kubernetes", observer, clock, random, notes });
         provider
             .map(|provider| provider.name().to_owned())
             .map_err(|wrong| wrong.iter().map(|why| why.message().to_owned()).collect())

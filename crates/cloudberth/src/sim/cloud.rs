@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use cloudberth_http::surroundings::{SystemClock, dice_from_os};
 use cloudberth_manager::flags::{GoDuration, Value as _};
-use cloudscale_sim::{Access, Cloud, Manners, serve};
+use cloudscale_sim::{Access, Cloud, SimSettings, serve};
 use tokio::net::TcpListener;
 
 use super::Stop;
@@ -56,8 +56,9 @@ pub(super) async fn run(options: Options) -> Result<(), Box<dyn std::error::Erro
     let Options { provider: Provider::Cloudscale, listen, instances, zone, latency, build, boot, token } =
         options;
     let stop = Stop::listen()?;
-    let manners = Manners { latency, build, boot, instances, default_zone: zone, ..Manners::default() };
-    let cloud = Cloud::new(Arc::new(SystemClock::new()), dice_from_os(), manners);
+    let settings =
+        SimSettings { latency, build, boot, instances, default_zone: zone, ..SimSettings::default() };
+    let cloud = Cloud::new(Arc::new(SystemClock::new()), dice_from_os(), settings);
     if let Some(token) = &token {
         cloud.set_tokens([(token.as_str(), Access::ReadWrite)]);
     }

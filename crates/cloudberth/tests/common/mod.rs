@@ -25,7 +25,7 @@ use tokio::time::{sleep, timeout};
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_cloudberth");
 /// The administrator's token, long enough that no line holds it by chance.
 pub(crate) const TOKEN: &str = "token-8d2f7c61-of-the-administrator";
-/// How long anything may take on the busiest of machines: it ends a hang and measures nothing.
+/// How long anything may take on the busiest of instances: it ends a hang and measures nothing.
 const PATIENCE: Duration = Duration::from_secs(120);
 const UNINITIALISED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/cloud-controller-manager";
@@ -238,7 +238,7 @@ impl Cluster {
         api.says(&["listening on"]).await;
         let config = Kubeconfig::read_from(&file).unwrap();
         let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
-        place.write("cloud", "machines: [one, two, three, four]");
+        place.write("cloud", "instances: [one, two, three, four]");
         Self { _api: api, client: Client::try_from(config).unwrap(), place }
     }
 

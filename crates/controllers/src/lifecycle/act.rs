@@ -5,13 +5,13 @@ use std::{sync::Arc, time::Duration};
 use cloudberth_core::{
     Category, Lookup, NodeView, Result,
     decide::{
-        lifecycle::{Answer, NodeEvent, Suspect, Verdict, at_once},
+        lifecycle::{Answer, NodeEvent, NodeFacts, Verdict, at_once},
         node::{patch::ConflictRetry, taints},
-        queue::{After, after},
+        queue::{Requeue, requeue},
     },
 };
 
-use super::{LifecycleController, ward::Ward};
+use super::{LifecycleController, tracked::TrackedNodes};
 use crate::lock;
 
 /// How long the writes about one node may take together.
@@ -26,48 +26,50 @@ pub(super) enum Order {
         uid: String,
     },
     /// Delete this very node, and say so first.
-    Delete(Arc<(Suspect, NodeEvent)>),
+    Delete(Arc<(NodeFacts, NodeEvent)>),
 }
 
 impl LifecycleController {
     /// Carries out what was ordered about a node, and takes the mark off one that is Ready again.
-    pub(super) async fn attend(&self, name: String) -> After {
+    pub(super) async fn attend(&self, name: String) -> Requeue {
         let order = lock(&self.orders).get(&name).cloned();
-        let node = self.desk.cluster.nodes.get(&name);
-        let Some((node, ward)) = node.and_then(|node| self.ward_of(&node).map(|ward| (node, ward))) else {
+        let node = self.ctx.cluster.nodes.get(&name);
+        let Some((node, tracked)) =
+            node.and_then(|node| self.tracked_by(&node).map(|tracked| (node, tracked)))
+        else {
             lock(&self.orders).remove(&name);
-            return After::Forget;
+            return Requeue::Forget;
         };
         if let Some(Order::Delete(order)) = order {
-            let (suspect, event) = &*order;
-            self.remove(ward, suspect, event).await;
+            let (facts, event) = &*order;
+            self.remove(tracked, facts, event).await;
             // What failed is judged anew by the next round.
             lock(&self.orders).remove(&name);
-            return After::Forget;
+            return Requeue::Forget;
         }
         let mark = matches!(&order, Some(Order::Mark { uid }) if *uid == node.uid);
-        match self.retaint(ward, node, mark).await {
+        match self.retaint(tracked, node, mark).await {
             Ok(()) => {
                 let mut orders = lock(&self.orders);
                 if matches!(orders.get(&name), Some(Order::Mark { .. })) {
                     orders.remove(&name);
                 }
-                After::Forget
+                Requeue::Forget
             }
             Err(why) => {
                 tracing::warn!(node = name, %why, "the shutdown taint could not be written");
-                after(Err(&why))
+                requeue(Err(&why))
             }
         }
     }
 
     /// Brings the shutdown taint in line, as long as the node is still what was judged.
-    async fn retaint(&self, ward: &Ward, mut node: Arc<NodeView>, mark: bool) -> Result<()> {
-        let cluster = &self.desk.cluster;
+    async fn retaint(&self, tracked: &TrackedNodes, mut node: Arc<NodeView>, mark: bool) -> Result<()> {
+        let cluster = &self.ctx.cluster;
         let call = cluster.call(PATIENCE);
         let mut tries = 0;
         loop {
-            let list = match at_once(&self.suspect(ward, &node)) {
+            let list = match at_once(&self.facts(tracked, &node)) {
                 Some(Verdict::RemoveShutdownTaint) => taints::without(&node.taints, &taints::shutdown()),
                 None if mark => taints::with(&node.taints, &taints::shutdown()),
                 _ => None,
@@ -81,7 +83,7 @@ impl LifecycleController {
                 Err(why) => why,
             };
             let Some(wait) = ConflictRetry::UPKEEP.again(tries, why.category()) else { return Err(why) };
-            tokio::time::sleep(self.desk.dice.jitter(wait, 1.0)).await;
+            tokio::time::sleep(self.ctx.random.jitter(wait, 1.0)).await;
             node = match cluster.read_node(&call, &node.name).await.known()? {
                 Some(fresh) if fresh.uid == node.uid => Arc::new(fresh),
                 Some(_) | None => return Ok(()),
@@ -89,41 +91,41 @@ impl LifecycleController {
         }
     }
 
-    /// Deletes a node whose machine is gone. The watch may lag, so the node itself is asked a last time.
-    async fn remove(&self, ward: &Ward, suspect: &Suspect, event: &NodeEvent) {
-        let cluster = &self.desk.cluster;
+    /// Deletes a node whose instance is gone. The watch may lag, so the node itself is asked a last time.
+    async fn remove(&self, tracked: &TrackedNodes, facts: &NodeFacts, event: &NodeEvent) {
+        let cluster = &self.ctx.cluster;
         let call = cluster.call(PATIENCE);
         let unchanged = |fresh: &NodeView| {
-            let fresh = self.suspect(ward, fresh);
-            let same = fresh.uid == suspect.uid && fresh.tie == suspect.tie && !fresh.uninitialised;
+            let fresh = self.facts(tracked, fresh);
+            let same = fresh.uid == facts.uid && fresh.tie == facts.tie && !fresh.uninitialised;
             same && at_once(&fresh).is_none()
         };
         let mut tries = 0;
         let answer = loop {
-            let fresh = match cluster.read_node(&call, &suspect.name).await {
+            let fresh = match cluster.read_node(&call, &facts.name).await {
                 Lookup::Present(fresh) if unchanged(&fresh) => fresh,
                 Lookup::Present(_) | Lookup::Absent => {
-                    tracing::info!(node = suspect.name, "the node has changed since it was judged; it stays");
-                    ward.deletions().called_off(suspect);
+                    tracing::info!(node = facts.name, "the node has changed since it was judged; it stays");
+                    tracked.deletions().called_off(facts);
                     return;
                 }
                 Lookup::Unknown(why) => {
-                    tracing::warn!(node = suspect.name, %why, "the node could not be read before its deletion");
-                    ward.deletions().called_off(suspect);
-                    ward.ask_by(self.now() + self.settings.period);
+                    tracing::warn!(node = facts.name, %why, "the node could not be read before its deletion");
+                    tracked.deletions().called_off(facts);
+                    tracked.ask_by(self.now() + self.settings.period);
                     return;
                 }
             };
-            if !ward.deletions().send(suspect, self.settings.cap, self.now()) {
+            if !tracked.deletions().send(facts, self.settings.cap, self.now()) {
                 tracing::info!(
-                    node = suspect.name,
+                    node = facts.name,
                     "the deletion had to wait for too long; the node is judged anew"
                 );
-                ward.ask_by(self.now() + self.settings.period);
+                tracked.ask_by(self.now() + self.settings.period);
                 return;
             }
             if tries == 0 {
-                tracing::info!(cloud = ward.cloud.name(), node = suspect.name, "{}", event.message);
+                tracing::info!(cloud = tracked.cloud.name(), node = facts.name, "{}", event.message);
                 self.tell(event.clone());
             }
             tries += 1;
@@ -132,19 +134,19 @@ impl LifecycleController {
             let again =
                 answer.as_ref().err().and_then(|why| ConflictRetry::UPKEEP.again(tries, why.category()));
             let Some(wait) = again else { break answer };
-            ward.deletions().again(suspect);
-            tokio::time::sleep(self.desk.dice.jitter(wait, 1.0)).await;
+            tracked.deletions().again(facts);
+            tokio::time::sleep(self.ctx.random.jitter(wait, 1.0)).await;
         };
-        let meaning = ward.deletions().answered(suspect, answer.as_ref().copied(), self.now());
+        let meaning = tracked.deletions().answered(facts, answer.as_ref().copied(), self.now());
         match meaning {
             Answer::Gone => {}
-            Answer::Changed => ward.ask_by(self.now() + self.settings.period),
+            Answer::Changed => tracked.ask_by(self.now() + self.settings.period),
             Answer::Failed(event) => {
                 if let Some(event) = event {
-                    tracing::warn!(node = suspect.name, "{}", event.message);
+                    tracing::warn!(node = facts.name, "{}", event.message);
                     self.tell(event);
                 }
-                ward.ask_by(self.now() + self.settings.period);
+                tracked.ask_by(self.now() + self.settings.period);
             }
         }
     }

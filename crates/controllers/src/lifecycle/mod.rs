@@ -1,9 +1,9 @@
-//! The life of a node: the mark of a machine that is shut down, and the removal of a node whose machine is gone.
+//! The life of a node: the mark of an instance that is shut down, and the removal of a node whose instance is gone.
 //!
 //! ```text
-//!   nodes ──► alarm ──┐                                    ┌──► orders ──► crew ──► taints, deletions
+//!   nodes ──► alarm ──┐                                    ┌──► orders ──► pool ──► taints, deletions
 //!                     ▼                                    │
-//!   a Ward per cloud: when to list ──► listing ──► round: judge every node
+//!   a TrackedNodes per cloud: when to list ──► listing ──► round: judge every node
 //! ```
 //!
 //! Everything is decided by [`decide::lifecycle`](cloudberth_core::decide::lifecycle); here are the questions asked and
@@ -11,9 +11,9 @@
 //! counts for nothing, so a node that was missed once is missed twice again.
 
 mod act;
-mod rehearse;
+mod dry_run;
 mod round;
-mod ward;
+mod tracked;
 
 use std::{
     collections::BTreeMap,
@@ -25,21 +25,21 @@ use std::{
 use cloudberth_core::{
     NodeView, Tick,
     decide::{
-        lifecycle::{Cap, NodeEvent, Suspect, Verdict, alarming, at_once},
+        lifecycle::{Cap, NodeEvent, NodeFacts, Verdict, alarming, at_once},
         queue::{ItemExponential, Jittered, WorkQueue},
     },
 };
 use cloudberth_runtime::{
-    crew::Crew,
-    herald::{About, Occurrence},
     informer::{Change, Listener},
-    metrics::queue::CrewLabels,
+    metrics::queue::PoolLabels,
+    recorder::{Event, ObjectRef},
+    worker_pool::WorkerPool,
 };
 use futures_util::future::join_all;
 use tokio::sync::Notify;
 
-use self::{act::Order, ward::Ward};
-use crate::{clouds::Cloud, desk::Desk, lock};
+use self::{act::Order, tracked::TrackedNodes};
+use crate::{clouds::Cloud, context::ControllerContext, lock};
 
 /// The name under which it speaks in events.
 const COMPONENT: &str = "cloud-node-lifecycle-controller";
@@ -63,111 +63,112 @@ type Limiter = Jittered<ItemExponential<String>>;
 
 /// The node lifecycle controller of one term of leadership.
 pub struct LifecycleController {
-    desk: Desk,
+    ctx: ControllerContext,
     settings: LifecycleSettings,
-    wards: Vec<Ward>,
+    all_tracked: Vec<TrackedNodes>,
     /// When each node was first seen, by name, with its UID.
     sightings: Mutex<BTreeMap<String, (String, Tick)>>,
     orders: Mutex<BTreeMap<String, Order>>,
-    crew: Crew<String, Limiter>,
+    pool: WorkerPool<String, Limiter>,
     synced: Notify,
     closed: Notify,
 }
 
 impl LifecycleController {
-    /// One for all clouds of the desk that have machines.
-    pub fn new(desk: Desk, settings: LifecycleSettings) -> Arc<Self> {
-        let clock = Arc::clone(desk.clock());
+    /// One for all clouds of the ctx that have instances.
+    pub fn new(ctx: ControllerContext, settings: LifecycleSettings) -> Arc<Self> {
+        let clock = Arc::clone(ctx.clock());
         let now = clock.now();
-        let with_machines = desk.clouds.iter().filter(|cloud| cloud.provider.instances().is_some());
-        let wards = with_machines.map(|cloud| Ward::new(cloud.clone(), settings.period, now)).collect();
+        let with_instances = ctx.clouds.iter().filter(|cloud| cloud.provider.instances().is_some());
+        let all_tracked =
+            with_instances.map(|cloud| TrackedNodes::new(cloud.clone(), settings.period, now)).collect();
         let limiter = Jittered {
             inner: ItemExponential::new(Duration::from_secs(1), Duration::from_secs(60)),
             factor: 0.5,
-            dice: Arc::clone(&desk.dice),
+            random: Arc::clone(&ctx.random),
         };
         let queue = WorkQueue::new(CAPACITY, limiter);
-        let crew = Crew::new(QUEUE, queue, clock).metered(&desk.metrics.queues);
+        let pool = WorkerPool::new(QUEUE, queue, clock).metered(&ctx.metrics.queues);
         let (sightings, orders) = (Mutex::default(), Mutex::default());
         let (synced, closed) = (Notify::new(), Notify::new());
-        Arc::new(Self { desk, settings, wards, sightings, orders, crew, synced, closed })
+        Arc::new(Self { ctx, settings, all_tracked, sightings, orders, pool, synced, closed })
     }
 
     /// Begins nothing more; [`run`](Self::run) ends when the writes that are under way are over.
     pub fn close(&self) {
-        self.crew.close();
+        self.pool.close();
         self.closed.notify_one();
     }
 
     /// About how many nodes something is remembered.
     pub fn remembered(&self) -> usize {
-        self.wards.iter().map(|ward| ward.state().memories.len()).sum()
+        self.all_tracked.iter().map(|tracked| tracked.state().memories.len()).sum()
     }
 
     /// Works until it is closed or dropped, which is safe at any moment.
     pub async fn run(self: Arc<Self>) {
         let listener: Arc<dyn Listener<NodeView>> = Arc::<Self>::clone(&self);
-        self.desk.cluster.nodes.subscribe(&listener);
-        while !self.desk.cluster.nodes.is_synced() {
+        self.ctx.cluster.nodes.subscribe(&listener);
+        while !self.ctx.cluster.nodes.is_synced() {
             tokio::select! {
                 biased;
                 () = self.closed.notified() => return,
                 () = self.synced.notified() => {}
             }
         }
-        for ward in &self.wards {
+        for tracked in &self.all_tracked {
             // Whoever is not Ready now may have turned so while nobody looked.
-            if self.patients(ward).iter().any(|suspect| at_once(suspect).is_none()) {
-                ward.alarm(self.now());
+            if self.node_facts(tracked).iter().any(|facts| at_once(facts).is_none()) {
+                tracked.alarm(self.now());
             }
         }
-        let wards = join_all(self.wards.iter().map(|ward| self.watch_over(ward)));
+        let all_tracked = join_all(self.all_tracked.iter().map(|tracked| self.watch_over(tracked)));
         let ordered = || lock(&self.orders).keys().cloned().collect::<Vec<_>>();
-        let refill = || ordered().into_iter().for_each(|name| self.crew.add(name));
+        let refill = || ordered().into_iter().for_each(|name| self.pool.add(name));
         // What was ordered is not believed any more; the next round judges anew.
         let bug = |name: &String, _: &str| drop(lock(&self.orders).remove(name));
         tokio::select! {
             biased;
-            () = self.crew.run(self.settings.workers, |name| self.attend(name), bug, refill) => {}
-            _ = wards => {}
+            () = self.pool.run(self.settings.workers, |name| self.attend(name), bug, refill) => {}
+            _ = all_tracked => {}
         }
     }
 
-    /// A bug was met and caught outside the crew.
+    /// A bug was met and caught outside the pool.
     fn panicked(&self) {
-        self.desk.metrics.queues.panics.with(&CrewLabels { queue: QUEUE }).inc();
+        self.ctx.metrics.queues.panics.with(&PoolLabels { queue: QUEUE }).inc();
     }
 
     fn now(&self) -> Tick {
-        self.desk.clock().now()
+        self.ctx.clock().now()
     }
 
-    /// The ward of the cloud to which a node certainly belongs.
-    fn ward_of(&self, node: &NodeView) -> Option<&Ward> {
-        let owner = self.desk.clouds.owner(node).map(Cloud::name)?;
-        self.wards.iter().find(|ward| ward.cloud.name() == owner)
+    /// The tracked of the cloud to which a node certainly belongs.
+    fn tracked_by(&self, node: &NodeView) -> Option<&TrackedNodes> {
+        let owner = self.ctx.clouds.owner(node).map(Cloud::name)?;
+        self.all_tracked.iter().find(|tracked| tracked.cloud.name() == owner)
     }
 
-    fn suspect(&self, ward: &Ward, node: &NodeView) -> Suspect {
+    fn facts(&self, tracked: &TrackedNodes, node: &NodeView) -> NodeFacts {
         let seen =
             lock(&self.sightings).get(&node.name).filter(|(uid, _)| *uid == node.uid).map(|(_, at)| *at);
-        Suspect::of(node, |text| ward.cloud.provider.read_id(text), seen.unwrap_or_else(|| self.now()))
+        NodeFacts::of(node, |text| tracked.cloud.provider.read_id(text), seen.unwrap_or_else(|| self.now()))
     }
 
     /// The nodes of one cloud.
-    fn patients(&self, ward: &Ward) -> Vec<Suspect> {
-        let nodes = self.desk.cluster.nodes.all();
+    fn node_facts(&self, tracked: &TrackedNodes) -> Vec<NodeFacts> {
+        let nodes = self.ctx.cluster.nodes.all();
         let mine = |node: &&Arc<NodeView>| {
-            self.desk.clouds.owner(node).is_some_and(|cloud| cloud.name() == ward.cloud.name())
+            self.ctx.clouds.owner(node).is_some_and(|cloud| cloud.name() == tracked.cloud.name())
         };
-        nodes.iter().filter(mine).map(|node| self.suspect(ward, node)).collect()
+        nodes.iter().filter(mine).map(|node| self.facts(tracked, node)).collect()
     }
 
     fn tell(&self, event: NodeEvent) {
-        let about = About::core("Node", "", &event.about.name, &event.about.uid);
+        let about = ObjectRef::core("Node", "", &event.about.name, &event.about.uid);
         let reason = event.reason.to_owned();
         let (warning, message) = (event.warning, event.message);
-        self.desk.herald.tell(Occurrence { about, warning, reason, message, component: COMPONENT });
+        self.ctx.recorder.publish(Event { about, warning, reason, message, component: COMPONENT });
     }
 }
 
@@ -178,7 +179,7 @@ impl Listener<NodeView> for LifecycleController {
             let Some(old) = &change.old else { return };
             lock(&self.sightings).remove(&old.name);
             lock(&self.orders).remove(&old.name);
-            self.wards.iter().for_each(|ward| ward.forget(&old.name));
+            self.all_tracked.iter().for_each(|tracked| tracked.forget(&old.name));
             return;
         };
         {
@@ -188,13 +189,13 @@ impl Listener<NodeView> for LifecycleController {
                 *sighting = (node.uid.clone(), now);
             }
         }
-        let Some(ward) = self.ward_of(node) else { return };
-        let suspect = self.suspect(ward, node);
-        if at_once(&suspect) == Some(Verdict::RemoveShutdownTaint) {
-            self.crew.add(node.name.clone());
+        let Some(tracked) = self.tracked_by(node) else { return };
+        let facts = self.facts(tracked, node);
+        if at_once(&facts) == Some(Verdict::RemoveShutdownTaint) {
+            self.pool.add(node.name.clone());
         }
-        if change.old.as_ref().is_some_and(|old| alarming(&self.suspect(ward, old), &suspect)) {
-            ward.alarm(now);
+        if change.old.as_ref().is_some_and(|old| alarming(&self.facts(tracked, old), &facts)) {
+            tracked.alarm(now);
         }
     }
 
@@ -207,7 +208,7 @@ impl fmt::Debug for LifecycleController {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LifecycleController")
             .field("settings", &self.settings)
-            .field("wards", &self.wards)
+            .field("all_tracked", &self.all_tracked)
             .finish_non_exhaustive()
     }
 }

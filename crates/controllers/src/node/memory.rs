@@ -17,7 +17,7 @@ const AFTER: Duration = Duration::from_nanos(1);
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     uid: String,
-    /// When the node was first seen. A machine of its name in an older listing may be one before it.
+    /// When the node was first seen. An instance of its name in an older listing may be one before it.
     pub(super) since: Tick,
     /// A listing that helps must be begun at this time or later.
     pub(super) fresh_from: Tick,

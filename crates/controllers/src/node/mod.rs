@@ -1,11 +1,11 @@
 //! Nodes get from their cloud what they need to serve, and keep it current.
 //!
 //! A node that waits for its cloud is initialised in two writes: its addresses, then provider id, labels and the removal
-//! of the taint in one patch. A node in service gets other addresses and labels when its machine has changed. What is
+//! of the taint in one patch. A node in service gets other addresses and labels when its instance has changed. What is
 //! written is decided in core; here it is gathered, sent and retried.
 //!
 //! ```text
-//!   a node's change ─┐                    ┌─► look: listings of the clouds that may have its machine
+//!   a node's change ─┐                    ┌─► look: listings of the clouds that may have its instance
 //!   a pass ──────────┼─► queue ─► worker ─┤
 //!   a failure ───────┘                    └─► carry out: decide, patch, decide again on the answer
 //! ```
@@ -13,9 +13,9 @@
 //! Nothing is kept between terms of leadership: a new controller finds out by looking, and where all is well it writes
 //! nothing.
 
+mod dry_run;
 mod look;
 mod memory;
-mod rehearse;
 mod work;
 
 use std::{
@@ -34,23 +34,23 @@ use cloudberth_core::{
     time::Tick,
 };
 use cloudberth_runtime::{
-    crew::Crew,
-    herald::{About, Occurrence},
     informer::{Change, Listener},
+    recorder::{Event, ObjectRef},
+    worker_pool::WorkerPool,
 };
 use futures_util::future::{join_all, select_all};
 use tokio::sync::Notify;
 
 use self::memory::Memory;
-use crate::{clouds::Cloud, desk::Desk, lock};
+use crate::{clouds::Cloud, context::ControllerContext, lock};
 
 /// How many nodes are worked on at once where nobody sets a ceiling. The work is waiting for the API server, so this is
 /// a matter of how many requests it is asked at once.
 const WORKERS: usize = 32;
 /// More nodes than any cluster has; the bound is there so that a bug cannot fill the memory.
 const CAPACITY: usize = 100_000;
-/// The wait of a node that failed: from the first, doubling up to the second. The first is short enough for a machine
-/// that shows up a moment after its node; the second is that of a pass, so that no machine is found later than that.
+/// The wait of a node that failed: from the first, doubling up to the second. The first is short enough for an instance
+/// that shows up a moment after its node; the second is that of a pass, so that no instance is found later than that.
 const BACK_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(300));
 /// By how much waits are stretched at most, so that nodes and replicas do not march in step.
 const JITTER: f64 = 0.1;
@@ -60,7 +60,7 @@ const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
 /// How the controller works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeSettings {
-    /// How often addresses and labels of all nodes are compared with their machines (`--node-status-update-frequency`).
+    /// How often addresses and labels of all nodes are compared with their instances (`--node-status-update-frequency`).
     pub period: Duration,
     /// How many nodes may be worked on at once; `None` leaves it to the program.
     pub workers: Option<usize>,
@@ -74,9 +74,9 @@ impl Default for NodeSettings {
 
 /// The node controller of one term of leadership.
 pub struct NodeController {
-    desk: Desk,
+    ctx: ControllerContext,
     settings: NodeSettings,
-    crew: Crew<String, Jittered<ItemExponential<String>>>,
+    pool: WorkerPool<String, Jittered<ItemExponential<String>>>,
     memory: Memory,
     /// Listings that were begun earlier do not serve any more.
     floor: Mutex<Tick>,
@@ -85,21 +85,21 @@ pub struct NodeController {
 }
 
 impl NodeController {
-    /// A controller that has not begun yet; an error where no cloud at work has machines.
-    pub fn new(desk: Desk, settings: NodeSettings) -> Result<Arc<Self>> {
-        if desk.clouds.with_machines().next().is_none() {
+    /// A controller that has not begun yet; an error where no cloud at work has instances.
+    pub fn new(ctx: ControllerContext, settings: NodeSettings) -> Result<Arc<Self>> {
+        if ctx.clouds.with_instances().next().is_none() {
             return Err(Error::permanent(
-                "the node controller has nothing to do: no cloud at work has machines",
+                "the node controller has nothing to do: no cloud at work has instances",
             ));
         }
         let inner = ItemExponential::new(BACK_OFF.0, BACK_OFF.1);
-        let limiter = Jittered { inner, factor: JITTER, dice: Arc::clone(&desk.dice) };
+        let limiter = Jittered { inner, factor: JITTER, random: Arc::clone(&ctx.random) };
         let queue = WorkQueue::new(CAPACITY, limiter);
-        let crew = Crew::new("Nodes", queue, Arc::clone(desk.clock())).metered(&desk.metrics.queues);
+        let pool = WorkerPool::new("Nodes", queue, Arc::clone(ctx.clock())).metered(&ctx.metrics.queues);
         Ok(Arc::new(Self {
-            desk,
+            ctx,
             settings,
-            crew,
+            pool,
             memory: Memory::default(),
             floor: Mutex::new(Tick::ZERO),
             synced: Notify::new(),
@@ -109,27 +109,27 @@ impl NodeController {
 
     /// How often a worker met a bug.
     pub fn panics(&self) -> u64 {
-        self.crew.panics()
+        self.pool.panics()
     }
 
     /// Begins nothing more; [`run`](Self::run) ends when what is under way is over.
     pub fn close(&self) {
-        self.crew.close();
+        self.pool.close();
         self.closed.notify_one();
     }
 
     /// Works until it is closed or dropped, which is safe at any moment.
     pub async fn run(self: Arc<Self>) {
         let listener: Arc<dyn Listener<NodeView>> = Arc::<Self>::clone(&self);
-        self.desk.cluster.nodes.subscribe(&listener);
-        while !self.desk.cluster.nodes.is_synced() {
+        self.ctx.cluster.nodes.subscribe(&listener);
+        while !self.ctx.cluster.nodes.is_synced() {
             tokio::select! {
                 biased;
                 () = self.closed.notified() => return,
                 () = self.synced.notified() => {}
             }
         }
-        let work = self.crew.run(
+        let work = self.pool.run(
             self.settings.workers.unwrap_or(WORKERS).max(1),
             |name| self.work(name),
             |name, text| self.met_a_bug(name, text),
@@ -138,20 +138,20 @@ impl NodeController {
         tokio::select! {
             biased;
             () = self.passes() => {}
-            _ = join_all(self.desk.clouds.with_machines().map(|cloud| self.returns(cloud))) => {}
+            _ = join_all(self.ctx.clouds.with_instances().map(|cloud| self.returns(cloud))) => {}
             () = work => {}
         }
     }
 
-    /// Compares all nodes in service with their machines, again and again. Nodes that wait come back by themselves.
+    /// Compares all nodes in service with their instances, again and again. Nodes that wait come back by themselves.
     ///
-    /// Where somebody else lists machines too, a pass waits for that listing: two schedules that know nothing of each
+    /// Where somebody else lists instances too, a pass waits for that listing: two schedules that know nothing of each
     /// other would cost more listings than either.
     async fn passes(&self) {
         let period = self.settings.period.max(SHORTEST_PERIOD);
         let mut oldest = period / 2;
         loop {
-            *lock(&self.floor) = self.desk.clock().now() - oldest;
+            *lock(&self.floor) = self.ctx.clock().now() - oldest;
             self.add_all(|node| !node.has_taint(taints::UNINITIALISED));
             let others = async {
                 tokio::time::sleep(period / 2).await;
@@ -161,47 +161,47 @@ impl NodeController {
                 biased;
                 // The clouds that were not listed now are by their own schedules.
                 () = others => period,
-                () = tokio::time::sleep(self.desk.dice.jitter(period, JITTER)) => period / 2,
+                () = tokio::time::sleep(self.ctx.random.jitter(period, JITTER)) => period / 2,
             };
         }
     }
 
     /// Whenever a cloud that was away answers again, sends the nodes to work that failed because of it, and compares those
     /// in service, whose pass may have found nothing to compare them with. The listing by which its return was noticed
-    /// serves all of them; whose machine is elsewhere is served by the last listing there.
+    /// serves all of them; whose instance is elsewhere is served by the last listing there.
     async fn returns(&self, cloud: &Cloud) {
         let mut returns = cloud.inventory.returns();
         while returns.changed().await.is_ok() {
-            for node in self.desk.cluster.nodes.all() {
-                let wait = SPREAD.mul_f64(self.desk.dice.fraction());
-                self.crew.revive(&node.name, wait);
+            for node in self.ctx.cluster.nodes.all() {
+                let wait = SPREAD.mul_f64(self.ctx.random.fraction());
+                self.pool.revive(&node.name, wait);
                 if !node.has_taint(taints::UNINITIALISED) {
-                    self.crew.add_after(node.name.clone(), wait);
+                    self.pool.add_after(node.name.clone(), wait);
                 }
             }
         }
         std::future::pending::<()>().await;
     }
 
-    /// Waits until the machines of any cloud have been listed once more, whoever asked for that.
+    /// Waits until the instances of any cloud have been listed once more, whoever asked for that.
     async fn next_landing(&self) {
         let landing = async |cloud: &Cloud| {
             if cloud.inventory.landings().changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         };
-        let clouds: Vec<_> = self.desk.clouds.with_machines().collect();
+        let clouds: Vec<_> = self.ctx.clouds.with_instances().collect();
         select_all(clouds.iter().map(|cloud| Box::pin(landing(cloud)))).await;
     }
 
     fn add_all(&self, which: impl Fn(&NodeView) -> bool) {
-        for node in self.desk.cluster.nodes.all().iter().filter(|node| which(node)) {
-            self.crew.add(node.name.clone());
+        for node in self.ctx.cluster.nodes.all().iter().filter(|node| which(node)) {
+            self.pool.add(node.name.clone());
         }
     }
 
     fn met_a_bug(&self, name: &str, text: &str) {
-        let Some(node) = self.desk.cluster.nodes.get(&name.to_owned()) else { return };
+        let Some(node) = self.ctx.cluster.nodes.get(&name.to_owned()) else { return };
         if self.memory.is_news(&node, events::BUG) {
             self.warn(&node, events::BUG, &format!("internal error: {text}"));
         }
@@ -213,8 +213,8 @@ impl NodeController {
     }
 
     fn tell(&self, node: &NodeView, warning: bool, reason: &str, message: &str) {
-        self.desk.herald.tell(Occurrence {
-            about: About::node(node),
+        self.ctx.recorder.publish(Event {
+            about: ObjectRef::node(node),
             warning,
             reason: reason.to_owned(),
             message: cloudberth_core::error::cut(message, events::MESSAGE_LIMIT),
@@ -228,8 +228,8 @@ impl Listener<NodeView> for NodeController {
         match (&change.old, &change.new) {
             (Some(old), Some(new)) if !change::matters(old, new) => {}
             (_, Some(new)) => {
-                self.memory.meet(new, self.desk.clock().now());
-                self.crew.add(new.name.clone());
+                self.memory.meet(new, self.ctx.clock().now());
+                self.pool.add(new.name.clone());
             }
             (Some(old), None) => self.memory.forget(&old.name),
             (None, None) => {}

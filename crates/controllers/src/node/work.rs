@@ -8,12 +8,12 @@ use cloudberth_core::{
         node::{
             events,
             initialise::{Verdict, initialise},
-            ownership::Claim,
+            ownership::NodeOwner,
             patch::{ConflictRetry, NodePatch},
             reconcile::reconcile,
             taints,
         },
-        queue::{After, after},
+        queue::{Requeue, requeue},
     },
 };
 
@@ -28,7 +28,7 @@ pub(super) const MOST_WRITES: usize = 4;
 /// What is to be done next.
 enum Step {
     /// Nothing for now.
-    Rest(After),
+    Done(Requeue),
     /// Send this.
     Write {
         patch: NodePatch,
@@ -38,52 +38,52 @@ enum Step {
 }
 
 impl NodeController {
-    pub(super) async fn work(&self, name: String) -> After {
+    pub(super) async fn work(&self, name: String) -> Requeue {
         match self.sync(&name).await {
             Ok(after) => after,
             Err(why) => {
                 tracing::warn!(node = name, category = why.category().label(), %why, "a node was not brought up to date");
-                after(Err(&why))
+                requeue(Err(&why))
             }
         }
     }
 
-    async fn sync(&self, name: &str) -> Result<After> {
-        let Some(node) = self.desk.cluster.nodes.get(&name.to_owned()) else {
+    async fn sync(&self, name: &str) -> Result<Requeue> {
+        let Some(node) = self.ctx.cluster.nodes.get(&name.to_owned()) else {
             self.memory.forget(name);
-            return Ok(After::Forget);
+            return Ok(Requeue::Forget);
         };
-        let clouds: Vec<Cloud> = self.desk.clouds.candidates(&node).into_iter().cloned().collect();
+        let clouds: Vec<Cloud> = self.ctx.clouds.candidates(&node).into_iter().cloned().collect();
         if clouds.is_empty() {
             tracing::debug!(node = name, "a node of no cloud at work here is left alone");
-            return Ok(After::Forget);
+            return Ok(Requeue::Forget);
         }
-        let known = self.memory.meet(&node, self.desk.clock().now());
-        let call = self.desk.cluster.call(PATIENCE);
+        let known = self.memory.meet(&node, self.ctx.clock().now());
+        let call = self.ctx.cluster.call(PATIENCE);
         let look = match self.look(&call, &node, &known, &clouds).await {
             Ok(look) => look,
-            Err(wait) => return Ok(After::Exactly(wait)),
+            Err(wait) => return Ok(Requeue::Exactly(wait)),
         };
         // A listing takes a while, and a new node changes often.
-        match self.desk.cluster.nodes.get(&node.name).filter(|newest| newest.uid == node.uid) {
+        match self.ctx.cluster.nodes.get(&node.name).filter(|newest| newest.uid == node.uid) {
             Some(node) => self.carry_out(&call, node, &look).await,
-            None => Ok(After::Forget),
+            None => Ok(Requeue::Forget),
         }
     }
 
-    async fn carry_out(&self, call: &Call, mut node: Arc<NodeView>, look: &Look) -> Result<After> {
+    async fn carry_out(&self, call: &Call, mut node: Arc<NodeView>, look: &Look) -> Result<Requeue> {
         let mut writes = 0;
         let mut tries = 0;
         loop {
             let (patch, joins) = match self.next(&node, look) {
-                Step::Rest(after) => return Ok(after),
+                Step::Done(after) => return Ok(after),
                 Step::Write { patch, joins } => (patch, joins),
             };
             if writes == MOST_WRITES {
                 let message = format!("what is written on node {:?} does not stay", node.name);
                 return Err(Error::temporary(message));
             }
-            match self.desk.cluster.patch_node(call, &node.name, &patch).await {
+            match self.ctx.cluster.patch_node(call, &node.name, &patch).await {
                 Ok(answer) => {
                     if joins {
                         self.joined(&answer);
@@ -94,7 +94,7 @@ impl NodeController {
                     tries += 1;
                     match self.read_again(call, &node, tries, why).await? {
                         Some(fresh) => node = fresh,
-                        None => return Ok(After::Forget),
+                        None => return Ok(Requeue::Forget),
                     }
                 }
             }
@@ -116,22 +116,22 @@ impl NodeController {
         let waits = node.has_taint(taints::UNINITIALISED);
         let rule = if waits { ConflictRetry::INITIALISE } else { ConflictRetry::UPKEEP };
         let Some(wait) = rule.again(tries, why.category()) else { return Err(why) };
-        tokio::time::sleep(self.desk.dice.jitter(wait, 1.0)).await;
-        let fresh = self.desk.cluster.read_node(call, &node.name).await.known()?;
+        tokio::time::sleep(self.ctx.random.jitter(wait, 1.0)).await;
+        let fresh = self.ctx.cluster.read_node(call, &node.name).await.known()?;
         Ok(fresh.filter(|fresh| fresh.uid == node.uid).map(Arc::new))
     }
 
     fn next(&self, node: &NodeView, look: &Look) -> Step {
-        let claim = look.claim(node);
-        match initialise(node, &claim) {
+        let owner = look.owner(node);
+        match initialise(node, &owner) {
             Verdict::Skip => {
-                // Where the machine is not known, the next pass asks again.
-                let known = matches!(claim, Claim::Ours { machine: Lookup::Present(_), .. });
-                if known { self.keep_up(node, &claim) } else { Step::Rest(After::Forget) }
+                // Where the instance is not known, the next pass asks again.
+                let known = matches!(owner, NodeOwner::Ours { instance: Lookup::Present(_), .. });
+                if known { self.keep_up(node, &owner) } else { Step::Done(Requeue::Forget) }
             }
             Verdict::Leave(why) => {
                 tracing::debug!(node = node.name, why, "a node of somebody else is left alone");
-                Step::Rest(After::Forget)
+                Step::Done(Requeue::Forget)
             }
             Verdict::Retry(why) | Verdict::NotFound(why) => {
                 self.memory.not_helped_by(node, look.begun());
@@ -139,7 +139,7 @@ impl NodeController {
                 if let Some(reason) = events::worth_telling(why.category()) {
                     self.complain(node, &[(reason, why.message())]);
                 }
-                Step::Rest(after(Err(&why)))
+                Step::Done(requeue(Err(&why)))
             }
             Verdict::Addresses(patch) => Step::Write { patch, joins: false },
             Verdict::Join { patch, notices } => {
@@ -151,8 +151,8 @@ impl NodeController {
         }
     }
 
-    fn keep_up(&self, node: &NodeView, claim: &Claim<'_>) -> Step {
-        let upkeep = reconcile(node, claim);
+    fn keep_up(&self, node: &NodeView, key: &NodeOwner<'_>) -> Step {
+        let upkeep = reconcile(node, key);
         for notice in upkeep.notices {
             tracing::debug!(node = node.name, %notice, "a label of the cloud was not written");
         }
@@ -167,7 +167,7 @@ impl NodeController {
             complaints.push((events::UNBOUND, events::UNBOUND_MESSAGE));
         }
         self.complain(node, &complaints);
-        Step::Rest(After::Forget)
+        Step::Done(Requeue::Forget)
     }
 
     /// Says what is wrong with a node, once for as long as it holds.
@@ -182,11 +182,11 @@ impl NodeController {
     }
 
     fn joined(&self, node: &NodeView) {
-        let age = node.created.map(|created| self.desk.clock().wall().duration_since(created));
+        let age = node.created.map(|created| self.ctx.clock().wall().duration_since(created));
         let age = age.and_then(|age| Duration::try_from(age).ok()).unwrap_or_default();
-        self.desk.metrics.node.taint_removal_delay.observe(age);
+        self.ctx.metrics.node.taint_removal_delay.observe(age);
         tracing::info!(node = node.name, "a node was initialised");
         self.tell(node, false, events::SYNCED, events::SYNCED_MESSAGE);
-        self.desk.metrics.node.initial_sync_delay.observe(age);
+        self.ctx.metrics.node.initial_sync_delay.observe(age);
     }
 }

@@ -8,8 +8,8 @@
 //! Everything is decided by [`decide::routes`](cloudberth_core::decide::routes). A change of a node begins a pass at once;
 //! a rare pass that nobody asked for finds what was edited by hand.
 
+mod dry_run;
 mod pass;
-mod rehearse;
 
 use std::{
     fmt,
@@ -27,13 +27,13 @@ use cloudberth_core::{
     route::ClusterCidrs,
 };
 use cloudberth_runtime::{
-    crew::Crew,
     informer::{Change, Listener},
+    worker_pool::WorkerPool,
 };
 use futures_util::future::join_all;
 use tokio::sync::Notify;
 
-use crate::{clouds::Cloud, desk::Desk, lock};
+use crate::{clouds::Cloud, context::ControllerContext, lock};
 
 /// What part of its period a pass that nobody asked for may be late.
 const LATENESS: f64 = 0.5;
@@ -58,12 +58,12 @@ struct Router {
     pace: Mutex<Pace>,
     /// The last pass failed as those do whose cloud is away.
     silent: Mutex<bool>,
-    crew: Crew<Trigger, Limiter>,
+    pool: WorkerPool<Trigger, Limiter>,
 }
 
 /// The route controller of one term of leadership.
 pub struct RouteController {
-    desk: Desk,
+    ctx: ControllerContext,
     period: Duration,
     routers: Vec<Router>,
     synced: Notify,
@@ -71,11 +71,11 @@ pub struct RouteController {
 }
 
 impl RouteController {
-    /// One for all clouds of the desk that have routes; `None` if it is switched off or none has. A bad value of
+    /// One for all clouds of the ctx that have routes; `None` if it is switched off or none has. A bad value of
     /// `--cluster-cidr` is an error, but only where it is needed.
-    pub fn new(desk: Desk, settings: &RouteSettings) -> Result<Option<Arc<Self>>> {
+    pub fn new(ctx: ControllerContext, settings: &RouteSettings) -> Result<Option<Arc<Self>>> {
         let mut routers = Vec::new();
-        for cloud in desk.clouds.iter() {
+        for cloud in ctx.clouds.iter() {
             let offered = cloud.provider.routes().is_some();
             match start(settings.configure_cloud_routes, offered, &settings.cluster_cidr)? {
                 Start::SwitchedOff => tracing::info!(cloud = cloud.name(), "routes are switched off"),
@@ -83,7 +83,7 @@ impl RouteController {
                     cloud = cloud.name(),
                     "--configure-cloud-routes asks for routes, and this cloud has none"
                 ),
-                Start::Run(networks) => routers.push(Router::new(&desk, cloud.clone(), networks)),
+                Start::Run(networks) => routers.push(Router::new(&ctx, cloud.clone(), networks)),
             }
         }
         let period = full_pass(settings.period);
@@ -91,20 +91,20 @@ impl RouteController {
             return Ok(None);
         }
         let (synced, closed) = (Notify::new(), Notify::new());
-        Ok(Some(Arc::new(Self { desk, period, routers, synced, closed })))
+        Ok(Some(Arc::new(Self { ctx, period, routers, synced, closed })))
     }
 
     /// Begins nothing more; [`run`](Self::run) ends when the passes that are under way are over.
     pub fn close(&self) {
-        self.routers.iter().for_each(|router| router.crew.close());
+        self.routers.iter().for_each(|router| router.pool.close());
         self.closed.notify_one();
     }
 
     /// Works until it is closed or dropped, which is safe at any moment.
     pub async fn run(self: Arc<Self>) {
         let listener: Arc<dyn Listener<NodeView>> = Arc::<Self>::clone(&self);
-        self.desk.cluster.nodes.subscribe(&listener);
-        while !self.desk.cluster.nodes.is_synced() {
+        self.ctx.cluster.nodes.subscribe(&listener);
+        while !self.ctx.cluster.nodes.is_synced() {
             tokio::select! {
                 biased;
                 () = self.closed.notified() => return,
@@ -113,7 +113,7 @@ impl RouteController {
         }
         for router in &self.routers {
             // Every node that is known has asked for a pass. Without any there may be routes that lead nowhere.
-            if !self.desk.cluster.nodes.all().iter().any(|node| self.is_of(router, node)) {
+            if !self.ctx.cluster.nodes.all().iter().any(|node| self.is_of(router, node)) {
                 self.want(router, Trigger::Periodic);
             }
         }
@@ -123,13 +123,13 @@ impl RouteController {
     async fn keep(&self, router: &Router) {
         let now_and_then = async {
             loop {
-                tokio::time::sleep(self.desk.dice.jitter(self.period, LATENESS)).await;
+                tokio::time::sleep(self.ctx.random.jitter(self.period, LATENESS)).await;
                 self.want(router, Trigger::Periodic);
             }
         };
         tokio::select! {
             biased;
-            () = router.crew.run(1, |trigger| self.pass(router, trigger), |_, _| (), || ()) => {}
+            () = router.pool.run(1, |trigger| self.pass(router, trigger), |_, _| (), || ()) => {}
             () = now_and_then => {}
             () = self.returns(router) => {}
         }
@@ -140,8 +140,8 @@ impl RouteController {
         let mut returns = router.cloud.inventory.returns();
         while returns.changed().await.is_ok() {
             for trigger in Trigger::ALL {
-                let wait = self.gap(router, trigger).max(SPREAD.mul_f64(self.desk.dice.fraction()));
-                router.crew.revive(&trigger, wait);
+                let wait = self.gap(router, trigger).max(SPREAD.mul_f64(self.ctx.random.fraction()));
+                router.pool.revive(&trigger, wait);
             }
         }
         std::future::pending::<()>().await;
@@ -149,32 +149,32 @@ impl RouteController {
 
     /// Asks for a pass as soon as the pace allows it.
     fn want(&self, router: &Router, trigger: Trigger) {
-        router.crew.add_after(trigger, self.gap(router, trigger));
+        router.pool.add_after(trigger, self.gap(router, trigger));
     }
 
     /// How long the next pass with this trigger has to wait.
     fn gap(&self, router: &Router, trigger: Trigger) -> Duration {
-        let now = self.desk.clock().now();
+        let now = self.ctx.clock().now();
         lock(&router.pace).due(trigger, now).since(now)
     }
 
     /// Whether a node certainly belongs to this cloud.
     fn is_of(&self, router: &Router, node: &NodeView) -> bool {
-        self.desk.clouds.owner(node).is_some_and(|owner| owner.name() == router.cloud.name())
+        self.ctx.clouds.owner(node).is_some_and(|owner| owner.name() == router.cloud.name())
     }
 }
 
 impl Router {
-    fn new(desk: &Desk, cloud: Cloud, networks: ClusterCidrs) -> Self {
+    fn new(ctx: &ControllerContext, cloud: Cloud, networks: ClusterCidrs) -> Self {
         let limiter = Jittered {
             inner: ItemExponential::new(PASS_GAP, FULL_PASS),
             factor: LATENESS,
-            dice: Arc::clone(&desk.dice),
+            random: Arc::clone(&ctx.random),
         };
         // There are only as many keys as triggers, so there is always room.
         let queue = WorkQueue::new(usize::MAX, limiter);
-        let crew = Crew::new("Routes", queue, Arc::clone(desk.clock())).metered(&desk.metrics.queues);
-        Self { cloud, networks, pace: Mutex::default(), silent: Mutex::default(), crew }
+        let pool = WorkerPool::new("Routes", queue, Arc::clone(ctx.clock())).metered(&ctx.metrics.queues);
+        Self { cloud, networks, pace: Mutex::default(), silent: Mutex::default(), pool }
     }
 }
 

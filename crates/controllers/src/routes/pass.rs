@@ -6,12 +6,12 @@ use cloudberth_core::{
     Category, NodeView, Result,
     decide::{
         outage::is_silence,
-        queue::{After, after},
+        queue::{Requeue, requeue},
         routes::{Failure, Network, Outcome, Pass, Trigger, conclude, condition_patch, plan},
     },
     provider::Routes,
 };
-use cloudberth_runtime::herald::{About, Occurrence};
+use cloudberth_runtime::recorder::{Event, ObjectRef};
 use futures_util::{StreamExt, stream};
 
 use super::{RouteController, Router};
@@ -25,16 +25,16 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 const WRITES: usize = 16;
 
 impl RouteController {
-    pub(super) async fn pass(&self, router: &Router, trigger: Trigger) -> After {
-        let Some(table) = router.cloud.provider.routes() else { return After::Forget };
+    pub(super) async fn pass(&self, router: &Router, trigger: Trigger) -> Requeue {
+        let Some(table) = router.cloud.provider.routes() else { return Requeue::Forget };
         if let Some(why) = router.cloud.inventory.away().filter(|_| *lock(&router.silent)) {
             // Whoever asks the cloud for all of us says when it is back.
-            return after(Err(&why));
+            return requeue(Err(&why));
         }
-        lock(&router.pace).begin(trigger, self.desk.clock().now());
+        lock(&router.pace).begin(trigger, self.ctx.clock().now());
         let mut nodes = BTreeMap::new();
         let pass = self.reroute(router, table, &mut nodes).await;
-        self.desk.metrics.route.synced(Outcome::of(&pass).label(), trigger.as_str());
+        self.ctx.metrics.route.synced(Outcome::of(&pass).label(), trigger.as_str());
         let silent = pass.as_ref().err().filter(|why| is_silence(why));
         if let Some(why) = silent {
             router.cloud.inventory.doubt(why);
@@ -44,12 +44,12 @@ impl RouteController {
             Ok(pass) => self.conclude(router, &nodes, pass).await,
             Err(why) => {
                 tracing::warn!(cloud = router.cloud.name(), %why, "the routes could not be compared");
-                after(Err(&why))
+                requeue(Err(&why))
             }
         };
         match next {
             // What a failure brings back waits at least as long as any other pass.
-            After::Exactly(wait) => After::Exactly(wait.max(self.gap(router, trigger))),
+            Requeue::Exactly(wait) => Requeue::Exactly(wait.max(self.gap(router, trigger))),
             other => other,
         }
     }
@@ -61,29 +61,34 @@ impl RouteController {
         table: &dyn Routes,
         nodes: &mut BTreeMap<String, Arc<NodeView>>,
     ) -> Result<Pass> {
-        let call = self.desk.cluster.call(PATIENCE);
+        let call = self.ctx.cluster.call(PATIENCE);
         let listed = table.list(&call).await;
-        let all = self.desk.cluster.nodes.all();
+        let all = self.ctx.cluster.nodes.all();
         *nodes = all
             .iter()
             .filter(|node| self.is_of(router, node))
             .map(|node| (node.name.clone(), Arc::clone(node)))
             .collect();
         let unclaimed = |name: &str| {
-            let node = self.desk.cluster.nodes.get(&name.to_owned());
-            node.is_some_and(|node| node.provider_id.is_none() && self.desk.clouds.owner(&node).is_none())
+            let node = self.ctx.cluster.nodes.get(&name.to_owned());
+            node.is_some_and(|node| node.provider_id.is_none() && self.ctx.clouds.owner(&node).is_none())
         };
         let plan = plan(listed, nodes.values().map(AsRef::as_ref), unclaimed, &router.networks)?;
-        let begun = self.desk.clock().now();
+        let begun = self.ctx.clock().now();
         let mut answers = Vec::with_capacity(plan.rounds.len());
         for round in &plan.rounds {
             answers.push(table.apply(&call, round).await);
         }
-        Ok(conclude(&plan, &answers, self.desk.clock().now().since(begun)))
+        Ok(conclude(&plan, &answers, self.ctx.clock().now().since(begun)))
     }
 
     /// Says what came of it.
-    async fn conclude(&self, router: &Router, nodes: &BTreeMap<String, Arc<NodeView>>, pass: Pass) -> After {
+    async fn conclude(
+        &self,
+        router: &Router,
+        nodes: &BTreeMap<String, Arc<NodeView>>,
+        pass: Pass,
+    ) -> Requeue {
         for failure in pass.failures {
             self.tell(failure);
         }
@@ -100,17 +105,17 @@ impl RouteController {
         let failed = written.into_iter().find_map(Result::err);
         match (pass.retry, failed) {
             (Some(retry), _) => retry.into(),
-            (None, Some(why)) => after(Err(&why)),
-            (None, None) => After::Forget,
+            (None, Some(why)) => requeue(Err(&why)),
+            (None, None) => Requeue::Forget,
         }
     }
 
     /// Writes the condition of the node on which was decided, in its newest version.
     async fn write_condition(&self, decided: &NodeView, network: Network) -> Result<()> {
-        let cluster = &self.desk.cluster;
+        let cluster = &self.ctx.cluster;
         let newest = cluster.nodes.get(&decided.name).filter(|newest| newest.uid == decided.uid);
         let Some(node) = newest else { return Ok(()) };
-        let Some(patch) = condition_patch(&node, network, self.desk.clock().wall()) else { return Ok(()) };
+        let Some(patch) = condition_patch(&node, network, self.ctx.clock().wall()) else { return Ok(()) };
         let answer = cluster.patch_node(&cluster.call(PATIENCE), &node.name, &patch).await;
         match answer {
             Err(why) if why.category() != Category::NotFound => {
@@ -122,9 +127,9 @@ impl RouteController {
     }
 
     fn tell(&self, failure: Failure) {
-        let about = About::core("Node", "", &failure.node, &failure.uid);
+        let about = ObjectRef::core("Node", "", &failure.node, &failure.uid);
         let (reason, message) = (failure.reason.to_owned(), failure.message);
         tracing::warn!(node = failure.node, "{message}");
-        self.desk.herald.tell(Occurrence { about, warning: true, reason, message, component: COMPONENT });
+        self.ctx.recorder.publish(Event { about, warning: true, reason, message, component: COMPONENT });
     }
 }

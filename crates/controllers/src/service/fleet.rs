@@ -16,7 +16,7 @@ use cloudberth_core::{
 };
 use cloudberth_runtime::informer::Change;
 
-use super::{memory::Errand, register::Entry};
+use super::{index::Entry, memory::SyncReason};
 use crate::clouds::Clouds;
 
 /// How a node was when it was last dealt with, and how it is now.
@@ -28,9 +28,9 @@ struct Turnover {
 
 /// The changes of nodes that are not dealt with yet.
 #[derive(Clone, Debug, Default)]
-pub(super) struct NodeNews(BTreeMap<String, Turnover>);
+pub(super) struct NodeChanges(BTreeMap<String, Turnover>);
 
-impl NodeNews {
+impl NodeChanges {
     /// Adds a change. Returns whether there is anything to deal with.
     pub(super) fn add(&mut self, change: &Change<NodeView>) -> bool {
         let Change { old, new } = change;
@@ -68,19 +68,19 @@ impl super::ServiceController {
         selector: Option<&Selector>,
         nodes: &[Arc<NodeView>],
     ) -> Vec<Arc<NodeView>> {
-        let owned = |node: &NodeView| owns(&self.desk.clouds, cloud, node);
+        let owned = |node: &NodeView| owns(&self.ctx.clouds, cloud, node);
         members(nodes, owned, selector)
     }
 
     /// Sends everybody to work whose nodes are others than they were.
     pub(super) fn sift(&self) {
         let news = std::mem::take(&mut *crate::lock(&self.node_news));
-        let touched: Vec<(ObjectKey, Entry)> = crate::lock(&self.register)
+        let touched: Vec<(ObjectKey, Entry)> = crate::lock(&self.index)
             .wanting()
-            .filter(|(_, entry)| news.touch(&self.desk.clouds, entry))
+            .filter(|(_, entry)| news.touch(&self.ctx.clouds, entry))
             .map(|(key, entry)| (key.clone(), entry.clone()))
             .collect();
-        let nodes = self.desk.cluster.nodes.all();
+        let nodes = self.ctx.cluster.nodes.all();
         // Most Services want the same nodes.
         let mut fleets: BTreeMap<(String, Option<String>), Fleet> = BTreeMap::new();
         let wanting = touched.into_iter().map(|(key, entry)| {
@@ -94,20 +94,20 @@ impl super::ServiceController {
         if lacking.is_empty() {
             return;
         }
-        let batch = (self.desk.clock().now(), lacking.iter().cloned().collect());
+        let batch = (self.ctx.clock().now(), lacking.iter().cloned().collect());
         crate::lock(&self.batches).push(batch);
         for key in lacking {
-            self.send(&key, Errand::Nodes);
+            self.send(&key, SyncReason::Nodes);
         }
     }
 
     /// A look at a Service is over: changes of nodes that waited for it only are dealt with.
     pub(super) fn looked_at(&self, key: &ObjectKey) {
-        let now = self.desk.clock().now();
+        let now = self.ctx.clock().now();
         crate::lock(&self.batches).retain_mut(|(since, left)| {
             left.remove(key);
             if left.is_empty() {
-                self.desk.metrics.service.node_sync_latency.observe(now.since(*since));
+                self.ctx.metrics.service.node_sync_latency.observe(now.since(*since));
             }
             !left.is_empty()
         });

@@ -16,7 +16,7 @@ use crate::lock;
 
 /// Why a Service is looked at. Of several reasons the last one here counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Errand {
+pub(super) enum SyncReason {
     /// It may have been edited by hand in the cloud.
     Drift,
     /// Its set of nodes changed.
@@ -25,7 +25,7 @@ pub(super) enum Errand {
     Service,
 }
 
-impl Errand {
+impl SyncReason {
     pub(super) const fn occasion(self) -> Occasion {
         match self {
             Self::Nodes => Occasion::Nodes,
@@ -42,7 +42,7 @@ pub(super) struct Note {
     /// What people were told about it.
     pub(super) told: Told,
     /// Why it is in the queue.
-    pub(super) errand: Option<Errand>,
+    pub(super) reason: Option<SyncReason>,
     /// The object, by its UID, that we let go of.
     pub(super) released: Option<String>,
     /// The object, by its UID, that was reported as an orphan.
@@ -82,16 +82,16 @@ impl Memory {
     }
 
     /// Notes one more reason to look at it.
-    pub(super) fn send(&self, key: &ObjectKey, errand: Errand) {
-        self.of(key, |note| note.errand = note.errand.max(Some(errand)));
+    pub(super) fn send(&self, key: &ObjectKey, reason: SyncReason) {
+        self.of(key, |note| note.reason = note.reason.max(Some(reason)));
     }
 
     /// The object is gone. What is still to be done under its name is not.
     pub(super) fn forget(&self, key: &ObjectKey) -> Note {
         let mut notes = lock(&self.0);
         let note = notes.remove(key).unwrap_or_default();
-        if let Some(errand) = note.errand {
-            notes.insert(key.clone(), Note { errand: Some(errand), ..Note::default() });
+        if let Some(reason) = note.reason {
+            notes.insert(key.clone(), Note { reason: Some(reason), ..Note::default() });
         }
         note
     }

@@ -3,18 +3,18 @@
 //! ```text
 //!   Services ──► wake ──────────────► queue ──► pass: open, look, turn of the loop, close
 //!   Nodes ─────► collect, sift ─────►   │        │
-//!   time ──────► drift ─────────────►   │        ├─► claims: one writer per load balancer and address
+//!   time ──────► drift ─────────────►   │        ├─► keys: one writer per load balancer and address
 //!                                       │        └─► surveys: one look for all
 //! ```
 //!
 //! | module | keeps |
 //! |---|---|
 //! | `pass`, `page` | one look at one Service, and what is written on it |
-//! | `witness` | whether it is the cluster's own account that denies a load balancer |
+//! | `check_account` | whether it is the cluster's own account that denies a load balancer |
 //! | `want` | what a Service asks of its cloud |
-//! | `rehearse` | what would be done, without doing it |
+//! | `dry_run` | what would be done, without doing it |
 //! | `surveys` | listings of load balancers that everybody shares |
-//! | `register` | who claims what |
+//! | `index` | who keys what |
 //! | `lanes` | that no cloud keeps all workers |
 //! | `fleet` | which changes of nodes touch whom |
 //! | `memory` | what was written and told, so that it is not done twice |
@@ -22,16 +22,16 @@
 //! Nothing that is kept here matters for what becomes of a load balancer: a controller that is dropped anywhere and
 //! made anew goes on from what stands on the Services and in the clouds (law 6).
 
+mod check_account;
+mod dry_run;
 mod fleet;
+mod index;
 mod lanes;
 mod memory;
-mod page;
 mod pass;
-mod register;
-mod rehearse;
 mod surveys;
 mod want;
-mod witness;
+mod writer;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -45,29 +45,29 @@ use cloudberth_core::{
     decide::{
         nodeset::synced::Synced,
         outage::SPREAD,
-        queue::{After, ItemExponential, Jittered, WorkQueue},
+        queue::{ItemExponential, Jittered, Requeue, WorkQueue},
         service::{
             change::{Written, overwritten},
             events,
             wake::{Sighting, orphaned, wake},
         },
     },
-    lb::{ClaimBook, Intents, Notice, Severity},
+    lb::{Intents, LockTable, Notice, Severity},
     time::Tick,
 };
 use cloudberth_runtime::{
-    crew::Crew,
-    herald::{About, Occurrence},
     informer::{Change, Listener},
+    recorder::{Event, ObjectRef},
+    worker_pool::WorkerPool,
 };
 use futures_util::future::{join, join_all};
 use tokio::sync::Notify;
 
-use crate::{desk::Desk, lock};
-use fleet::NodeNews;
+use crate::{context::ControllerContext, lock};
+use fleet::NodeChanges;
+use index::{Entry, ServiceIndex};
 use lanes::Lanes;
-use memory::{Errand, Memory};
-use register::{Entry, Register};
+use memory::{Memory, SyncReason};
 use surveys::Surveys;
 
 /// The name under which people are told.
@@ -104,18 +104,18 @@ type Limits = Jittered<ItemExponential<ObjectKey>>;
 
 /// The service controller, for one term of leadership.
 pub struct ServiceController {
-    desk: Desk,
+    ctx: ControllerContext,
     settings: ServiceSettings,
-    crew: Crew<ObjectKey, Limits>,
-    node_crew: Crew<(), ItemExponential<()>>,
+    pool: WorkerPool<ObjectKey, Limits>,
+    node_crew: WorkerPool<(), ItemExponential<()>>,
     clouds: BTreeMap<String, Surveys>,
-    register: Mutex<Register>,
+    index: Mutex<ServiceIndex>,
     memory: Memory,
-    book: Mutex<ClaimBook>,
+    book: Mutex<LockTable>,
     lanes: Mutex<Lanes>,
     synced: Mutex<Synced>,
     intents: Mutex<Intents>,
-    node_news: Mutex<NodeNews>,
+    node_news: Mutex<NodeChanges>,
     /// Since when which changes of nodes wait for which Services.
     batches: Mutex<Vec<(Tick, BTreeSet<ObjectKey>)>>,
     complete: Notify,
@@ -124,27 +124,27 @@ pub struct ServiceController {
 
 impl ServiceController {
     /// A controller that has seen nothing yet.
-    pub fn new(desk: Desk, settings: ServiceSettings) -> Arc<Self> {
-        let clock = desk.clock();
+    pub fn new(ctx: ControllerContext, settings: ServiceSettings) -> Arc<Self> {
+        let clock = ctx.clock();
         let (base, max) = (Duration::from_secs(5), Duration::from_secs(300));
         let limits =
-            Jittered { inner: ItemExponential::new(base, max), factor: 0.1, dice: Arc::clone(&desk.dice) };
-        let clouds = desk.clouds.iter().filter(|cloud| cloud.load_balancers().is_some());
+            Jittered { inner: ItemExponential::new(base, max), factor: 0.1, random: Arc::clone(&ctx.random) };
+        let clouds = ctx.clouds.iter().filter(|cloud| cloud.load_balancers().is_some());
         let lanes = Lanes::new(settings.workers, clouds.clone().count());
         Arc::new(Self {
             settings,
-            crew: Crew::new("service", WorkQueue::new(CAPACITY, limits), Arc::clone(clock))
-                .metered(&desk.metrics.queues),
-            node_crew: Crew::new(
+            pool: WorkerPool::new("service", WorkQueue::new(CAPACITY, limits), Arc::clone(clock))
+                .metered(&ctx.metrics.queues),
+            node_crew: WorkerPool::new(
                 "node",
                 WorkQueue::new(1, ItemExponential::new(base, max)),
                 Arc::clone(clock),
             )
-            .metered(&desk.metrics.queues),
+            .metered(&ctx.metrics.queues),
             clouds: clouds
                 .map(|cloud| (cloud.name().to_owned(), Surveys::new(cloud.clone(), Arc::clone(clock))))
                 .collect(),
-            register: Mutex::default(),
+            index: Mutex::default(),
             memory: Memory::default(),
             book: Mutex::default(),
             lanes: Mutex::new(lanes),
@@ -154,13 +154,13 @@ impl ServiceController {
             batches: Mutex::default(),
             complete: Notify::new(),
             closed: Notify::new(),
-            desk,
+            ctx,
         })
     }
 
     /// Works until it is closed, or dropped, which may happen anywhere.
     pub async fn run(self: Arc<Self>) {
-        let cluster = &self.desk.cluster;
+        let cluster = &self.ctx.cluster;
         let nodes: Arc<dyn Listener<NodeView>> = Arc::clone(&self) as _;
         let services: Arc<dyn Listener<ServiceView>> = Arc::clone(&self) as _;
         cluster.nodes.subscribe(&nodes);
@@ -173,14 +173,14 @@ impl ServiceController {
             }
         }
         // Every Service is about to be looked at with the nodes as they are now.
-        *lock(&self.node_news) = NodeNews::default();
+        *lock(&self.node_news) = NodeChanges::default();
         let bug = |key: &ObjectKey, _: &str| self.tell_of_bug(key);
         let sift = async |()| {
             self.sift();
-            After::Forget
+            Requeue::Forget
         };
         let services =
-            self.crew.run(self.settings.workers.max(1), |key| self.work(key), bug, || self.everybody());
+            self.pool.run(self.settings.workers.max(1), |key| self.work(key), bug, || self.everybody());
         let drift = join(self.drift(), join_all(self.clouds.values().map(|cloud| self.returns(cloud))));
         let others = join(self.node_crew.run(1, sift, |(), _| self.everybody(), || ()), drift);
         tokio::select! {
@@ -192,18 +192,18 @@ impl ServiceController {
 
     /// Begins nothing more. [`run`](Self::run) ends when what is under way is over.
     pub fn close(&self) {
-        self.crew.close();
+        self.pool.close();
         self.closed.notify_one();
     }
 
     /// How often a bug was met, of which one Service each was the victim.
     pub fn panics(&self) -> u64 {
-        self.crew.panics() + self.node_crew.panics()
+        self.pool.panics() + self.node_crew.panics()
     }
 
     /// The queue of Services, for the metrics.
-    pub const fn crew(&self) -> &Crew<ObjectKey, Limits> {
-        &self.crew
+    pub const fn pool(&self) -> &WorkerPool<ObjectKey, Limits> {
+        &self.pool
     }
 
     /// How many surveys of a cloud were begun.
@@ -217,17 +217,17 @@ impl ServiceController {
     }
 
     /// A Service has to be looked at.
-    fn send(&self, key: &ObjectKey, errand: Errand) {
-        self.memory.send(key, errand);
-        self.crew.add(key.clone());
+    fn send(&self, key: &ObjectKey, reason: SyncReason) {
+        self.memory.send(key, reason);
+        self.pool.add(key.clone());
     }
 
     /// All Services have to be looked at: some could not be noted down for want of room, or it is not known which.
     fn everybody(&self) {
         let nothing = Written::new();
-        for service in self.desk.cluster.services.all() {
-            if wake(&self.desk.clouds.roster, Sighting::Added(&service), &nothing).is_some() {
-                self.send(&service.key(), Errand::Service);
+        for service in self.ctx.cluster.services.all() {
+            if wake(&self.ctx.clouds.assignments, Sighting::Added(&service), &nothing).is_some() {
+                self.send(&service.key(), SyncReason::Service);
             }
         }
     }
@@ -236,11 +236,11 @@ impl ServiceController {
     async fn drift(&self) {
         let Some(rest) = self.settings.drift else { return std::future::pending().await };
         loop {
-            tokio::time::sleep(self.desk.dice.jitter(rest, 0.5)).await;
-            let keys = lock(&self.register).keys();
+            tokio::time::sleep(self.ctx.random.jitter(rest, 0.5)).await;
+            let keys = lock(&self.index).keys();
             for key in keys {
                 if !self.memory.peek(&key, |note| note.is_some_and(|note| note.asleep)) {
-                    self.send(&key, Errand::Drift);
+                    self.send(&key, SyncReason::Drift);
                     tokio::time::sleep(self.settings.drift_gap).await;
                 }
             }
@@ -251,9 +251,9 @@ impl ServiceController {
     async fn returns(&self, cloud: &Surveys) {
         let mut returns = cloud.cloud().inventory.returns();
         while returns.changed().await.is_ok() {
-            let keys = lock(&self.register).keys_at(cloud.name());
+            let keys = lock(&self.index).keys_at(cloud.name());
             for key in keys {
-                self.crew.revive(&key, SPREAD.mul_f64(self.desk.dice.fraction()));
+                self.pool.revive(&key, SPREAD.mul_f64(self.ctx.random.fraction()));
             }
         }
         std::future::pending::<()>().await;
@@ -261,8 +261,8 @@ impl ServiceController {
 
     fn tell(&self, service: &ServiceView, notices: impl IntoIterator<Item = Notice>) {
         for Notice { severity, reason, message } in notices {
-            self.desk.herald.tell(Occurrence {
-                about: About::service(service),
+            self.ctx.recorder.publish(Event {
+                about: ObjectRef::service(service),
                 warning: severity == Severity::Warning,
                 reason: reason.to_owned(),
                 message,
@@ -274,7 +274,7 @@ impl ServiceController {
     /// What the panic said stays in the log: it was written for programmers, and may hold anything.
     fn tell_of_bug(&self, key: &ObjectKey) {
         let bug = Error::permanent("internal error; the log of cloudberth has the details");
-        if let Some(service) = self.desk.cluster.services.get(key) {
+        if let Some(service) = self.ctx.cluster.services.get(key) {
             self.tell(&service, events::sync_failed(&bug));
         }
     }
@@ -286,20 +286,20 @@ impl ServiceController {
         lock(&self.synced).forget(&key);
         lock(&self.intents).forget(&key);
         let is_this = |uid: Option<String>| uid.as_ref() == Some(&last.uid);
-        let left = orphaned(&self.desk.clouds.roster, last, is_this(note.released));
+        let left = orphaned(&self.ctx.clouds.assignments, last, is_this(note.released));
         if let Some(provider) = left.filter(|_| !is_this(note.orphan)) {
             tracing::warn!(service = %key, provider, "a load balancer may be left without a Service");
-            self.desk.metrics.service.orphans.inc();
+            self.ctx.metrics.service.orphans.inc();
             self.tell(last, [events::orphan(provider)]);
         }
     }
 
-    /// Notes who claims what now, and sends those to work who waited for something that was given up.
+    /// Notes who keys what now, and sends those to work who waited for something that was given up.
     fn enter(&self, key: &ObjectKey, service: Option<&ServiceView>) {
-        let entry = service.and_then(|view| Entry::read(&self.desk.clouds, &self.desk.cluster_name, view));
-        let waiting = lock(&self.register).set(key, entry);
+        let entry = service.and_then(|view| Entry::read(&self.ctx.clouds, &self.ctx.cluster_name, view));
+        let waiting = lock(&self.index).set(key, entry);
         for other in waiting {
-            self.send(&other, Errand::Service);
+            self.send(&other, SyncReason::Service);
         }
     }
 }
@@ -322,17 +322,17 @@ impl Listener<ServiceView> for ServiceController {
                 let key = new.key();
                 self.enter(&key, Some(new));
                 let sighting = before.map_or(Sighting::Added(new), |old| Sighting::Updated { old, new });
-                let roster = &self.desk.clouds.roster;
+                let assignments = &self.ctx.clouds.assignments;
                 let nothing = Written::new();
-                let why = self
-                    .memory
-                    .peek(&key, |note| wake(roster, sighting, note.map_or(&nothing, |note| &note.written)));
+                let why = self.memory.peek(&key, |note| {
+                    wake(assignments, sighting, note.map_or(&nothing, |note| &note.written))
+                });
                 if let Some(old) = before {
                     self.memory.amend(&key, |note| overwritten(&mut note.written, old, new));
                 }
                 if let Some(why) = why {
                     tracing::debug!(service = %key, ?why, "a Service has to be looked at");
-                    self.send(&key, Errand::Service);
+                    self.send(&key, SyncReason::Service);
                 }
             }
         }

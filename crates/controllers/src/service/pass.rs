@@ -6,7 +6,7 @@ use cloudberth_core::{
     Category, Error, LoadBalancers, Lookup, NodeView, ObjectKey, Result, ServiceView,
     decide::{
         nodeset::synced::Fleet,
-        queue::{After, after},
+        queue::{Requeue, requeue},
         service::{
             account::is_denied,
             events,
@@ -14,11 +14,11 @@ use cloudberth_core::{
             ownership::Ownership,
         },
     },
-    lb::{Claim, Goal, INTENT_ANNOTATION, Intent, Notice, Permit, Publish, Survey, Turn},
+    lb::{Goal, INTENT_ANNOTATION, Intent, LockKey, Notice, Permit, Publish, Survey, Turn},
     time::Tick,
 };
 
-use super::{ServiceController, memory::Errand, page::Page, witness::Witness};
+use super::{ServiceController, check_account::AccountCheck, memory::SyncReason, writer::ServiceWriter};
 use crate::lock;
 
 /// How long one turn of the loop may take.
@@ -29,22 +29,22 @@ const YOUNG: Duration = Duration::from_secs(3);
 const YOUNG_FOR_DRIFT: Duration = Duration::from_secs(60);
 
 /// Why a pass ended before its time.
-enum Stumble {
+enum Interrupted {
     /// A write failed.
     Error(Error),
     /// The Service is not any more what the pass began with: begin again.
     Changed,
 }
 
-impl From<Error> for Stumble {
+impl From<Error> for Interrupted {
     fn from(why: Error) -> Self {
         Self::Error(why)
     }
 }
 
-/// The claims of a Service, as long as a pass needs them. Whoever waits for one of them is sent to work when the pass
+/// The keys of a Service, as long as a pass needs them. Whoever waits for one of them is sent to work when the pass
 /// is over, also if a bug ends it.
-struct Held<'a> {
+struct LockGuard<'a> {
     controller: &'a ServiceController,
     key: &'a ObjectKey,
     /// Whether the key only stands in line.
@@ -53,21 +53,21 @@ struct Held<'a> {
     lane: Option<&'a str>,
 }
 
-impl Drop for Held<'_> {
+impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
         let next = lock(&self.controller.lanes).leave(self.lane);
         for other in next {
-            self.controller.crew.add(other);
+            self.controller.pool.add(other);
         }
         if self.waits {
             return;
         }
         let freed = lock(&self.controller.book).release(self.key);
         for other in freed {
-            self.controller.crew.add(other);
+            self.controller.pool.add(other);
         }
         self.controller.looked_at(self.key);
-        if self.controller.desk.cluster.services.get(self.key).is_none() {
+        if self.controller.ctx.cluster.services.get(self.key).is_none() {
             self.controller.memory.erase(self.key);
         }
     }
@@ -76,20 +76,20 @@ impl Drop for Held<'_> {
 /// A turn is under way. One that never ends, because of a bug, may have changed things all the same; what one that was
 /// allowed to create has sent may still be on its way.
 struct Mutating<'a> {
-    page: &'a Page<'a>,
-    claims: &'a [Claim],
+    writer: &'a ServiceWriter<'a>,
+    keys: &'a [LockKey],
     permit: Permit,
     ended: bool,
 }
 
 impl Drop for Mutating<'_> {
     fn drop(&mut self) {
-        let controller = self.page.controller;
+        let controller = self.writer.controller;
         if !self.ended {
-            self.page.cloud.mutated(self.claims);
+            self.writer.cloud.mutated(self.keys);
         }
         if self.permit == Permit::Create {
-            lock(&controller.intents).touched(self.page.key, controller.desk.clock().now());
+            lock(&controller.intents).touched(self.writer.key, controller.ctx.clock().now());
         }
     }
 }
@@ -97,7 +97,7 @@ impl Drop for Mutating<'_> {
 /// What there is in a cloud, and for whose sake it was looked at.
 struct Look {
     survey: Survey,
-    claims: Vec<Claim>,
+    keys: Vec<LockKey>,
 }
 
 /// How a turn ended, and the nodes that it was had with.
@@ -105,80 +105,80 @@ type Ended = (Turn, Vec<Arc<NodeView>>);
 
 struct Pass<'a> {
     controller: &'a ServiceController,
-    page: &'a Page<'a>,
+    writer: &'a ServiceWriter<'a>,
     balancers: &'a dyn LoadBalancers,
-    errand: Errand,
+    reason: SyncReason,
 }
 
 impl ServiceController {
     /// Looks at the Service of this key, and does what is to be done about it.
-    pub(super) async fn work(&self, key: ObjectKey) -> After {
-        let mut held = Held { controller: self, key: &key, waits: false, lane: None };
-        let Some(service) = self.desk.cluster.services.get(&key) else { return After::Forget };
-        let roster = &self.desk.clouds.roster;
-        let cloud = roster.standing(&service).holder.and_then(|name| self.clouds.get(name));
+    pub(super) async fn work(&self, key: ObjectKey) -> Requeue {
+        let mut held = LockGuard { controller: self, key: &key, waits: false, lane: None };
+        let Some(service) = self.ctx.cluster.services.get(&key) else { return Requeue::Forget };
+        let assignments = &self.ctx.clouds.assignments;
+        let cloud = assignments.of(&service).holder.and_then(|name| self.clouds.get(name));
         let Some((cloud, balancers)) = cloud.and_then(|cloud| Some((cloud, cloud.balancers()?))) else {
             // Nobody's of ours, or nobody can tell whose.
-            match open(roster, &service, Intent::Free) {
+            match open(assignments, &service, Intent::Free) {
                 Opening::LeaveAlone => self.memory.erase(&key),
                 opening => {
                     let notices = self.memory.of(&key, |note| {
-                        note.errand = None;
+                        note.reason = None;
                         note.told.opening(&opening)
                     });
                     self.tell(&service, notices);
                 }
             }
-            return After::Forget;
+            return Requeue::Forget;
         };
         if !lock(&self.lanes).enter(cloud.name(), &key) {
             held.waits = true;
-            return After::Forget;
+            return Requeue::Forget;
         }
         held.lane = Some(cloud.name());
-        let page = Page::new(self, cloud, &key, service);
-        if !lock(&self.book).acquire(&key, &page.claims()) {
+        let writer = ServiceWriter::new(self, cloud, &key, service);
+        if !lock(&self.book).acquire(&key, &writer.lock_keys()) {
             // Whoever holds one of them sends us to work when it lets go.
             held.waits = true;
-            return After::Forget;
+            return Requeue::Forget;
         }
-        let errand = self.memory.of(&key, |note| {
+        let reason = self.memory.of(&key, |note| {
             note.asleep = false;
             note.further = false;
-            note.errand.take().unwrap_or(Errand::Service)
+            note.reason.take().unwrap_or(SyncReason::Service)
         });
-        let pass = Pass { controller: self, page: &page, balancers, errand };
-        let began = self.desk.clock().now();
+        let pass = Pass { controller: self, writer: &writer, balancers, reason };
+        let began = self.ctx.clock().now();
         let after = pass.run().await;
-        if errand == Errand::Nodes {
-            self.desk.metrics.service.update_hosts_latency.observe(self.desk.clock().now().since(began));
+        if reason == SyncReason::Nodes {
+            self.ctx.metrics.service.update_hosts_latency.observe(self.ctx.clock().now().since(began));
         }
         after
     }
 }
 
 impl Pass<'_> {
-    async fn run(&self) -> After {
+    async fn run(&self) -> Requeue {
         match self.go().await {
             Ok(after) => after,
-            Err(Stumble::Changed) => After::Rest(Duration::ZERO),
-            Err(Stumble::Error(why)) => {
+            Err(Interrupted::Changed) => Requeue::After(Duration::ZERO),
+            Err(Interrupted::Error(why)) => {
                 // Somebody else wrote at the same time, or the object is gone: its next version is on its way.
                 let quiet = matches!(why.category(), Category::Conflict | Category::NotFound);
                 self.say(events::sync_failed(&why).filter(|_| !quiet));
-                self.page.cloud.cloud().inventory.doubt(&why);
+                self.writer.cloud.cloud().inventory.doubt(&why);
                 self.again(&why)
             }
         }
     }
 
-    async fn go(&self) -> Result<After, Stumble> {
-        let service = self.page.newest();
+    async fn go(&self) -> Result<Requeue, Interrupted> {
+        let service = self.writer.newest();
         // Judged before the look: what a look shows that began while an intent pended is no proof of absence.
         let intent = self.judge(&service);
         let Some((provider, goal, _)) = self.open(&service, intent).turn() else {
             self.open_aloud(&service, intent);
-            return Ok(After::Forget);
+            return Ok(Requeue::Forget);
         };
         let not_before = self.not_before(&service);
         let look = match self.look(goal, not_before).await {
@@ -201,7 +201,7 @@ impl Pass<'_> {
         }
         let permit = opening.turn().map_or(Permit::NoCreate, |(_, _, permit)| permit);
         let mut turn = self.turn(provider, &look, goal, permit).await;
-        if is_denied(goal, &turn.0, intent, &self.page.newest(), &self.page.claims()) {
+        if is_denied(goal, &turn.0, intent, &self.writer.newest(), &self.writer.lock_keys()) {
             turn = self.confirm(provider, goal, intent, turn).await?;
         }
         let mut closing = self.close(goal, permit, &turn, intent);
@@ -217,9 +217,9 @@ impl Pass<'_> {
     }
 
     fn open(&self, service: &ServiceView, intent: Intent) -> Opening<'_> {
-        let desk = &self.controller.desk;
-        let opening = open(&desk.clouds.roster, service, intent);
-        let generated = self.balancers.name_for(service, &desk.cluster_name).generated;
+        let ctx = &self.controller.ctx;
+        let opening = open(&ctx.clouds.assignments, service, intent);
+        let generated = self.balancers.name_for(service, &ctx.cluster_name).generated;
         if generated { opening } else { opening.look_first() }
     }
 
@@ -227,11 +227,11 @@ impl Pass<'_> {
     fn open_aloud(&self, service: &ServiceView, intent: Intent) -> Opening<'_> {
         let opening = self.open(service, intent);
         let orphan = matches!(opening, Opening::Orphan { .. }).then(|| service.uid.clone());
-        let notices = self.controller.memory.of(self.page.key, |note| {
+        let notices = self.controller.memory.of(self.writer.key, |note| {
             let news = orphan.is_some() && note.orphan != orphan;
             note.orphan = orphan.or_else(|| note.orphan.take());
             if news {
-                self.controller.desk.metrics.service.orphans.inc();
+                self.controller.ctx.metrics.service.orphans.inc();
             }
             note.told.opening(&opening)
         });
@@ -241,31 +241,31 @@ impl Pass<'_> {
 
     /// What the recorded intent allows.
     fn judge(&self, service: &ServiceView) -> Intent {
-        let now = self.controller.desk.clock().now();
+        let now = self.controller.ctx.clock().now();
         lock(&self.controller.intents).judge(service, now, self.balancers.settle_time())
     }
 
     /// How old a look may be. Where an intent is recorded, it has to be begun after the judgement.
     fn not_before(&self, service: &ServiceView) -> Tick {
-        let now = self.controller.desk.clock().now();
-        match self.errand {
+        let now = self.controller.ctx.clock().now();
+        match self.reason {
             _ if service.annotations.contains_key(INTENT_ANNOTATION) => now,
-            Errand::Drift => now - YOUNG_FOR_DRIFT,
-            Errand::Nodes | Errand::Service => now - YOUNG,
+            SyncReason::Drift => now - YOUNG_FOR_DRIFT,
+            SyncReason::Nodes | SyncReason::Service => now - YOUNG,
         }
     }
 
     /// What there is. While the cloud is away it is not asked.
     async fn look(&self, goal: Goal, not_before: Tick) -> Result<Look> {
-        if let Some(why) = self.page.cloud.away(goal) {
+        if let Some(why) = self.writer.cloud.away(goal) {
             return Err(why);
         }
-        let claims = self.page.claims();
-        let survey = self.page.cloud.survey(&claims, not_before).await?;
-        Ok(Look { survey, claims })
+        let keys = self.writer.lock_keys();
+        let survey = self.writer.cloud.survey(&keys, not_before).await?;
+        Ok(Look { survey, keys })
     }
 
-    /// The newest version, if it still asks for the same of the same cloud, the look was for what it claims, and nobody
+    /// The newest version, if it still asks for the same of the same cloud, the look was for what it keys, and nobody
     /// else works on that.
     fn same(
         &self,
@@ -273,28 +273,28 @@ impl Pass<'_> {
         goal: Goal,
         intent: Intent,
         look: &Look,
-    ) -> Result<Arc<ServiceView>, Stumble> {
-        let service = self.page.newest();
+    ) -> Result<Arc<ServiceView>, Interrupted> {
+        let service = self.writer.newest();
         let gone =
-            self.controller.desk.cluster.services.get(self.page.key).is_none_or(|s| s.uid != service.uid);
+            self.controller.ctx.cluster.services.get(self.writer.key).is_none_or(|s| s.uid != service.uid);
         let again = self.open(&service, intent).turn();
         let same = again.is_some_and(|(who, what, _)| (who, what) == (provider, goal));
-        let seen = self.page.claims() == look.claims;
-        if gone || !same || !seen || !lock(&self.controller.book).acquire(self.page.key, &look.claims) {
-            return Err(Stumble::Changed);
+        let seen = self.writer.lock_keys() == look.keys;
+        if gone || !same || !seen || !lock(&self.controller.book).acquire(self.writer.key, &look.keys) {
+            return Err(Interrupted::Changed);
         }
         Ok(service)
     }
 
     /// Puts the finalizer on. Where somebody else wrote at the same time and that is known by now, there is no need to
     /// wait before beginning again.
-    async fn prepare(&self, provider: &str, intent: bool) -> Result<(), Stumble> {
-        let used = self.page.newest().resource_version.clone();
-        match self.page.prepare(provider, intent).await {
+    async fn prepare(&self, provider: &str, intent: bool) -> Result<(), Interrupted> {
+        let used = self.writer.newest().resource_version.clone();
+        match self.writer.prepare(provider, intent).await {
             Err(why)
-                if why.category() == Category::Conflict && self.page.newest().resource_version != used =>
+                if why.category() == Category::Conflict && self.writer.newest().resource_version != used =>
             {
-                Err(Stumble::Changed)
+                Err(Interrupted::Changed)
             }
             other => Ok(other?),
         }
@@ -302,30 +302,30 @@ impl Pass<'_> {
 
     /// Has a turn of the loop with the newest nodes; returns these too.
     async fn turn(&self, provider: &str, look: &Look, goal: Goal, permit: Permit) -> Ended {
-        let desk = &self.controller.desk;
-        let Look { survey, claims } = look;
+        let ctx = &self.controller.ctx;
+        let Look { survey, keys } = look;
         let want = self.controller.want(
             self.balancers,
             provider,
             goal,
-            self.page.newest(),
-            claims,
-            &desk.cluster.nodes.all(),
+            self.writer.newest(),
+            keys,
+            &ctx.cluster.nodes.all(),
         );
         let members: Vec<_> = want.backends.iter().map(|backend| Arc::clone(&backend.node)).collect();
         if goal == Goal::Present {
-            lock(&self.controller.synced).note(self.page.key, Fleet::of(&members));
+            lock(&self.controller.synced).note(self.writer.key, Fleet::of(&members));
         }
-        let call = desk.cluster.call(PATIENCE);
-        let mut mutating = Mutating { page: self.page, claims, permit, ended: false };
-        let turn = self.balancers.turn(&call, survey, &want, permit, self.page).await;
+        let call = ctx.cluster.call(PATIENCE);
+        let mut mutating = Mutating { writer: self.writer, keys, permit, ended: false };
+        let turn = self.balancers.turn(&call, survey, &want, permit, self.writer).await;
         mutating.ended = true;
         (turn, members)
     }
 
     /// Believes a turn that found nothing only if that was in the cluster's own account.
     ///
-    /// The machines are listed after the denial, and where they vouch for the account, the load balancer is looked for
+    /// The instances are listed after the denial, and where they vouch for the account, the load balancer is looked for
     /// once more after that. A credential that was another account's before or after the listing is found out either way.
     async fn confirm(
         &self,
@@ -333,12 +333,12 @@ impl Pass<'_> {
         goal: Goal,
         intent: Intent,
         denied: Ended,
-    ) -> Result<Ended, Stumble> {
-        let began = self.controller.desk.clock().now();
-        let nodes = self.controller.desk.cluster.nodes.all();
-        match self.controller.witness(self.page.cloud.cloud(), &nodes, began).await {
-            Ok(Witness::Silent) => Ok(denied),
-            Ok(Witness::Ours(seen)) => {
+    ) -> Result<Ended, Interrupted> {
+        let began = self.controller.ctx.clock().now();
+        let nodes = self.controller.ctx.cluster.nodes.all();
+        match self.controller.check_account(self.writer.cloud.cloud(), &nodes, began).await {
+            Ok(AccountCheck::Silent) => Ok(denied),
+            Ok(AccountCheck::Ours(seen)) => {
                 let look = self.look(goal, seen).await?;
                 self.same(provider, goal, intent, &look)?;
                 Ok(self.turn(provider, &look, goal, Permit::NoCreate).await)
@@ -349,41 +349,41 @@ impl Pass<'_> {
 
     /// Why a Service of another class is not worked on, unless the cloud proves that the load balancer is its own. People
     /// who look at somebody else's Service are not told about it.
-    async fn leave_alone(&self, provider: &str, goal: Goal, look: &Look) -> Option<After> {
-        let desk = &self.controller.desk;
-        let service = self.page.newest();
-        let want = self.controller.want(self.balancers, provider, goal, service, &look.claims, &[]);
-        match self.balancers.owner(&desk.cluster.call(PATIENCE), &look.survey, &want).await {
+    async fn leave_alone(&self, provider: &str, goal: Goal, look: &Look) -> Option<Requeue> {
+        let ctx = &self.controller.ctx;
+        let service = self.writer.newest();
+        let want = self.controller.want(self.balancers, provider, goal, service, &look.keys, &[]);
+        match self.balancers.owner(&ctx.cluster.call(PATIENCE), &look.survey, &want).await {
             Lookup::Present(Ownership::Proven) => None,
             Lookup::Present(_) | Lookup::Absent => {
-                tracing::debug!(service = %self.page.key, "of another class, and its id may be copied");
-                Some(After::Forget)
+                tracing::debug!(service = %self.writer.key, "of another class, and its id may be copied");
+                Some(Requeue::Forget)
             }
             Lookup::Unknown(why) => {
-                tracing::debug!(service = %self.page.key, %why, "of another class, and whose it is is not known");
-                Some(after(Err(&why)))
+                tracing::debug!(service = %self.writer.key, %why, "of another class, and whose it is is not known");
+                Some(requeue(Err(&why)))
             }
         }
     }
 
     fn members(&self, provider: &str, goal: Goal, service: &ServiceView) -> Vec<Arc<NodeView>> {
-        let nodes = self.controller.desk.cluster.nodes.all();
+        let nodes = self.controller.ctx.cluster.nodes.all();
         self.controller.members_for(self.balancers, provider, goal, service, &nodes)
     }
 
     /// Closes, and says what is to be said about it.
     fn close(&self, goal: Goal, permit: Permit, (turn, members): &Ended, intent: Intent) -> Closing {
         let closing = close(goal, permit, turn, intent);
-        self.page.cloud.heard(goal, turn);
+        self.writer.cloud.heard(goal, turn);
         let names: Vec<_> = members.iter().map(|node| node.name.as_str()).collect();
-        let occasion = self.errand.occasion();
-        let notices = self.controller.memory.of(self.page.key, |note| {
+        let occasion = self.reason.occasion();
+        let notices = self.controller.memory.of(self.writer.key, |note| {
             note.further |= note.progress.advance(turn);
             note.told.closing(goal, occasion, turn, &names, &closing)
         });
         self.say(notices);
-        if self.errand == Errand::Nodes && goal == Goal::Present {
-            let metrics = &self.controller.desk.metrics.service;
+        if self.reason == SyncReason::Nodes && goal == Goal::Present {
+            let metrics = &self.controller.ctx.metrics.service;
             metrics.load_balancer_syncs.inc();
             if matches!(closing, Closing::Retry { .. }) {
                 metrics.node_sync_errors.inc();
@@ -393,24 +393,24 @@ impl Pass<'_> {
     }
 
     /// Writes down what is to be written at the end, and says when the Service is looked at again.
-    async fn end(&self, provider: &str, closing: Closing) -> Result<After, Stumble> {
+    async fn end(&self, provider: &str, closing: Closing) -> Result<Requeue, Interrupted> {
         let nothing = Publish::default();
         Ok(match closing {
-            Closing::Rest { clear_intent } => {
-                self.page.record(&nothing, clear_intent).await?;
-                After::Forget
+            Closing::TurnEnd { clear_intent } => {
+                self.writer.record(&nothing, clear_intent).await?;
+                Requeue::Forget
             }
             Closing::Wait { poll, clear_intent } => {
-                self.page.record(&nothing, clear_intent).await?;
-                self.controller.memory.send(self.page.key, self.errand);
-                if self.is_further() { After::Rest(poll) } else { After::Exactly(poll) }
+                self.writer.record(&nothing, clear_intent).await?;
+                self.controller.memory.send(self.writer.key, self.reason);
+                if self.is_further() { Requeue::After(poll) } else { Requeue::Exactly(poll) }
             }
-            Closing::Hold { left } => After::Exactly(left),
+            Closing::Hold { left } => Requeue::Exactly(left),
             Closing::Release => self.release(provider).await?,
             Closing::Retry { error, clear_intent } => {
-                self.page.record(&nothing, clear_intent).await?;
+                self.writer.record(&nothing, clear_intent).await?;
                 let asleep = error.category() == Category::UserInput;
-                self.controller.memory.of(self.page.key, |note| note.asleep = asleep);
+                self.controller.memory.of(self.writer.key, |note| note.asleep = asleep);
                 self.again(&error)
             }
             Closing::RecordIntent => {
@@ -420,41 +420,41 @@ impl Pass<'_> {
     }
 
     /// When a pass that failed is followed by another.
-    fn again(&self, why: &Error) -> After {
-        let after = after(Err(why));
+    fn again(&self, why: &Error) -> Requeue {
+        let after = requeue(Err(why));
         if self.is_further() { after.further() } else { after }
     }
 
     fn is_further(&self) -> bool {
-        self.controller.memory.peek(self.page.key, |note| note.is_some_and(|note| note.further))
+        self.controller.memory.peek(self.writer.key, |note| note.is_some_and(|note| note.further))
     }
 
     /// Lets go of the Service, unless it wants its load balancer back by now.
-    async fn release(&self, provider: &str) -> Result<After, Stumble> {
+    async fn release(&self, provider: &str) -> Result<Requeue, Interrupted> {
         let still = |opening: Opening<'_>| {
             opening.turn().is_some_and(|(who, goal, _)| (who, goal) == (provider, Goal::Gone))
         };
-        if !still(self.open(&self.page.newest(), Intent::Free)) {
-            return Err(Stumble::Changed);
+        if !still(self.open(&self.writer.newest(), Intent::Free)) {
+            return Err(Interrupted::Changed);
         }
-        self.page.release().await?;
-        lock(&self.controller.synced).forget(self.page.key);
-        let notices = self.controller.memory.of(self.page.key, |note| note.told.released());
+        self.writer.release().await?;
+        lock(&self.controller.synced).forget(self.writer.key);
+        let notices = self.controller.memory.of(self.writer.key, |note| note.told.released());
         self.say(notices);
-        let service = self.page.newest();
+        let service = self.writer.newest();
         if service.deleting {
             // It is about to vanish; that it was let go of is remembered until then.
-            return Ok(After::Forget);
+            return Ok(Requeue::Forget);
         }
         if self.open(&service, Intent::Free).turn().is_some() {
             // Another cloud serves it now.
-            return Ok(After::Rest(Duration::ZERO));
+            return Ok(Requeue::After(Duration::ZERO));
         }
-        self.controller.memory.erase(self.page.key);
-        Ok(After::Forget)
+        self.controller.memory.erase(self.writer.key);
+        Ok(Requeue::Forget)
     }
 
     fn say(&self, notices: impl IntoIterator<Item = Notice>) {
-        self.controller.tell(&self.page.newest(), notices);
+        self.controller.tell(&self.writer.newest(), notices);
     }
 }

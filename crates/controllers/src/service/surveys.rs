@@ -14,7 +14,7 @@ use cloudberth_core::{
     Clock, Error, LoadBalancers, Result,
     call::{Call, ReadOnly},
     decide::outage::is_silence,
-    lb::{Claim, Freshness, Goal, Rest, Stamp, Survey, Turn},
+    lb::{Freshness, Goal, LockKey, Stamp, Survey, Turn, TurnEnd},
     time::Tick,
 };
 use futures_util::future::{BoxFuture, FutureExt, Shared};
@@ -85,10 +85,10 @@ impl Surveys {
         self.cloud.load_balancers()
     }
 
-    /// A survey that was begun at `not_before` or later and shows every mutation of `claims`.
-    pub(super) async fn survey(&self, claims: &[Claim], not_before: Tick) -> Result<Survey> {
+    /// A survey that was begun at `not_before` or later and shows every mutation of `keys`.
+    pub(super) async fn survey(&self, keys: &[LockKey], not_before: Tick) -> Result<Survey> {
         loop {
-            match self.next(claims, not_before) {
+            match self.next(keys, not_before) {
                 Next::Have(survey) => return survey,
                 Next::Await(flight) => {
                     let landed = flight.await;
@@ -107,8 +107,8 @@ impl Surveys {
 
     /// A turn towards `goal` ended so.
     pub(super) fn heard(&self, goal: Goal, turn: &Turn) {
-        let why = match &turn.rest {
-            Rest::Failed(why) | Rest::Unknown(why) => Some(why).filter(|why| is_silence(why)),
+        let why = match &turn.end {
+            TurnEnd::Failed(why) | TurnEnd::Unknown(why) => Some(why).filter(|why| is_silence(why)),
             _ => None,
         };
         if let Some(silent) = lock(&self.state).silent.get_mut(place(goal)) {
@@ -120,8 +120,8 @@ impl Surveys {
     }
 
     /// A mutation of the claimed things was answered, or given up.
-    pub(super) fn mutated(&self, claims: &[Claim]) {
-        lock(&self.state).freshness.mutated(claims);
+    pub(super) fn mutated(&self, keys: &[LockKey]) {
+        lock(&self.state).freshness.mutated(keys);
     }
 
     /// How many were begun.
@@ -129,11 +129,11 @@ impl Surveys {
         lock(&self.state).begun
     }
 
-    fn next(&self, claims: &[Claim], not_before: Tick) -> Next {
+    fn next(&self, keys: &[LockKey], not_before: Tick) -> Next {
         let mut state = lock(&self.state);
         let now = self.clock.now();
         if let Some(newest) = &state.newest {
-            let fits = newest.begun >= not_before && state.freshness.may_serve(newest.stamp, claims);
+            let fits = newest.begun >= not_before && state.freshness.may_serve(newest.stamp, keys);
             let rests = newest.survey.is_err() && now.since(newest.ended) < REST_AFTER_FAILURE;
             if rests || (fits && newest.survey.is_ok()) {
                 return Next::Have(newest.survey.clone());

@@ -1,10 +1,10 @@
-//! Everything that the wish of a Service consists of. A turn and its rehearsal start from the same one.
+//! Everything that the wish of a Service consists of. A turn and its dry_run start from the same one.
 
 use std::sync::Arc;
 
 use cloudberth_core::{
     LoadBalancers, NodeView, ServiceView,
-    lb::{Backend, Claim, Goal, Want},
+    lb::{Backend, Desired, Goal, LockKey},
 };
 
 use super::ServiceController;
@@ -18,15 +18,15 @@ impl ServiceController {
         provider: &str,
         goal: Goal,
         service: Arc<ServiceView>,
-        claims: &[Claim],
+        keys: &[LockKey],
         nodes: &[Arc<NodeView>],
-    ) -> Want {
+    ) -> Desired {
         let backend = |node| Backend { node, local_endpoint: None };
         let members = self.members_for(balancers, provider, goal, &service, nodes);
-        let rivals = lock(&self.register).rivals(&service.key(), provider, claims);
-        Want {
+        let rivals = lock(&self.index).rivals(&service.key(), provider, keys);
+        Desired {
             service,
-            cluster: self.desk.cluster_name.clone(),
+            cluster: self.ctx.cluster_name.clone(),
             goal,
             backends: members.into_iter().map(backend).collect(),
             rivals,

@@ -9,9 +9,9 @@ use tokio::sync::Notify;
 
 use crate::scene::{FINALIZER, Scene};
 
-const GONE: &str = "cloudberth.dev/machine-is-gone";
+const GONE: &str = "cloudberth.dev/instance-is-gone";
 
-/// Two machines, and a load balancer that is built.
+/// Two instances, and a load balancer that is built.
 async fn served() -> Scene {
     let scene = Scene::new();
     scene.node("n1").await;
@@ -38,12 +38,12 @@ impl Scene {
     }
 
     fn listings(&self) -> usize {
-        self.stage.clouds[0].calls().iter().filter(|call| call.operation == "list machines").count()
+        self.stage.clouds[0].calls().iter().filter(|call| call.operation == "list instances").count()
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_account_without_any_machine_of_ours_lets_nothing_go() {
+async fn an_account_without_any_instance_of_ours_lets_nothing_go() {
     for (case, change) in
         [("L1-850 deleted", None), ("L1-851 of another type", Some(json!({"spec": {"type": "ClusterIP"}})))]
     {
@@ -123,7 +123,7 @@ async fn many_services_share_the_listing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn machines_that_cannot_be_listed_vouch_for_nothing() {
+async fn instances_that_cannot_be_listed_vouch_for_nothing() {
     for (case, fault) in [
         ("L1-853", Fault::Refuse(Category::Temporary)),
         ("L1-854", Fault::Refuse(Category::Unauthorised)),
@@ -131,7 +131,7 @@ async fn machines_that_cannot_be_listed_vouch_for_nothing() {
     ] {
         let scene = served().await;
         scene.stage.clouds[0].plan_faults(move |request| {
-            Some(if request.operation == "list machines" { fault } else { Fault::Deny })
+            Some(if request.operation == "list instances" { fault } else { Fault::Deny })
         });
         scene.delete("web").await;
         scene.pass(120).await;
@@ -148,7 +148,7 @@ async fn a_token_that_is_mended_between_the_look_and_the_listing_loses_nothing()
     let scene = served().await;
     let mut away = true;
     scene.stage.clouds[0].plan_faults(move |request| {
-        away &= request.operation != "list machines";
+        away &= request.operation != "list instances";
         away.then_some(Fault::Deny)
     });
     scene.delete("web").await;
@@ -159,20 +159,20 @@ async fn a_token_that_is_mended_between_the_look_and_the_listing_loses_nothing()
 
 #[tokio::test(start_paused = true)]
 async fn a_token_that_is_swapped_after_the_listing_began_loses_nothing() {
-    let scene = Scene::with(&["alpha"], |manners| manners.latency = Duration::from_secs(1));
+    let scene = Scene::with(&["alpha"], |settings| settings.latency = Duration::from_secs(1));
     scene.node("n1").await;
     scene.create("web", json!({})).await;
     scene.pass(60).await;
     assert_eq!(scene.balancers().len(), 1);
-    // Somebody else lists the machines just when the load balancer is looked for, and is the last to see the account.
+    // Somebody else lists the instances just when the load balancer is looked for, and is the last to see the account.
     let looks = Arc::new(Notify::new());
     let (sprung, mut seen) = (Arc::clone(&looks), false);
     scene.stage.clouds[0].plan_faults(move |request| {
         sprung.notify_one();
-        let ours = request.operation == "list machines" && !std::mem::replace(&mut seen, true);
+        let ours = request.operation == "list instances" && !std::mem::replace(&mut seen, true);
         (!ours).then_some(Fault::Deny)
     });
-    let inventory = Arc::clone(&scene.stage.desk.clouds.named("alpha").unwrap().inventory);
+    let inventory = Arc::clone(&scene.stage.ctx.clouds.named("alpha").unwrap().inventory);
     let clock = Arc::clone(&scene.stage.clock);
     tokio::spawn(async move {
         looks.notified().await;
@@ -193,8 +193,8 @@ async fn where_no_node_can_tell_nothing_hangs() {
         scene.stage.merge(&scene.stage.nodes(), name, body).await;
     };
     let scene = served().await;
-    for machine in scene.stage.clouds[0].machines() {
-        scene.stage.clouds[0].delete_machine(&machine.id);
+    for instance in scene.stage.clouds[0].instances() {
+        scene.stage.clouds[0].delete_instance(&instance.id);
     }
     scene.stage.clouds[0].delete_balancer(&scene.balancer("web").await.id);
     scene.delete("web").await;
@@ -205,7 +205,7 @@ async fn where_no_node_can_tell_nothing_hangs() {
     assert!(scene.is_held().await, "the other node still stands");
     annotate(&scene, "n2").await;
     scene.pass(120).await;
-    assert!(!scene.is_held().await, "a person said that the machines are gone");
+    assert!(!scene.is_held().await, "a person said that the instances are gone");
 
     let scene = served().await;
     for name in ["n1", "n2"] {
@@ -227,8 +227,8 @@ async fn a_rehearsal_says_that_it_would_not_let_go() {
     scene.delete("web").await;
     scene.leave();
     scene.pass(1).await;
-    let nodes = scene.stage.desk.cluster.nodes.all();
-    let all = scene.controller.rehearse(&nodes).await;
+    let nodes = scene.stage.ctx.cluster.nodes.all();
+    let all = scene.controller.dry_run(&nodes).await;
     let (_, told) = all.iter().find(|(key, _)| key.name == "web").unwrap();
     assert!(told.steps.is_empty(), "{told:?}");
     let why = told.unknown.as_ref().map(ToString::to_string).unwrap_or_default();

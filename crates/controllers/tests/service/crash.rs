@@ -16,10 +16,10 @@ async fn crash_after(scene: &mut Scene, life: Duration) {
 }
 
 async fn live_and_die(step: u64) -> u64 {
-    let mut scene = Scene::with(&["alpha"], |manners| {
-        manners.latency = Duration::from_millis(20);
-        manners.lag = Duration::from_secs(10);
-        manners.build = Duration::from_millis(100);
+    let mut scene = Scene::with(&["alpha"], |settings| {
+        settings.latency = Duration::from_millis(20);
+        settings.lag = Duration::from_secs(10);
+        settings.build = Duration::from_millis(100);
     });
     // Writes to Kubernetes take their time too, so that a kill can fall into them.
     let slow = |verb| ApiFault::new(Harm::Latency { millis: 25 }).on(verb, "services");
@@ -70,8 +70,8 @@ async fn killed_at_any_moment_it_reaches_the_same_end() {
 
 #[tokio::test(start_paused = true)]
 async fn killed_again_and_again_it_still_gets_there() {
-    let mut scene = Scene::with(&["alpha"], |manners| manners.lag = Duration::from_secs(5));
-    let machine = scene.node("n1").await;
+    let mut scene = Scene::with(&["alpha"], |settings| settings.lag = Duration::from_secs(5));
+    let instance = scene.node("n1").await;
     for name in ["a", "b", "c"] {
         scene.create(name, json!({})).await;
     }
@@ -80,7 +80,7 @@ async fn killed_again_and_again_it_still_gets_there() {
     }
     scene.pass(300).await;
     for name in ["a", "b", "c"] {
-        scene.assert_served(name, &[80], &[&machine]).await;
+        scene.assert_served(name, &[80], &[&instance]).await;
         scene.delete(name).await;
     }
     for life in 0..40 {

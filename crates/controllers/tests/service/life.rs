@@ -8,11 +8,11 @@ use crate::scene::{FINALIZER, Scene};
 #[tokio::test(start_paused = true)]
 async fn a_service_gets_a_load_balancer_with_finalizer_first_and_a_second_pass_writes_nothing() {
     let mut scene = Scene::new();
-    let machine = scene.node("n1").await;
+    let instance = scene.node("n1").await;
     let kube = scene.kube_calls();
     scene.create("web", json!({})).await;
     scene.pass(5).await;
-    scene.assert_served("web", &[80], &[&machine]).await;
+    scene.assert_served("web", &[80], &[&instance]).await;
     assert_eq!(scene.get("web").await.ingress[0].ip_mode, Some(IpMode::Proxy));
     let writes: Vec<_> =
         scene.stage.writes(kube + 1).into_iter().filter(|w| w.resource == "services").collect();
@@ -31,13 +31,13 @@ async fn a_service_gets_a_load_balancer_with_finalizer_first_and_a_second_pass_w
 #[tokio::test(start_paused = true)]
 async fn ports_and_annotations_are_carried_out_and_labels_are_not_looked_at() {
     let scene = Scene::new();
-    let machine = scene.node("n1").await;
+    let instance = scene.node("n1").await;
     scene.create("web", json!({})).await;
     scene.pass(5).await;
     let ports = json!([{"name": "a", "port": 80}, {"name": "b", "port": 443}]);
     scene.edit("web", json!({"spec": {"ports": ports}})).await;
     scene.pass(5).await;
-    scene.assert_served("web", &[80, 443], &[&machine]).await;
+    scene.assert_served("web", &[80, 443], &[&instance]).await;
     scene.annotate("web", json!({"fake.cloudberth.dev/algorithm": "least-connections"})).await;
     scene.pass(5).await;
     assert_eq!(scene.balancer("web").await.algorithm, "least-connections");
@@ -82,7 +82,7 @@ async fn everything_refused_is_told_at_once_and_not_tried_until_the_object_chang
 #[tokio::test(start_paused = true)]
 async fn another_type_takes_the_load_balancer_away_and_back() {
     let scene = Scene::new();
-    let machine = scene.node("n1").await;
+    let instance = scene.node("n1").await;
     scene.create("web", json!({})).await;
     scene.pass(5).await;
     scene.edit("web", json!({"spec": {"type": "ClusterIP"}})).await;
@@ -93,7 +93,7 @@ async fn another_type_takes_the_load_balancer_away_and_back() {
     assert_eq!(scene.reasons("web")[2..], ["DeletingLoadBalancer", "DeletedLoadBalancer"]);
     scene.edit("web", json!({"spec": {"type": "LoadBalancer"}})).await;
     scene.pass(5).await;
-    scene.assert_served("web", &[80], &[&machine]).await;
+    scene.assert_served("web", &[80], &[&instance]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,7 +127,7 @@ async fn a_deleted_service_takes_its_load_balancer_along() {
 #[tokio::test(start_paused = true)]
 async fn a_service_made_anew_under_the_same_name_gets_a_load_balancer_of_its_own() {
     let scene = Scene::new();
-    let machine = scene.node("n1").await;
+    let instance = scene.node("n1").await;
     for round in 0..3 {
         scene.create("web", json!({})).await;
         if round > 0 {
@@ -140,7 +140,7 @@ async fn a_service_made_anew_under_the_same_name_gets_a_load_balancer_of_its_own
     }
     scene.create("web", json!({})).await;
     scene.pass(5).await;
-    scene.assert_served("web", &[80], &[&machine]).await;
+    scene.assert_served("web", &[80], &[&instance]).await;
     assert_eq!(scene.balancers().len(), 1, "L6-141");
     assert_eq!(scene.metrics().orphans.get(), 0);
 }
@@ -166,7 +166,7 @@ async fn a_stripped_finalizer_is_put_back_and_an_orphan_is_told_once_and_left_al
     // Somebody is impatient, and quicker than the cleanup.
     scene.stage.clouds[0].plan_faults(|_| Some(cloudberth_fake::Fault::RequestLost));
     let controller = cloudberth_controllers::service::ServiceController::new(
-        scene.stage.desk.clone(),
+        scene.stage.ctx.clone(),
         scene.settings.clone(),
     );
     scene.stage.run(std::sync::Arc::clone(&controller).run());

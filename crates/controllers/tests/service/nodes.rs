@@ -99,7 +99,7 @@ async fn a_failed_update_comes_back_by_itself_and_is_not_doubled() {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_in_the_middle_of_a_change_of_nodes_never_falls_back_to_the_old_set() {
-    let scene = Scene::with(&["alpha"], |manners| manners.latency = std::time::Duration::from_millis(800));
+    let scene = Scene::with(&["alpha"], |settings| settings.latency = std::time::Duration::from_millis(800));
     let one = scene.node("n1").await;
     scene.create("a", json!({})).await;
     scene.pass(30).await;
@@ -115,14 +115,14 @@ async fn a_turn_in_the_middle_of_a_change_of_nodes_never_falls_back_to_the_old_s
     let added = |id: &str| {
         scene.mutations(calls).iter().filter(|c| c.operation == "add member" && c.subject == id).count()
     };
-    assert_eq!(added(&b.id), 3, "FW-230 each machine once, none taken out again");
+    assert_eq!(added(&b.id), 3, "FW-230 each instance once, none taken out again");
     assert!(scene.mutations(calls).iter().all(|call| call.operation != "remove member"), "FW-230");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pass_right_after_our_own_write_works_from_the_written_version() {
     let scene = Scene::new();
-    let machine = scene.node("n1").await;
+    let instance = scene.node("n1").await;
     scene.pass(1).await;
     // From here on the watch of Services tells only about the creation; all that comes later is known from answers.
     let mut silent = ApiFault::new(Harm::StallWatch { after_events: 1 });
@@ -132,7 +132,7 @@ async fn a_pass_right_after_our_own_write_works_from_the_written_version() {
     scene.pass(5).await;
     scene.create("web", json!({})).await;
     scene.pass(3).await;
-    scene.assert_served("web", &[80], &[&machine]).await;
+    scene.assert_served("web", &[80], &[&instance]).await;
     let (calls, kube) = (scene.calls(), scene.kube_calls());
     let two = scene.node("n2").await;
     scene.pass(5).await;
@@ -143,5 +143,5 @@ async fn a_pass_right_after_our_own_write_works_from_the_written_version() {
         "L4-142 nothing is written twice: {writes:?}"
     );
     assert_eq!(scene.mutations(calls).len(), 1, "L6-142 and nothing is made twice");
-    scene.assert_served("web", &[80], &[&machine, &two]).await;
+    scene.assert_served("web", &[80], &[&instance, &two]).await;
 }

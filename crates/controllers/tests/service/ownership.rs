@@ -10,10 +10,10 @@ const ADOPT: &str = "cloudberth.dev/adopt-load-balancer";
 #[tokio::test(start_paused = true)]
 async fn a_copied_manifest_takes_nothing_away() {
     let scene = Scene::new();
-    let machine = scene.node("n1").await;
+    let instance = scene.node("n1").await;
     scene.create("own", json!({})).await;
     scene.pass(10).await;
-    let balancer = scene.assert_served("own", &[80], &[&machine]).await;
+    let balancer = scene.assert_served("own", &[80], &[&instance]).await;
     let copy = || json!({"metadata": {"annotations": {ID: balancer.id}}, "spec": {"ports": [{"port": 81}]}});
 
     scene.create("copy", copy()).await;

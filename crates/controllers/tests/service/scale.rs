@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cloudberth_controllers::service::ServiceSettings;
-use cloudberth_fake::Manners;
+use cloudberth_fake::SimSettings;
 use serde_json::json;
 use testing_kit::Stage;
 
@@ -30,7 +30,7 @@ async fn one_node_changes_each_of_a_hundred_services_once_and_costs_one_survey()
 
     let (calls, kube) = (scene.calls(), scene.kube_calls());
     // It joins as nodes do: first without an id, then its cloud gives it one.
-    let id = scene.stage.clouds[0].add_machine("n2", "north-1").id;
+    let id = scene.stage.clouds[0].add_instance("n2", "north-1").id;
     scene.stage.create(&scene.stage.nodes(), "Node", "n2", json!({})).await;
     scene.pass(2).await;
     scene
@@ -62,9 +62,9 @@ async fn one_node_changes_each_of_a_hundred_services_once_and_costs_one_survey()
 #[tokio::test(start_paused = true)]
 async fn no_more_services_at_once_than_workers() {
     for (workers, most) in [(1, 1), (2, 2), (16, 16)] {
-        let manners = |manners: &mut Manners| manners.latency = std::time::Duration::from_secs(1);
+        let slow = |settings: &mut SimSettings| settings.latency = std::time::Duration::from_secs(1);
         let settings = ServiceSettings { workers, drift: None, ..ServiceSettings::default() };
-        let scene = Scene::on(Stage::with(&["alpha"], manners), settings);
+        let scene = Scene::on(Stage::with(&["alpha"], slow), settings);
         scene.node("n1").await;
         for number in 0..40 {
             scene.create(&format!("s{number:03}"), json!({})).await;
@@ -72,7 +72,7 @@ async fn no_more_services_at_once_than_workers() {
         let mut seen = 0;
         for _ in 0..600 {
             scene.stage.pass(1).await;
-            let unfinished = scene.controller.crew().look(|queue| queue.known() - queue.depth());
+            let unfinished = scene.controller.pool().look(|queue| queue.known() - queue.depth());
             seen = seen.max(unfinished);
         }
         assert_eq!(scene.balancers().len(), 40, "FW-212 all of them, {workers} at once");
@@ -84,13 +84,13 @@ async fn no_more_services_at_once_than_workers() {
 async fn the_drift_pass_repairs_hand_edits_within_its_budget() {
     let settings = ServiceSettings::default();
     let scene = Scene::on(Stage::new(), settings);
-    let machine = scene.node("n1").await;
+    let instance = scene.node("n1").await;
     hundred(&scene).await;
     let victim = scene.balancer("s050").await;
     scene.stage.clouds[0].delete_balancer(&victim.id);
     let (calls, surveys) = (scene.calls(), scene.surveys());
     scene.pass(1_000).await;
-    let new = scene.assert_served("s050", &[80], &[&machine]).await;
+    let new = scene.assert_served("s050", &[80], &[&instance]).await;
     assert_ne!(new.id, victim.id, "it was built anew");
     let mut repairs: Vec<_> = scene.mutations(calls).iter().map(|call| call.operation).collect();
     repairs.sort_unstable();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cloudberth_controllers::service::{ServiceController, ServiceSettings};
 use cloudberth_core::{ServiceView, view::Ingress};
-use cloudberth_fake::{Balancer, CallRecord, Manners};
+use cloudberth_fake::{Balancer, CallRecord, SimSettings};
 use cloudberth_runtime::metrics::ServiceMetrics;
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
@@ -26,13 +26,13 @@ impl Scene {
         Self::with(&["alpha"], |_| {})
     }
 
-    pub fn with(clouds: &[&str], adjust: impl Fn(&mut Manners)) -> Self {
+    pub fn with(clouds: &[&str], adjust: impl Fn(&mut SimSettings)) -> Self {
         Self::on(Stage::with(clouds, adjust), ServiceSettings { drift: None, ..ServiceSettings::default() })
     }
 
     pub fn on(mut stage: Stage, settings: ServiceSettings) -> Self {
         stage.run_ground();
-        let controller = ServiceController::new(stage.desk.clone(), settings.clone());
+        let controller = ServiceController::new(stage.ctx.clone(), settings.clone());
         let task = stage.run(Arc::clone(&controller).run());
         Self { stage, settings, controller, task }
     }
@@ -46,17 +46,17 @@ impl Scene {
     pub fn restart(&mut self) {
         self.stage.reboot();
         self.stage.run_ground();
-        self.controller = ServiceController::new(self.stage.desk.clone(), self.settings.clone());
+        self.controller = ServiceController::new(self.stage.ctx.clone(), self.settings.clone());
         self.task = self.stage.run(Arc::clone(&self.controller).run());
     }
 
-    /// A machine in the first cloud, and its node, which is known to be that machine.
+    /// An instance in the first cloud, and its node, which is known to be that instance.
     pub async fn node(&self, name: &str) -> String {
         self.node_in(0, "alpha", name).await
     }
 
     pub async fn node_in(&self, cloud: usize, scheme: &str, name: &str) -> String {
-        let id = self.stage.clouds[cloud].add_machine(name, "north-1").id;
+        let id = self.stage.clouds[cloud].add_instance(name, "north-1").id;
         let body = json!({"spec": {"providerID": format!("{scheme}://{id}")}});
         self.stage.create(&self.stage.nodes(), "Node", name, body).await;
         id
@@ -90,7 +90,7 @@ impl Scene {
     }
 
     pub fn metrics(&self) -> &ServiceMetrics {
-        &self.stage.desk.metrics.service
+        &self.stage.ctx.metrics.service
     }
 
     /// The load balancers in the first cloud.
@@ -135,15 +135,15 @@ impl Scene {
         self.stage.pass(seconds).await;
     }
 
-    /// The Service is served by a load balancer with these ports and machines, and says so.
-    pub async fn assert_served(&self, name: &str, ports: &[i64], machines: &[&str]) -> Balancer {
+    /// The Service is served by a load balancer with these ports and instances, and says so.
+    pub async fn assert_served(&self, name: &str, ports: &[i64], instances: &[&str]) -> Balancer {
         let (service, balancer) = (self.get(name).await, self.balancer(name).await);
         let mut open: Vec<_> = balancer.listeners.values().map(|listener| listener.port).collect();
         open.sort_unstable();
         assert_eq!(open, ports, "ports of {name}");
         let mut members: Vec<_> = balancer.members.values().map(String::as_str).collect();
         members.sort_unstable();
-        assert_eq!(members, machines, "machines of {name}");
+        assert_eq!(members, instances, "instances of {name}");
         assert!(service.finalizers.contains(&FINALIZER.to_owned()));
         assert_eq!(addresses(&service.ingress), [balancer.address.as_str()]);
         assert_eq!(service.annotations.get("fake.cloudberth.dev/balancer-id"), Some(&balancer.id));

@@ -9,7 +9,7 @@ use cloudberth_controllers::{
 use cloudberth_core::{
     Call, Category, Lookup, Provider, Result, ServiceView, annotation,
     decide::{nodeset::Selector, service::ownership::Ownership},
-    lb::{Claim, Name, Permit, Plan, Scribe, Survey, Turn, Want},
+    lb::{Desired, LockKey, Name, Permit, Plan, ServiceRecorder, Survey, Turn},
     provider::{Boxed, LoadBalancers},
 };
 use cloudberth_fake::{FakeProvider, Fault};
@@ -31,15 +31,15 @@ async fn a_creation_whose_answer_is_lost_is_found_and_not_repeated() {
         ("L6-144 the request is lost", Fault::RequestLost),
         ("L6-145 it takes effect much later", Fault::Stall(Duration::from_secs(150))),
     ] {
-        let scene = Scene::with(&["alpha"], |manners| manners.lag = Duration::from_secs(20));
-        let machine = scene.node("n1").await;
+        let scene = Scene::with(&["alpha"], |settings| settings.lag = Duration::from_secs(20));
+        let instance = scene.node("n1").await;
         let mut once = true;
         scene.stage.clouds[0].plan_faults(move |request| {
             (request.operation == "create balancer" && std::mem::take(&mut once)).then_some(fault)
         });
         scene.create("web", json!({})).await;
         scene.pass(600).await;
-        scene.assert_served("web", &[80], &[&machine]).await;
+        scene.assert_served("web", &[80], &[&instance]).await;
         assert_eq!(scene.balancers().len(), 1, "{case}");
         scene.delete("web").await;
         scene.pass(600).await;
@@ -50,7 +50,7 @@ async fn a_creation_whose_answer_is_lost_is_found_and_not_repeated() {
 
 #[tokio::test(start_paused = true)]
 async fn a_service_that_is_deleted_while_its_creation_is_unknown_leaves_nothing() {
-    let scene = Scene::with(&["alpha"], |manners| manners.lag = Duration::from_secs(20));
+    let scene = Scene::with(&["alpha"], |settings| settings.lag = Duration::from_secs(20));
     scene.node("n1").await;
     let mut once = true;
     scene.stage.clouds[0].plan_faults(move |request| {
@@ -69,8 +69,8 @@ async fn a_service_that_is_deleted_while_its_creation_is_unknown_leaves_nothing(
 
 #[tokio::test(start_paused = true)]
 async fn a_look_that_began_while_an_intent_pended_is_no_proof_of_absence() {
-    let scene = Scene::with(&["alpha"], |manners| manners.lag = Duration::from_secs(20));
-    let machine = scene.node("n1").await;
+    let scene = Scene::with(&["alpha"], |settings| settings.lag = Duration::from_secs(20));
+    let instance = scene.node("n1").await;
     scene.create("other", json!({})).await;
     scene.pass(5).await;
     let mut once = true;
@@ -86,17 +86,17 @@ async fn a_look_that_began_while_an_intent_pended_is_no_proof_of_absence() {
     scene.pass(1).await;
     assert_eq!(scene.surveys(), surveys + 1, "somebody looks just before");
     scene.pass(60).await;
-    scene.assert_served("web", &[80], &[&machine]).await;
+    scene.assert_served("web", &[80], &[&instance]).await;
     assert_eq!(scene.balancers().len(), 2, "L6-161 {:?}", scene.mutations(calls));
 }
 
 #[tokio::test(start_paused = true)]
 async fn listings_that_lag_and_slow_builds_change_nothing_about_the_end() {
-    let scene = Scene::with(&["alpha"], |manners| {
-        manners.lag = Duration::from_secs(30);
-        manners.build = Duration::from_secs(25);
+    let scene = Scene::with(&["alpha"], |settings| {
+        settings.lag = Duration::from_secs(30);
+        settings.build = Duration::from_secs(25);
     });
-    let machine = scene.node("n1").await;
+    let instance = scene.node("n1").await;
     for name in ["a", "b", "c"] {
         scene.create(name, json!({})).await;
     }
@@ -104,7 +104,7 @@ async fn listings_that_lag_and_slow_builds_change_nothing_about_the_end() {
     assert!(scene.get("a").await.ingress.is_empty(), "no address before it is built");
     scene.pass(60).await;
     for name in ["a", "b", "c"] {
-        scene.assert_served(name, &[80], &[&machine]).await;
+        scene.assert_served(name, &[80], &[&instance]).await;
     }
     assert_eq!(scene.balancers().len(), 3);
     scene.delete("a").await;
@@ -115,7 +115,7 @@ async fn listings_that_lag_and_slow_builds_change_nothing_about_the_end() {
 #[tokio::test(start_paused = true)]
 async fn a_refused_token_changes_nothing_and_is_got_over() {
     let scene = Scene::new();
-    let machine = scene.node("n1").await;
+    let instance = scene.node("n1").await;
     scene.create("web", json!({})).await;
     scene.pass(5).await;
     scene.stage.clouds[0].plan_faults(|_| Some(Fault::Refuse(Category::Unauthorised)));
@@ -131,7 +131,7 @@ async fn a_refused_token_changes_nothing_and_is_got_over() {
     assert!(scene.reasons("new").contains(&"SyncLoadBalancerFailed".to_owned()));
     scene.stage.clouds[0].stop_faults();
     scene.pass(90).await;
-    scene.assert_served("new", &[80], &[&machine]).await;
+    scene.assert_served("new", &[80], &[&instance]).await;
     assert!(scene.stage.service("web").await.is_none());
     assert_eq!(scene.balancers().len(), 1);
 }
@@ -139,7 +139,7 @@ async fn a_refused_token_changes_nothing_and_is_got_over() {
 #[tokio::test(start_paused = true)]
 async fn a_status_that_cannot_be_written_is_written_later() {
     let scene = Scene::new();
-    let machine = scene.node("n1").await;
+    let instance = scene.node("n1").await;
     // The first patch puts the finalizer on, the second records the result.
     let mut conflict = patching(Harm::Conflict).times(1);
     conflict.skip = 1;
@@ -150,7 +150,7 @@ async fn a_status_that_cannot_be_written_is_written_later() {
     assert!(last.starts_with("Warning SyncLoadBalancerFailed"), "FW-158 {last}");
     assert!(last.contains("failed to update load balancer status"), "FW-158 {last}");
     scene.pass(300).await;
-    scene.assert_served("web", &[80], &[&machine]).await;
+    scene.assert_served("web", &[80], &[&instance]).await;
     assert_eq!(scene.balancers().len(), 1, "L6-150");
 }
 
@@ -171,7 +171,7 @@ async fn a_status_of_an_object_that_is_gone_needs_no_writing() {
 
 #[tokio::test(start_paused = true)]
 async fn what_others_write_meanwhile_stays() {
-    let scene = Scene::with(&["alpha"], |manners| manners.latency = Duration::from_secs(1));
+    let scene = Scene::with(&["alpha"], |settings| settings.latency = Duration::from_secs(1));
     scene.node("n1").await;
     scene.create("web", json!({})).await;
     scene.pass(2).await;
@@ -213,18 +213,18 @@ async fn any_write_to_kubernetes_may_go_wrong() {
     ];
     for (skip, harm) in (0..6).flat_map(|skip| harms.iter().map(move |harm| (skip, harm))) {
         let case = format!("{harm:?} after {skip}");
-        let scene = Scene::with(&["alpha"], |manners| manners.lag = Duration::from_secs(10));
-        let machine = scene.node("n1").await;
+        let scene = Scene::with(&["alpha"], |settings| settings.lag = Duration::from_secs(10));
+        let instance = scene.node("n1").await;
         scene.stage.api.add_fault(ApiFault { skip, ..patching(harm.clone()).times(2) });
         scene.create("web", json!({})).await;
         scene.pass(200).await;
-        scene.assert_served("web", &[80], &[&machine]).await;
+        scene.assert_served("web", &[80], &[&instance]).await;
         assert_eq!(scene.balancers().len(), 1, "L6-158 {case}");
         scene.edit("web", json!({"spec": {"type": "ClusterIP"}})).await;
         scene.pass(100).await;
         scene.edit("web", json!({"spec": {"type": "LoadBalancer"}})).await;
         scene.pass(200).await;
-        scene.assert_served("web", &[80], &[&machine]).await;
+        scene.assert_served("web", &[80], &[&instance]).await;
         scene.delete("web").await;
         scene.pass(200).await;
         assert!(scene.stage.service("web").await.is_none(), "L6-159 {case}");
@@ -236,20 +236,20 @@ async fn any_write_to_kubernetes_may_go_wrong() {
 #[tokio::test(start_paused = true)]
 async fn whoever_writes_at_the_same_time_costs_no_time_and_no_warning() {
     let scene = Scene::new();
-    let machine = scene.node("n1").await;
+    let instance = scene.node("n1").await;
     scene.stage.api.add_fault(patching(Harm::Latency { millis: 100 }).times(1));
     scene.create("web", json!({})).await;
     tokio::time::sleep(Duration::from_millis(60)).await;
     scene.edit("web", json!({"metadata": {"labels": {"team": "a"}}})).await;
     scene.pass(2).await;
-    scene.assert_served("web", &[80], &[&machine]).await;
+    scene.assert_served("web", &[80], &[&instance]).await;
     assert_eq!(scene.reasons("web"), ["EnsuringLoadBalancer", "EnsuredLoadBalancer"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_breaks_loses_nothing() {
     let scene = Scene::new();
-    let machine = scene.node("n1").await;
+    let instance = scene.node("n1").await;
     scene.create("web", json!({})).await;
     scene.create("old", json!({})).await;
     scene.pass(5).await;
@@ -262,12 +262,12 @@ async fn a_watch_that_breaks_loses_nothing() {
     scene.delete("old").await;
     scene.create("new", json!({})).await;
     scene.pass(60).await;
-    scene.assert_served("web", &[80], &[&machine]).await;
+    scene.assert_served("web", &[80], &[&instance]).await;
     scene.stage.api.clear_faults();
     scene.stage.api.compact();
     scene.pass(120).await;
-    scene.assert_served("web", &[443], &[&machine]).await;
-    scene.assert_served("new", &[80], &[&machine]).await;
+    scene.assert_served("web", &[443], &[&instance]).await;
+    scene.assert_served("new", &[80], &[&instance]).await;
     assert!(scene.stage.service("old").await.is_none());
     assert_eq!(scene.balancers().len(), 2);
 }
@@ -317,13 +317,13 @@ impl LoadBalancers for Buggy {
         &'a self,
         call: &'a Call,
         survey: &'a Survey,
-        want: &'a Want,
+        want: &'a Desired,
     ) -> Boxed<'a, Lookup<Ownership>> {
         self.inner().owner(call, survey, want)
     }
 
-    fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim> {
-        self.inner().claims(service, cluster)
+    fn lock_keys(&self, service: &ServiceView, cluster: &str) -> Vec<LockKey> {
+        self.inner().lock_keys(service, cluster)
     }
 
     fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>> {
@@ -334,19 +334,19 @@ impl LoadBalancers for Buggy {
         &'a self,
         call: &'a Call,
         survey: &'a Survey,
-        want: &'a Want,
+        want: &'a Desired,
         permit: Permit,
-        scribe: &'a dyn Scribe,
+        recorder: &'a dyn ServiceRecorder,
     ) -> Boxed<'a, Turn> {
         Box::pin(async move {
-            let turn = self.inner().turn(call, survey, want, permit, scribe).await;
+            let turn = self.inner().turn(call, survey, want, permit, recorder).await;
             assert_ne!(want.service.name, "bad", "the secret is hunter2");
             turn
         })
     }
 
-    fn rehearse<'a>(&'a self, call: &'a Call, survey: &'a Survey, want: &'a Want) -> Boxed<'a, Plan> {
-        self.inner().rehearse(call, survey, want)
+    fn dry_run<'a>(&'a self, call: &'a Call, survey: &'a Survey, want: &'a Desired) -> Boxed<'a, Plan> {
+        self.inner().dry_run(call, survey, want)
     }
 }
 
@@ -355,15 +355,15 @@ async fn a_bug_that_one_service_meets_is_its_own() {
     let mut stage = Stage::new();
     let fake = FakeProvider::new("alpha", &stage.clouds[0], PROGRAM, Arc::clone(&stage.clock));
     let members: Vec<(Arc<dyn Provider>, BTreeSet<String>)> = vec![(Arc::new(Buggy(fake)), BTreeSet::new())];
-    stage.desk.clouds = Clouds::new(members, None, &stage.clock).unwrap();
+    stage.ctx.clouds = Clouds::new(members, None, &stage.clock).unwrap();
     let scene = Scene::on(stage, ServiceSettings { workers: 2, drift: None, ..ServiceSettings::default() });
-    let machine = scene.node("n1").await;
+    let instance = scene.node("n1").await;
     for name in ["bad", "odd", "good1", "good2", "good3"] {
         scene.create(name, json!({})).await;
     }
     scene.pass(10).await;
     for name in ["good1", "good2", "good3"] {
-        scene.assert_served(name, &[80], &[&machine]).await;
+        scene.assert_served(name, &[80], &[&instance]).await;
     }
     let controller: &ServiceController = &scene.controller;
     assert!(

@@ -7,7 +7,7 @@ use crate::{
     call::Call,
     decide::nodeset::Selector,
     error::{Error, Result},
-    lb::{Claim, Decision, Identity, Name, Want},
+    lb::{Decision, Desired, Identity, LockKey, Name},
     lookup::Lookup,
     provider::cannot_show,
     view::ServiceView,
@@ -35,9 +35,9 @@ pub trait Balancers: Send + Sync {
     /// The listings that serve all Services of a pass.
     type Survey: Send + Sync + 'static;
     /// What there is for one Service: the load balancer, its parts, and whatever the decision needs beside them.
-    type Seen: Clone + Send + Sync;
+    type Observed: Clone + Send + Sync;
     /// One mutation.
-    type Act: Clone + Send + Sync;
+    type Action: Clone + Send + Sync;
     /// What the cloud answers to one, ids included.
     type Answer: Send + Sync;
 
@@ -74,13 +74,13 @@ pub trait Balancers: Send + Sync {
     /// [`intended_name`](crate::lb::intended_name)).
     fn name_for(&self, service: &ServiceView, cluster: &str) -> Name;
 
-    /// Which load balancer was seen; `None` where there is none. Pure.
+    /// Which load balancer was observed; `None` where there is none. Pure.
     ///
     /// The framework judges by it [whose](crate::decide::service::ownership) it is, before anything is done about it.
-    fn identity(&self, seen: &Self::Seen) -> Option<Identity>;
+    fn identity(&self, observed: &Self::Observed) -> Option<Identity>;
 
     /// What a Service lays claim to. Pure.
-    fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim>;
+    fn lock_keys(&self, service: &ServiceView, cluster: &str) -> Vec<LockKey>;
 
     /// Fetches the listings that serve all Services.
     fn survey(&self, call: &Call) -> impl Future<Output = Result<Self::Survey>> + Send;
@@ -94,18 +94,23 @@ pub trait Balancers: Send + Sync {
         &self,
         call: &Call,
         survey: &Self::Survey,
-        want: &Want,
-    ) -> impl Future<Output = Lookup<Self::Seen>> + Send;
+        want: &Desired,
+    ) -> impl Future<Output = Lookup<Self::Observed>> + Send;
 
-    /// What to do next about what was seen. Pure.
-    fn decide(&self, want: &Want, seen: Option<&Self::Seen>) -> Decision<Self::Act>;
+    /// What to do next about what was observed. Pure.
+    fn decide(&self, want: &Desired, observed: Option<&Self::Observed>) -> Decision<Self::Action>;
 
     /// Sends one mutation, once.
-    fn execute(&self, call: &Call, act: &Self::Act) -> impl Future<Output = Outcome<Self::Answer>> + Send;
+    fn execute(&self, call: &Call, act: &Self::Action) -> impl Future<Output = Outcome<Self::Answer>> + Send;
 
     /// What there is after `act` was answered by `answer`. Pure.
-    fn fold(&self, seen: Option<Self::Seen>, act: &Self::Act, answer: &Self::Answer) -> Option<Self::Seen>;
+    fn fold(
+        &self,
+        observed: Option<Self::Observed>,
+        act: &Self::Action,
+        answer: &Self::Answer,
+    ) -> Option<Self::Observed>;
 
     /// A plausible answer to `act`, for dry runs and property tests. Pure.
-    fn assume(&self, act: &Self::Act) -> Self::Answer;
+    fn assume(&self, act: &Self::Action) -> Self::Answer;
 }

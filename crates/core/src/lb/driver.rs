@@ -12,8 +12,8 @@ use futures_util::future::join_all;
 use crate::{
     error::{Error, Result},
     lb::{
-        Balancers, Creation, Decision, Goal, Next, Notice, Outcome, Permit, Publish, Rest, Severity, Step,
-        Turn, Want, intended_name,
+        Balancers, Creation, Decision, Desired, Goal, Next, Notice, Outcome, Permit, Publish, Severity, Step,
+        Turn, TurnEnd, intended_name,
     },
 };
 
@@ -32,54 +32,54 @@ pub enum IntentMark {
 /// The hands of the driver. In production they reach a cloud and a Kubernetes API; in a test they reach a value.
 pub trait Executor<B: Balancers>: Send + Sync {
     /// Sends one mutation, once.
-    fn execute(&self, step: &Step<B::Act>) -> impl Future<Output = Outcome<B::Answer>> + Send;
+    fn execute(&self, step: &Step<B::Action>) -> impl Future<Output = Outcome<B::Answer>> + Send;
 
     /// Writes on the Service what the planner wants recorded, where it differs from what is there.
     fn record(&self, publish: &Publish, intent: IntentMark) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// Takes one Service as far as it goes without waiting, from what was seen.
+/// Takes one Service as far as it goes without waiting, from what was observed.
 pub async fn drive<B: Balancers, E: Executor<B>>(
     balancers: &B,
     executor: &E,
-    want: &Want,
-    mut seen: Option<B::Seen>,
+    want: &Desired,
+    mut observed: Option<B::Observed>,
     permit: Permit,
 ) -> Turn {
     let mut turn = Turn::new();
     let mut recorded = None;
     for _ in 0..MAX_ROUNDS {
         let Decision { next, publish, refused, notices } =
-            withdraws_nothing(want, balancers.decide(want, seen.as_ref()));
+            withdraws_nothing(want, balancers.decide(want, observed.as_ref()));
         turn.refused = refused;
         turn.notices = notices;
         if let Some(publish) = publish.filter(|new| recorded.as_ref() != Some(new)) {
             let mark = if creates(&next) { IntentMark::Keep } else { IntentMark::Clear };
             if let Err(error) = executor.record(&publish, mark).await {
-                return turn.end(Rest::Failed(error));
+                return turn.end(TurnEnd::Failed(error));
             }
             recorded = Some(publish);
         }
         let steps = match next {
-            Next::Converged => return turn.end(Rest::Converged),
-            Next::Wait { on, poll } => return turn.end(Rest::Wait { on, poll }),
+            Next::Converged => return turn.end(TurnEnd::Converged),
+            Next::Wait { on, poll } => return turn.end(TurnEnd::Wait { on, poll }),
             Next::Act(steps) => steps,
         };
         let permit = if names_another(balancers, want) { Permit::NoCreate } else { permit };
-        if let Some(rest) = forbids(&steps, want.goal, &turn, permit) {
-            return turn.end(rest);
+        if let Some(end) = forbids(&steps, want.goal, &turn, permit) {
+            return turn.end(end);
         }
-        seen = match carry_out(balancers, executor, &steps, seen, &mut turn).await {
-            Ok(seen) => seen,
+        observed = match carry_out(balancers, executor, &steps, observed, &mut turn).await {
+            Ok(observed) => observed,
             Err(rest) => return turn.end(rest),
         };
     }
-    turn.end(Rest::Failed(circles()))
+    turn.end(TurnEnd::Failed(circles()))
 }
 
 /// Takes an empty list of addresses out of a verdict where the Service shows some, and says so: a load balancer that is
 /// there has an address, so nobody told.
-pub(super) fn withdraws_nothing<A>(want: &Want, mut decision: Decision<A>) -> Decision<A> {
+pub(super) fn withdraws_nothing<A>(want: &Desired, mut decision: Decision<A>) -> Decision<A> {
     let ingress = decision.publish.as_mut().map(|publish| &mut publish.ingress);
     let Some(list) = ingress.filter(|list| list.as_ref().is_some_and(Vec::is_empty)) else { return decision };
     *list = None;
@@ -100,7 +100,7 @@ pub(super) fn circles() -> Error {
 
 /// Whether the recorded intent is for another name than a creation would have now: the Service was edited after the intent
 /// was decided on. What is created under a name that stands nowhere would not be found again if its answer were lost.
-fn names_another<B: Balancers>(balancers: &B, want: &Want) -> bool {
+fn names_another<B: Balancers>(balancers: &B, want: &Desired) -> bool {
     intended_name(&want.service)
         .is_some_and(|name| name != balancers.name_for(&want.service, &want.cluster).text)
 }
@@ -110,19 +110,19 @@ fn creates<A>(next: &Next<A>) -> bool {
 }
 
 /// Why these steps may not be sent, if they may not.
-pub(super) fn forbids<A>(steps: &[Step<A>], goal: Goal, turn: &Turn, permit: Permit) -> Option<Rest> {
+pub(super) fn forbids<A>(steps: &[Step<A>], goal: Goal, turn: &Turn, permit: Permit) -> Option<TurnEnd> {
     if steps.is_empty() {
-        return Some(Rest::Failed(Error::permanent("internal error: the plan has a round without steps")));
+        return Some(TurnEnd::Failed(Error::permanent("internal error: the plan has a round without steps")));
     }
     let creating = steps.iter().find(|step| step.creates)?;
     if goal == Goal::Gone {
         let message = format!("internal error: the plan to remove a load balancer would {}", creating.label);
-        return Some(Rest::Failed(Error::permanent(message)));
+        return Some(TurnEnd::Failed(Error::permanent(message)));
     }
     if !turn.refused.is_empty() {
-        return Some(Rest::Refused);
+        return Some(TurnEnd::Refused);
     }
-    (permit == Permit::NoCreate).then_some(Rest::NeedsIntent)
+    (permit == Permit::NoCreate).then_some(TurnEnd::NeedsIntent)
 }
 
 /// Sends independent steps, as many at once as the cloud bears, and folds their answers in. After a failure those
@@ -130,26 +130,26 @@ pub(super) fn forbids<A>(steps: &[Step<A>], goal: Goal, turn: &Turn, permit: Per
 async fn carry_out<B: Balancers, E: Executor<B>>(
     balancers: &B,
     executor: &E,
-    steps: &[Step<B::Act>],
-    mut seen: Option<B::Seen>,
+    steps: &[Step<B::Action>],
+    mut observed: Option<B::Observed>,
     turn: &mut Turn,
-) -> Result<Option<B::Seen>, Rest> {
+) -> Result<Option<B::Observed>, TurnEnd> {
     for batch in steps.chunks(balancers.width().max(1)) {
         let outcomes = join_all(batch.iter().map(|step| executor.execute(step))).await;
         let mut stop = None;
         for (step, outcome) in batch.iter().zip(outcomes) {
             match outcome {
                 Outcome::Done(answer) => {
-                    seen = balancers.fold(seen, &step.act, &answer);
+                    observed = balancers.fold(observed, &step.act, &answer);
                     turn.did(step);
                 }
                 Outcome::Failed(error) => {
-                    stop.get_or_insert(Rest::Failed(error.context(&step.label)));
+                    stop.get_or_insert(TurnEnd::Failed(error.context(&step.label)));
                 }
                 Outcome::Unknown(error) => {
                     turn.lost(step);
-                    // Not knowing outranks knowing of a failure: it forbids to go on from what was seen.
-                    stop = Some(Rest::Unknown(error.context(&step.label)));
+                    // Not knowing outranks knowing of a failure: it forbids to go on from what was observed.
+                    stop = Some(TurnEnd::Unknown(error.context(&step.label)));
                 }
             }
         }
@@ -157,14 +157,14 @@ async fn carry_out<B: Balancers, E: Executor<B>>(
             return Err(rest);
         }
     }
-    Ok(seen)
+    Ok(observed)
 }
 
 impl Turn {
     /// A turn in which nothing happened yet.
     pub(super) const fn new() -> Self {
         Self {
-            rest: Rest::Converged,
+            end: TurnEnd::Converged,
             done: Vec::new(),
             creation: Creation::Nothing,
             refused: Vec::new(),
@@ -175,11 +175,11 @@ impl Turn {
     /// A turn that could not begin, because it could not be found out what there is.
     #[must_use]
     pub fn unknown(why: Error) -> Self {
-        Self::new().end(Rest::Unknown(why))
+        Self::new().end(TurnEnd::Unknown(why))
     }
 
-    pub(super) fn end(mut self, rest: Rest) -> Self {
-        self.rest = rest;
+    pub(super) fn end(mut self, end: TurnEnd) -> Self {
+        self.end = end;
         self
     }
 

@@ -11,8 +11,8 @@ use crate::{
     },
     error::{Error, Result},
     lb::{
-        Balancers, Claim, ClaimKind, Executor, Goal, Impact, IntentMark, Name, Outcome, Permit, Plan,
-        Publish, Refusal, Rest, Step, Turn, Want, drive, intended_name, rehearse,
+        Balancers, Desired, Executor, Goal, Impact, IntentMark, LockKey, LockKind, Name, Outcome, Permit,
+        Plan, Publish, Refusal, Step, Turn, TurnEnd, drive, dry_run, intended_name,
     },
     lookup::Lookup,
     net::parse_ip,
@@ -35,7 +35,7 @@ pub struct StepReport {
 }
 
 /// Writes down what happens to a Service.
-pub trait Scribe: Send + Sync {
+pub trait ServiceRecorder: Send + Sync {
     /// Writes `publish` on the Service where it differs from what is there.
     fn record<'a>(&'a self, publish: &'a Publish, intent: IntentMark) -> Boxed<'a, Result<()>>;
 
@@ -48,35 +48,35 @@ pub trait Scribe: Send + Sync {
 pub struct Erased<B>(pub B);
 
 impl<B: Balancers> Erased<B> {
-    async fn look(&self, call: &Call, survey: &Survey, want: &Want) -> Lookup<B::Seen> {
+    async fn look(&self, call: &Call, survey: &Survey, want: &Desired) -> Lookup<B::Observed> {
         match survey.downcast_ref::<B::Survey>() {
             Some(survey) => self.0.observe(call, survey, want).await,
             None => Lookup::Unknown(Error::permanent("internal error: the survey is of another cloud")),
         }
     }
 
-    /// Whose it is that was seen, and why nothing is done about it where it is not this Service's.
-    fn judge(&self, want: &Want, seen: &B::Seen) -> Option<(Ownership, Option<Refusal>)> {
-        let Want { service, cluster, goal, .. } = want;
-        let found = self.0.identity(seen)?;
-        let claims = self.0.claims(service, cluster);
-        let verdict = ownership::judge(service, &claims, &self.0.name_for(service, cluster), &found);
+    /// Whose it is that was observed, and why nothing is done about it where it is not this Service's.
+    fn judge(&self, want: &Desired, observed: &B::Observed) -> Option<(Ownership, Option<Refusal>)> {
+        let Desired { service, cluster, goal, .. } = want;
+        let found = self.0.identity(observed)?;
+        let keys = self.0.lock_keys(service, cluster);
+        let verdict = ownership::judge(service, &keys, &self.0.name_for(service, cluster), &found);
         let refusal = ownership::refusal(&verdict, &found, *goal, self.0.marks().first().copied());
         Some((verdict, refusal))
     }
 
-    /// Why nothing is done about what was seen, if it is not this Service's.
-    fn refusal(&self, want: &Want, seen: Option<&B::Seen>) -> Option<Refusal> {
-        self.judge(want, seen?)?.1
+    /// Why nothing is done about what was observed, if it is not this Service's.
+    fn refusal(&self, want: &Desired, observed: Option<&B::Observed>) -> Option<Refusal> {
+        self.judge(want, observed?)?.1
     }
 }
 
 /// How it ends where what is there is not this Service's: nothing is created beside it, and nobody has to wait for it to
 /// go.
-const fn left_alone(goal: Goal) -> Rest {
+const fn left_alone(goal: Goal) -> TurnEnd {
     match goal {
-        Goal::Present => Rest::Refused,
-        Goal::Gone => Rest::Converged,
+        Goal::Present => TurnEnd::Refused,
+        Goal::Gone => TurnEnd::Converged,
     }
 }
 
@@ -106,17 +106,17 @@ impl<B: Balancers> LoadBalancers for Erased<B> {
     }
 
     /// What the provider says, what an intent says, and what the status shows.
-    fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim> {
-        let mut claims = self.0.claims(service, cluster);
-        let intended = intended_name(service).map(|name| Claim::new(ClaimKind::Name, name));
+    fn lock_keys(&self, service: &ServiceView, cluster: &str) -> Vec<LockKey> {
+        let mut keys = self.0.lock_keys(service, cluster);
+        let intended = intended_name(service).map(|name| LockKey::new(LockKind::Name, name));
         let published = service.ingress.iter().filter_map(|entry| parse_ip(entry.ip.as_deref()?));
-        let published = published.map(|ip| Claim::new(ClaimKind::Published, ip.to_string()));
-        for claim in intended.into_iter().chain(published) {
-            if !claims.contains(&claim) {
-                claims.push(claim);
+        let published = published.map(|ip| LockKey::new(LockKind::Published, ip.to_string()));
+        for key in intended.into_iter().chain(published) {
+            if !keys.contains(&key) {
+                keys.push(key);
             }
         }
-        claims
+        keys
     }
 
     fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>> {
@@ -127,11 +127,11 @@ impl<B: Balancers> LoadBalancers for Erased<B> {
         &'a self,
         call: &'a Call,
         survey: &'a Survey,
-        want: &'a Want,
+        want: &'a Desired,
     ) -> Boxed<'a, Lookup<Ownership>> {
         Box::pin(async move {
             match self.look(call, survey, want).await {
-                Lookup::Present(seen) => match self.judge(want, &seen) {
+                Lookup::Present(observed) => match self.judge(want, &observed) {
                     Some((verdict, _)) => Lookup::Present(verdict),
                     None => Lookup::Absent,
                 },
@@ -145,30 +145,30 @@ impl<B: Balancers> LoadBalancers for Erased<B> {
         &'a self,
         call: &'a Call,
         survey: &'a Survey,
-        want: &'a Want,
+        want: &'a Desired,
         permit: Permit,
-        scribe: &'a dyn Scribe,
+        recorder: &'a dyn ServiceRecorder,
     ) -> Boxed<'a, Turn> {
         Box::pin(async move {
             match self.look(call, survey, want).await.known() {
-                Ok(seen) => {
-                    if let Some(refusal) = self.refusal(want, seen.as_ref()) {
+                Ok(observed) => {
+                    if let Some(refusal) = self.refusal(want, observed.as_ref()) {
                         return Turn { refused: vec![refusal], ..Turn::new().end(left_alone(want.goal)) };
                     }
-                    let live = Live { balancers: &self.0, call, scribe };
-                    drive(&self.0, &live, want, seen, permit).await
+                    let live = Live { balancers: &self.0, call, recorder };
+                    drive(&self.0, &live, want, observed, permit).await
                 }
                 Err(why) => Turn::unknown(why),
             }
         })
     }
 
-    fn rehearse<'a>(&'a self, call: &'a Call, survey: &'a Survey, want: &'a Want) -> Boxed<'a, Plan> {
+    fn dry_run<'a>(&'a self, call: &'a Call, survey: &'a Survey, want: &'a Desired) -> Boxed<'a, Plan> {
         Box::pin(async move {
             match self.look(call, survey, want).await.known() {
-                Ok(seen) => match self.refusal(want, seen.as_ref()) {
+                Ok(observed) => match self.refusal(want, observed.as_ref()) {
                     Some(refusal) => Plan { refused: vec![refusal], ..Plan::resting(left_alone(want.goal)) },
-                    None => rehearse(&self.0, want, seen),
+                    None => dry_run(&self.0, want, observed),
                 },
                 Err(why) => Plan::unknown(why),
             }
@@ -176,25 +176,25 @@ impl<B: Balancers> LoadBalancers for Erased<B> {
     }
 }
 
-/// The hands in production: the cloud, and a scribe.
+/// The hands in production: the cloud, and a recorder.
 struct Live<'a, B> {
     balancers: &'a B,
     call: &'a Call,
-    scribe: &'a dyn Scribe,
+    recorder: &'a dyn ServiceRecorder,
 }
 
 impl<B: Balancers> Executor<B> for Live<'_, B> {
-    async fn execute(&self, step: &Step<B::Act>) -> Outcome<B::Answer> {
+    async fn execute(&self, step: &Step<B::Action>) -> Outcome<B::Answer> {
         let outcome = self.balancers.execute(self.call, &step.act).await;
         let result = match &outcome {
             Outcome::Done(_) => Ok(()),
             Outcome::Failed(error) | Outcome::Unknown(error) => Err(error.clone()),
         };
-        self.scribe.step(StepReport { label: step.label.clone(), impact: step.impact, result });
+        self.recorder.step(StepReport { label: step.label.clone(), impact: step.impact, result });
         outcome
     }
 
     async fn record(&self, publish: &Publish, intent: IntentMark) -> Result<()> {
-        self.scribe.record(publish, intent).await
+        self.recorder.record(publish, intent).await
     }
 }

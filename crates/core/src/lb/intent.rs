@@ -48,7 +48,7 @@ pub enum Intent {
     Pending(Duration),
 }
 
-/// One intent, as it was first seen.
+/// One intent, as it was first observed.
 #[derive(Clone, Debug)]
 struct Sight {
     uid: String,
@@ -56,7 +56,7 @@ struct Sight {
     since: Tick,
 }
 
-/// Which intents this process has seen, and since when.
+/// Which intents this process has observed, and since when.
 ///
 /// It begins empty with each term of leadership: what was seen before, another leader may have acted on since.
 #[derive(Clone, Debug, Default)]

@@ -33,16 +33,16 @@ impl fmt::Display for Impact {
 
 /// Something in a cloud that only one Service at a time may lay hands on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Claim {
+pub struct LockKey {
     /// What kind of thing.
-    pub kind: ClaimKind,
+    pub kind: LockKind,
     /// Which one, in canonical form: equal things have equal text.
     pub value: String,
 }
 
 /// The kinds of things that can be claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ClaimKind {
+pub enum LockKind {
     /// The name of a load balancer.
     Name,
     /// The cloud's id of a load balancer.
@@ -53,9 +53,9 @@ pub enum ClaimKind {
     Published,
 }
 
-impl Claim {
+impl LockKey {
     /// A claim on the thing of `kind` called `value`.
-    pub fn new(kind: ClaimKind, value: impl Into<String>) -> Self {
+    pub fn new(kind: LockKind, value: impl Into<String>) -> Self {
         Self { kind, value: value.into() }
     }
 }
@@ -73,7 +73,7 @@ pub struct Name {
 /// A load balancer as far as it matters for the question whose it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// The cloud's id, in the form of [`ClaimKind::Id`].
+    /// The cloud's id, in the form of [`LockKind::Id`].
     pub id: String,
     /// Its name.
     pub name: String,
@@ -83,13 +83,13 @@ pub struct Identity {
     pub addresses: Vec<String>,
 }
 
-/// Another Service that claims the same thing.
+/// Another Service that keys the same thing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rival {
     /// Who.
     pub service: ObjectKey,
     /// What.
-    pub claim: Claim,
+    pub key: LockKey,
 }
 
 /// What should become of the load balancer.
@@ -112,7 +112,7 @@ pub struct Backend {
 
 /// Everything that the wish for a load balancer consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Want {
+pub struct Desired {
     /// The Service, in its newest form.
     pub service: Arc<ServiceView>,
     /// The name of the cluster, as the programs that we replace put it into names.
@@ -240,13 +240,13 @@ impl<A> Decision<A> {
 pub enum Permit {
     /// The intent was recorded in this turn, before it.
     Create,
-    /// No intent is recorded for this turn: a turn that needs to create ends with [`Rest::NeedsIntent`].
+    /// No intent is recorded for this turn: a turn that needs to create ends with [`TurnEnd::NeedsIntent`].
     NoCreate,
 }
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum TurnEnd {
     /// Nothing is left to do.
     Converged,
     /// Look again after `poll`; the worker is free until then.
@@ -274,7 +274,7 @@ pub enum Creation {
     Nothing,
     /// What was sent was answered: it exists and its id is known.
     Known,
-    /// At least one answer was lost: something may exist that nobody has seen.
+    /// At least one answer was lost: something may exist that nobody has observed.
     Unsure,
 }
 
@@ -282,7 +282,7 @@ pub enum Creation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// How it ended.
-    pub rest: Rest,
+    pub end: TurnEnd,
     /// The labels of the steps that were done, in order.
     pub done: Vec<String>,
     /// What became of creating steps.
@@ -307,8 +307,8 @@ pub struct PlannedStep {
 pub struct Plan {
     /// The steps, in order.
     pub steps: Vec<PlannedStep>,
-    /// How it would end; [`Rest::Wait`] when the cloud is busy now.
-    pub rest: Rest,
+    /// How it would end; [`TurnEnd::Wait`] when the cloud is busy now.
+    pub end: TurnEnd,
     /// What would be written on the Service in the end.
     pub publish: Option<Publish>,
     /// What would be refused.

@@ -11,8 +11,8 @@ use cloudberth_core::{
     Call, Lookup, Result, ServiceView,
     annotation::Table,
     lb::{
-        Balancers, Claim, ClaimKind, Decision, Goal, Identity, Impact, Name, Next, Outcome, Publish, Refusal,
-        Step, Want,
+        Balancers, Decision, Desired, Goal, Identity, Impact, LockKey, LockKind, Name, Next, Outcome,
+        Publish, Refusal, Step,
     },
     view::Ingress,
 };
@@ -61,7 +61,7 @@ pub enum Change {
 }
 
 #[derive(Clone, Debug)]
-pub struct Act {
+pub struct Action {
     name: String,
     change: Change,
 }
@@ -89,7 +89,7 @@ fn name(service: &ServiceView, cluster: &str) -> String {
 
 impl Around {
     /// Parts that do not need each other are brought up together; those that do follow in a later round.
-    fn rounds(want: &Want, there: &Parts) -> [Vec<(Change, bool, Impact, &'static str)>; 2] {
+    fn rounds(want: &Desired, there: &Parts) -> [Vec<(Change, bool, Impact, &'static str)>; 2] {
         let servers: BTreeSet<_> = want.backends.iter().filter_map(|b| b.node.provider_id.clone()).collect();
         let ports: BTreeSet<_> = want.service.ports.iter().map(|p| p.port).collect();
         let rule = want.service.ports.iter().map(|p| p.node_port.to_string()).collect::<Vec<_>>().join(",");
@@ -138,8 +138,8 @@ impl Around {
 
 impl Balancers for Around {
     type Survey = BTreeMap<String, Parts>;
-    type Seen = Parts;
-    type Act = Act;
+    type Observed = Parts;
+    type Action = Action;
     type Answer = ();
 
     fn annotations(&self) -> &Table {
@@ -163,28 +163,28 @@ impl Balancers for Around {
         None
     }
 
-    fn claims(&self, s: &ServiceView, cluster: &str) -> Vec<Claim> {
-        vec![Claim::new(ClaimKind::Name, name(s, cluster))]
+    fn lock_keys(&self, s: &ServiceView, cluster: &str) -> Vec<LockKey> {
+        vec![LockKey::new(LockKind::Name, name(s, cluster))]
     }
 
     async fn survey(&self, _: &Call) -> Result<BTreeMap<String, Parts>> {
         Ok(self.world.lock().unwrap().clone())
     }
 
-    async fn observe(&self, _: &Call, all: &BTreeMap<String, Parts>, want: &Want) -> Lookup<Parts> {
+    async fn observe(&self, _: &Call, all: &BTreeMap<String, Parts>, want: &Desired) -> Lookup<Parts> {
         let domain = want.service.annotations.get(DOMAIN);
         let resolved = domain.and_then(|d| self.dns.lock().unwrap().get(d).cloned());
         let parts = all.get(&name(&want.service, &want.cluster)).cloned().unwrap_or_default();
         if parts.is_nothing() { Lookup::Absent } else { Lookup::Present(Parts { resolved, ..parts }) }
     }
 
-    fn decide(&self, want: &Want, seen: Option<&Parts>) -> Decision<Act> {
+    fn decide(&self, want: &Desired, seen: Option<&Parts>) -> Decision<Action> {
         let nothing = Parts::default();
         let parts = seen.unwrap_or(&nothing);
         let name = name(&want.service, &want.cluster);
         let act = |all: Vec<(Change, bool, Impact, &'static str)>| {
             let step = |(change, creates, impact, label): (Change, bool, Impact, &str)| Step {
-                act: Act { name: name.clone(), change },
+                act: Action { name: name.clone(), change },
                 label: format!("{label} {name}"),
                 impact,
                 creates,
@@ -215,7 +215,7 @@ impl Balancers for Around {
         decision
     }
 
-    async fn execute(&self, _: &Call, act: &Act) -> Outcome<()> {
+    async fn execute(&self, _: &Call, act: &Action) -> Outcome<()> {
         self.wire.lock().unwrap().send(|_| {
             let mut world = self.world.lock().unwrap();
             apply(world.entry(act.name.clone()).or_default(), &act.change);
@@ -223,13 +223,13 @@ impl Balancers for Around {
         })
     }
 
-    fn fold(&self, seen: Option<Parts>, act: &Act, (): &()) -> Option<Parts> {
+    fn fold(&self, seen: Option<Parts>, act: &Action, (): &()) -> Option<Parts> {
         let mut parts = seen.unwrap_or_default();
         apply(&mut parts, &act.change);
         (!parts.is_nothing()).then_some(parts)
     }
 
-    fn assume(&self, _: &Act) {}
+    fn assume(&self, _: &Action) {}
 }
 
 impl Toy for Around {

@@ -11,8 +11,8 @@ use cloudberth_core::{
     Call, Lookup, Result, ServiceView,
     annotation::Table,
     lb::{
-        Balancers, Claim, ClaimKind, Decision, Goal, Identity, Impact, Name, Next, Notice, Outcome, Publish,
-        Refusal, Severity, Step, Want,
+        Balancers, Decision, Desired, Goal, Identity, Impact, LockKey, LockKind, Name, Next, Notice, Outcome,
+        Publish, Refusal, Severity, Step,
     },
     view::{Ingress, ServiceProtocol},
 };
@@ -43,7 +43,7 @@ pub struct Documents {
 }
 
 #[derive(Clone, Debug)]
-pub enum Act {
+pub enum Action {
     Create(Body),
     Replace(String, Body),
     Delete(String),
@@ -54,7 +54,7 @@ impl Documents {
         self.stored.lock().unwrap()
     }
 
-    fn body(want: &Want, region: &str) -> Body {
+    fn body(want: &Desired, region: &str) -> Body {
         Body {
             name: format!("k8s-{}-{}-{}", want.cluster, want.service.namespace, want.service.name),
             ports: want.service.ports.iter().map(|p| p.port).collect(),
@@ -63,7 +63,7 @@ impl Documents {
         }
     }
 
-    fn refusals(want: &Want) -> Vec<Refusal> {
+    fn refusals(want: &Desired) -> Vec<Refusal> {
         let bad = want.service.ports.iter().filter(|p| p.protocol != ServiceProtocol::Tcp);
         bad.map(|p| Refusal {
             reason: "UnsupportedServicePort",
@@ -76,8 +76,8 @@ impl Documents {
 
 impl Balancers for Documents {
     type Survey = Vec<Document>;
-    type Seen = Document;
-    type Act = Act;
+    type Observed = Document;
+    type Action = Action;
     type Answer = Option<Document>;
 
     fn annotations(&self) -> &Table {
@@ -96,32 +96,32 @@ impl Balancers for Documents {
         Some(Identity { id: seen.id.clone(), name: seen.body.name.clone(), ..Identity::default() })
     }
 
-    fn claims(&self, s: &ServiceView, cluster: &str) -> Vec<Claim> {
-        vec![Claim::new(ClaimKind::Name, self.name_for(s, cluster).text)]
+    fn lock_keys(&self, s: &ServiceView, cluster: &str) -> Vec<LockKey> {
+        vec![LockKey::new(LockKind::Name, self.name_for(s, cluster).text)]
     }
 
     async fn survey(&self, _: &Call) -> Result<Vec<Document>> {
         Ok(self.stored().clone())
     }
 
-    async fn observe(&self, _: &Call, all: &Vec<Document>, want: &Want) -> Lookup<Document> {
+    async fn observe(&self, _: &Call, all: &Vec<Document>, want: &Desired) -> Lookup<Document> {
         let name = Self::body(want, "").name;
         all.iter().find(|d| d.body.name == name).cloned().map_or(Lookup::Absent, Lookup::Present)
     }
 
-    fn decide(&self, want: &Want, seen: Option<&Document>) -> Decision<Act> {
+    fn decide(&self, want: &Desired, seen: Option<&Document>) -> Decision<Action> {
         let region = want.service.annotations.get(REGION).map_or("syd", String::as_str);
         let act = |step| Decision::new(Next::Act(vec![step]));
         let (Goal::Present, seen) = (want.goal, seen) else {
             return seen.map_or(Decision::new(Next::Converged), |d| {
-                act(Step::new(Act::Delete(d.id.clone()), Impact::Major, format!("delete {}", d.body.name)))
+                act(Step::new(Action::Delete(d.id.clone()), Impact::Major, format!("delete {}", d.body.name)))
             });
         };
         let refused = Self::refusals(want);
         let Some(there) = seen else {
             let body = Self::body(want, region);
             let label = format!("create {}", body.name);
-            return Decision { refused, ..act(Step::creating(Act::Create(body), label)) };
+            return Decision { refused, ..act(Step::creating(Action::Create(body), label)) };
         };
         let mut wanted = Self::body(want, &there.body.region);
         if !refused.is_empty() {
@@ -129,7 +129,7 @@ impl Balancers for Documents {
         }
         let mut decision = if wanted != there.body {
             let label = format!("replace {}", wanted.name);
-            act(Step::new(Act::Replace(there.id.clone(), wanted), Impact::Minimal, label))
+            act(Step::new(Action::Replace(there.id.clone(), wanted), Impact::Minimal, label))
         } else if there.active {
             Decision::new(Next::Converged)
         } else {
@@ -154,21 +154,21 @@ impl Balancers for Documents {
         decision
     }
 
-    async fn execute(&self, _: &Call, act: &Act) -> Outcome<Option<Document>> {
+    async fn execute(&self, _: &Call, act: &Action) -> Outcome<Option<Document>> {
         self.wire.lock().unwrap().send(|wire| {
             let mut stored = self.stored();
             Ok(match act {
-                Act::Create(body) => {
+                Action::Create(body) => {
                     let document = Document { id: wire.id("lb"), active: false, body: body.clone() };
                     stored.push(document.clone());
                     Some(document)
                 }
-                Act::Replace(id, body) => {
+                Action::Replace(id, body) => {
                     let document = stored.iter_mut().find(|d| d.id == *id).unwrap();
                     document.body = body.clone();
                     Some(document.clone())
                 }
-                Act::Delete(id) => {
+                Action::Delete(id) => {
                     stored.retain(|d| d.id != *id);
                     None
                 }
@@ -176,15 +176,15 @@ impl Balancers for Documents {
         })
     }
 
-    fn fold(&self, _: Option<Document>, _: &Act, answer: &Option<Document>) -> Option<Document> {
+    fn fold(&self, _: Option<Document>, _: &Action, answer: &Option<Document>) -> Option<Document> {
         answer.clone()
     }
 
-    fn assume(&self, act: &Act) -> Option<Document> {
+    fn assume(&self, act: &Action) -> Option<Document> {
         match act {
-            Act::Create(body) => Some(Document { id: "new".into(), active: true, body: body.clone() }),
-            Act::Replace(id, body) => Some(Document { id: id.clone(), active: true, body: body.clone() }),
-            Act::Delete(_) => None,
+            Action::Create(body) => Some(Document { id: "new".into(), active: true, body: body.clone() }),
+            Action::Replace(id, body) => Some(Document { id: id.clone(), active: true, body: body.clone() }),
+            Action::Delete(_) => None,
         }
     }
 }

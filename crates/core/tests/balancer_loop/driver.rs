@@ -11,9 +11,9 @@ use cloudberth_core::{
     annotation::Table,
     decide::service::ownership::Ownership,
     lb::{
-        Balancers, Claim, ClaimKind, Creation, Decision, Erased, Goal, INTENT_ANNOTATION, Identity, Impact,
-        IntentMark, MAX_ROUNDS, Name, Next, Outcome, Permit, Publish, Refusal, Rest, Rival, Step, Survey,
-        Turn, Want, rehearse,
+        Balancers, Creation, Decision, Desired, Erased, Goal, INTENT_ANNOTATION, Identity, Impact,
+        IntentMark, LockKey, LockKind, MAX_ROUNDS, Name, Next, Outcome, Permit, Publish, Refusal, Rival,
+        Step, Survey, Turn, TurnEnd, dry_run,
     },
     provider::LoadBalancers,
     view::{Ingress, ServicePort, ServiceProtocol},
@@ -39,8 +39,8 @@ struct Script {
 
 impl Balancers for Script {
     type Survey = ();
-    type Seen = ();
-    type Act = u32;
+    type Observed = ();
+    type Action = u32;
     type Answer = u32;
 
     fn annotations(&self) -> &Table {
@@ -63,19 +63,19 @@ impl Balancers for Script {
         self.found.clone()
     }
 
-    fn claims(&self, service: &ServiceView, cluster: &str) -> Vec<Claim> {
-        vec![Claim::new(ClaimKind::Name, self.name_for(service, cluster).text)]
+    fn lock_keys(&self, service: &ServiceView, cluster: &str) -> Vec<LockKey> {
+        vec![LockKey::new(LockKind::Name, self.name_for(service, cluster).text)]
     }
 
     async fn survey(&self, _: &Call) -> Result<()> {
         Ok(())
     }
 
-    async fn observe(&self, _: &Call, (): &(), _: &Want) -> Lookup<()> {
+    async fn observe(&self, _: &Call, (): &(), _: &Desired) -> Lookup<()> {
         if self.unknown { Lookup::Unknown(Error::temporary("401")) } else { Lookup::Present(()) }
     }
 
-    fn decide(&self, _: &Want, _: Option<&()>) -> Decision<u32> {
+    fn decide(&self, _: &Desired, _: Option<&()>) -> Decision<u32> {
         let mut script = self.decisions.lock().unwrap();
         // The last line of the script is repeated for ever.
         if script.len() > 1 { script.pop_front().unwrap() } else { script[0].clone() }
@@ -132,7 +132,7 @@ fn script(decisions: Vec<Decision<u32>>, outcomes: Vec<Outcome<u32>>) -> Erased<
     })
 }
 
-fn run(toy: &Erased<Script>, want: &Want, permit: Permit) -> Turn {
+fn run(toy: &Erased<Script>, want: &Desired, permit: Permit) -> Turn {
     let survey = now(toy.survey(&call())).unwrap();
     now(toy.turn(&call(), &survey, want, permit, &Page::default()))
 }
@@ -153,10 +153,10 @@ fn lost() -> Outcome<u32> {
 fn a_lost_answer_ends_the_turn_and_a_failure_lets_its_batch_finish() {
     let done = |n| Outcome::Done(n);
     let steps = || act(vec![change(1), change(2), change(3)]);
-    let unknown = Rest::Unknown(Error::temporary("change 2: time-out"));
-    let refused = Rest::Failed(Error::user_input("change 1: 400 bad port"));
+    let unknown = TurnEnd::Unknown(Error::temporary("change 2: time-out"));
+    let refused = TurnEnd::Failed(Error::user_input("change 1: 400 bad port"));
     let table = [
-        ("all done, then rest", vec![], Rest::Converged, vec![1, 2, 3], vec![1, 2, 3]),
+        ("all done, then rest", vec![], TurnEnd::Converged, vec![1, 2, 3], vec![1, 2, 3]),
         (
             "L5-1 a failure: its batch is heard out, no other is begun",
             vec![failed()],
@@ -170,7 +170,7 @@ fn a_lost_answer_ends_the_turn_and_a_failure_lets_its_batch_finish() {
     for (case, outcomes, rest, sent_acts, folded) in table {
         let toy = script(vec![steps(), rests()], outcomes);
         let account = run(&toy, &want(&[80], &[]), Permit::Create);
-        assert_eq!(account.rest, rest, "{case}");
+        assert_eq!(account.end, rest, "{case}");
         assert_eq!(sent(&toy), sent_acts, "{case}");
         assert_eq!(*toy.0.folded.lock().unwrap(), folded, "{case}");
         assert_eq!(account.done, folded.iter().map(|n| format!("change {n}")).collect::<Vec<_>>(), "{case}");
@@ -180,25 +180,40 @@ fn a_lost_answer_ends_the_turn_and_a_failure_lets_its_batch_finish() {
 #[test]
 fn nothing_is_created_without_intent_against_a_refusal_or_on_the_way_out() {
     let present = want(&[80], &[]);
-    let out =
-        Rest::Failed(Error::permanent("internal error: the plan to remove a load balancer would create 1"));
+    let out = TurnEnd::Failed(Error::permanent(
+        "internal error: the plan to remove a load balancer would create 1",
+    ));
     let table = [
         (
             "L6-11 no intent is recorded",
             &present,
             Permit::NoCreate,
             act(vec![create(1)]),
-            Rest::NeedsIntent,
+            TurnEnd::NeedsIntent,
             0,
         ),
-        ("L6-12 the intent is recorded", &present, Permit::Create, act(vec![create(1)]), Rest::Converged, 1),
-        ("L6-13 a change needs none", &present, Permit::NoCreate, act(vec![change(1)]), Rest::Converged, 1),
+        (
+            "L6-12 the intent is recorded",
+            &present,
+            Permit::Create,
+            act(vec![create(1)]),
+            TurnEnd::Converged,
+            1,
+        ),
+        (
+            "L6-13 a change needs none",
+            &present,
+            Permit::NoCreate,
+            act(vec![change(1)]),
+            TurnEnd::Converged,
+            1,
+        ),
         (
             "L6-14 nor may it go along",
             &present,
             Permit::NoCreate,
             act(vec![change(1), create(2)]),
-            Rest::NeedsIntent,
+            TurnEnd::NeedsIntent,
             0,
         ),
         (
@@ -206,7 +221,7 @@ fn nothing_is_created_without_intent_against_a_refusal_or_on_the_way_out() {
             &present,
             Permit::Create,
             refuse(act(vec![create(1)])),
-            Rest::Refused,
+            TurnEnd::Refused,
             0,
         ),
         (
@@ -214,7 +229,7 @@ fn nothing_is_created_without_intent_against_a_refusal_or_on_the_way_out() {
             &present,
             Permit::Create,
             refuse(act(vec![change(1)])),
-            Rest::Converged,
+            TurnEnd::Converged,
             1,
         ),
         (
@@ -229,12 +244,12 @@ fn nothing_is_created_without_intent_against_a_refusal_or_on_the_way_out() {
     for (case, want, permit, decision, rest, count) in table {
         let toy = script(vec![decision, rests()], vec![]);
         let account = run(&toy, want, permit);
-        assert_eq!(account.rest, rest, "{case}");
+        assert_eq!(account.end, rest, "{case}");
         assert_eq!(sent(&toy).len(), count, "{case}");
     }
     let dry = script(vec![refuse(act(vec![create(1)]))], vec![]);
-    let plan = rehearse(&dry.0, &present, None);
-    assert_eq!((plan.is_empty(), plan.rest), (true, Rest::Refused), "L8-10 a dry run stops there too");
+    let plan = dry_run(&dry.0, &present, None);
+    assert_eq!((plan.is_empty(), plan.end), (true, TurnEnd::Refused), "L8-10 a dry run stops there too");
 }
 
 #[test]
@@ -257,15 +272,15 @@ fn the_account_says_what_became_of_creations() {
 fn a_planner_that_goes_in_circles_or_says_nothing_is_stopped() {
     let circles = script(vec![act(vec![change(1)])], vec![]);
     let account = run(&circles, &want(&[80], &[]), Permit::Create);
-    let Rest::Failed(error) = &account.rest else { panic!("{account:?}") };
+    let TurnEnd::Failed(error) = &account.end else { panic!("{account:?}") };
     assert!(error.message().contains("did not come to rest"), "L11-1");
     assert_eq!((sent(&circles).len(), error.category()), (MAX_ROUNDS, Category::Permanent));
-    let plan = rehearse(&circles.0, &want(&[80], &[]), None);
-    assert_eq!((plan.steps.len(), &plan.rest), (MAX_ROUNDS, &account.rest), "a dry run is stopped too");
+    let plan = dry_run(&circles.0, &want(&[80], &[]), None);
+    assert_eq!((plan.steps.len(), &plan.end), (MAX_ROUNDS, &account.end), "a dry run is stopped too");
     assert!(!plan.is_empty());
 
     let silent = script(vec![act(vec![])], vec![]);
-    let Rest::Failed(error) = run(&silent, &want(&[80], &[]), Permit::Create).rest else { panic!() };
+    let TurnEnd::Failed(error) = run(&silent, &want(&[80], &[]), Permit::Create).end else { panic!() };
     assert!(error.message().contains("a round without steps"), "L11-2");
 }
 
@@ -273,26 +288,26 @@ fn a_planner_that_goes_in_circles_or_says_nothing_is_stopped() {
 fn waiting_frees_the_worker() {
     let wait = Next::Wait { on: "paint to dry", poll: Duration::from_secs(3) };
     let toy = script(vec![act(vec![change(1)]), Decision::new(wait)], vec![]);
-    let rest = Rest::Wait { on: "paint to dry", poll: Duration::from_secs(3) };
-    assert_eq!(run(&toy, &want(&[80], &[]), Permit::NoCreate).rest, rest);
-    assert_eq!(rehearse(&toy.0, &want(&[80], &[]), None).rest, rest);
+    let rest = TurnEnd::Wait { on: "paint to dry", poll: Duration::from_secs(3) };
+    assert_eq!(run(&toy, &want(&[80], &[]), Permit::NoCreate).end, rest);
+    assert_eq!(dry_run(&toy.0, &want(&[80], &[]), None).end, rest);
 }
 
 #[test]
 fn what_could_not_be_looked_at_is_left_alone() {
     let mut toy = script(vec![act(vec![change(1)])], vec![]);
     toy.0.unknown = true;
-    let unknown = Rest::Unknown(Error::temporary("401"));
-    assert_eq!(run(&toy, &want(&[80], &[]), Permit::Create).rest, unknown, "L1-8");
+    let unknown = TurnEnd::Unknown(Error::temporary("401"));
+    assert_eq!(run(&toy, &want(&[80], &[]), Permit::Create).end, unknown, "L1-8");
     let survey = now(toy.survey(&call())).unwrap();
-    let plan = now(toy.rehearse(&call(), &survey, &want(&[80], &[])));
-    assert_eq!((plan.is_empty(), plan.rest), (true, unknown), "L1-9");
+    let plan = now(toy.dry_run(&call(), &survey, &want(&[80], &[])));
+    assert_eq!((plan.is_empty(), plan.end), (true, unknown), "L1-9");
     assert_eq!(sent(&toy), Vec::<u32>::new());
 
     let foreign: Survey = Arc::new("another cloud's survey");
     toy.0.unknown = false;
     let account = now(toy.turn(&call(), &foreign, &want(&[80], &[]), Permit::Create, &Page::default()));
-    assert!(matches!(&account.rest, Rest::Unknown(e) if e.message().contains("another cloud")), "L3-1");
+    assert!(matches!(&account.end, TurnEnd::Unknown(e) if e.message().contains("another cloud")), "L3-1");
 }
 
 /// Remembers every write on the Service.
@@ -301,7 +316,7 @@ struct Ledger {
     writes: Mutex<Vec<(String, IntentMark)>>,
 }
 
-impl cloudberth_core::lb::Scribe for Ledger {
+impl cloudberth_core::lb::ServiceRecorder for Ledger {
     fn record<'a>(
         &'a self,
         publish: &'a Publish,
@@ -324,11 +339,11 @@ fn what_is_published_is_written_once_and_the_intent_goes_with_the_last_creation(
     let survey = now(toy.survey(&call())).unwrap();
     let ledger = Ledger::default();
     let account = now(toy.turn(&call(), &survey, &want(&[80], &[]), Permit::Create, &ledger));
-    assert_eq!(account.rest, Rest::Converged);
+    assert_eq!(account.end, TurnEnd::Converged);
     let writes = ledger.writes.lock().unwrap().clone();
     let want_writes = [("address".to_owned(), IntentMark::Keep), ("balancer".to_owned(), IntentMark::Clear)];
     assert_eq!(writes, want_writes, "L6-19");
-    let plan = rehearse(
+    let plan = dry_run(
         &script(vec![publish(act(vec![change(1)]), "x"), rests()], vec![]).0,
         &want(&[80], &[]),
         None,
@@ -360,7 +375,7 @@ fn published_addresses_are_never_replaced_by_none() {
         assert_eq!(published.and_then(|publish| publish.ingress), written, "{case}");
         let reasons: Vec<_> = turn.notices.iter().map(|notice| notice.reason).collect();
         assert_eq!(reasons, vec!["NoAddressShown"; warnings], "{case}");
-        let plan = rehearse(&script(vec![decision()], vec![]).0, &want, None);
+        let plan = dry_run(&script(vec![decision()], vec![]).0, &want, None);
         assert_eq!(plan.publish.and_then(|publish| publish.ingress), written, "{case}, dry");
     }
 }
@@ -371,8 +386,8 @@ fn a_failed_write_on_the_service_stops_the_turn_and_is_made_up_for() {
     let page = Page::default();
     *page.fail_records.lock().unwrap() = 1;
     let first = turn(&toy, &want(&[80], &["a"]), &page, Permit::Create);
-    assert!(matches!(&first.rest, Rest::Failed(e) if e.message() == "the API server is away"), "{first:?}");
-    assert_eq!(converge(&toy, &want(&[80], &["a"]), &page), Rest::Converged);
+    assert!(matches!(&first.end, TurnEnd::Failed(e) if e.message() == "the API server is away"), "{first:?}");
+    assert_eq!(converge(&toy, &want(&[80], &["a"]), &page), TurnEnd::Converged);
     assert_eq!(toy.0.describe().len(), 1, "L6-20 it is found again, not built again");
     assert!(page.published.lock().unwrap().as_ref().unwrap().ingress.is_some());
 }
@@ -386,12 +401,12 @@ fn a_refusal_blocks_creation_but_an_existing_load_balancer_is_kept_and_served() 
         wish
     };
     let fresh = Erased(Documents::empty());
-    assert_eq!(converge(&fresh, &udp(&["a"]), &Page::default()), Rest::Refused, "L8-3");
+    assert_eq!(converge(&fresh, &udp(&["a"]), &Page::default()), TurnEnd::Refused, "L8-3");
     assert_eq!(fresh.0.describe(), Vec::<String>::new());
 
     let (old, page) = (Erased(Documents::empty()), Page::default());
     converge(&old, &want(&[80], &["a"]), &page);
-    assert_eq!(converge(&old, &udp(&["a", "b"]), &page), Rest::Converged);
+    assert_eq!(converge(&old, &udp(&["a", "b"]), &page), TurnEnd::Converged);
     let account = turn(&old, &udp(&["a", "b"]), &page, Permit::NoCreate);
     assert_eq!(
         account.refused[0].to_string(),
@@ -400,7 +415,7 @@ fn a_refusal_blocks_creation_but_an_existing_load_balancer_is_kept_and_served() 
     );
     let kept = &old.0.describe()[0];
     assert!(kept.contains("ports: {80}") && kept.contains("toy://b"), "L8-5 members go on: {kept}");
-    assert_eq!(converge(&old, &gone(udp(&["a"])), &page), Rest::Converged, "L8-6 and so does deletion");
+    assert_eq!(converge(&old, &gone(udp(&["a"])), &page), TurnEnd::Converged, "L8-6 and so does deletion");
     assert_eq!(old.0.describe(), Vec::<String>::new());
 }
 
@@ -410,7 +425,7 @@ fn a_change_that_the_cloud_cannot_make_is_noticed_and_nothing_is_rebuilt() {
     converge(&toy, &want(&[80], &["a"]), &page);
     let before = toy.0.describe();
     let account = turn(&toy, &annotated(want(&[80], &["a"]), "toy/region", "per"), &page, Permit::NoCreate);
-    assert_eq!(account.rest, Rest::Converged);
+    assert_eq!(account.end, TurnEnd::Converged);
     assert_eq!((account.notices[0].reason, toy.0.describe()), ("RegionImmutable", before));
 }
 
@@ -419,14 +434,14 @@ fn several_of_one_name_are_named_and_left_alone() {
     let (toy, page) = (Erased(Six::empty()), Page::default());
     let wish = want(&[80], &["a"]);
     for _ in 0..2 {
-        let twin = rehearse(&toy.0, &wish, None).steps.len();
+        let twin = dry_run(&toy.0, &wish, None).steps.len();
         assert!(twin > 1);
         let create = toy.0.decide(&wish, None);
         let Next::Act(steps) = create.next else { panic!() };
         let _ = now(toy.0.execute(&call(), &steps[0].act));
     }
     let account = turn(&toy, &wish, &page, Permit::Create);
-    let Rest::Unknown(error) = account.rest else { panic!("{account:?}") };
+    let TurnEnd::Unknown(error) = account.end else { panic!("{account:?}") };
     assert_eq!(error.message(), "several load balancers are called k8s-service-u-1: id-1, id-2", "L3-2");
 }
 
@@ -434,9 +449,9 @@ fn several_of_one_name_are_named_and_left_alone() {
 fn a_contested_address_is_refused_and_the_rest_goes_on() {
     let (toy, page) = (Erased(Six::empty()), Page::default());
     let wish = annotated(want(&[80], &["a"]), "toy/floating-ip", "192.0.2.9");
-    let claim = toy.claims(&wish.service, "kubernetes").remove(1);
-    let rival = Rival { service: ObjectKey::new("default", "other"), claim };
-    assert_eq!(converge(&toy, &contested(wish.clone(), rival.clone()), &page), Rest::Converged);
+    let key = toy.lock_keys(&wish.service, "kubernetes").remove(1);
+    let rival = Rival { service: ObjectKey::new("default", "other"), key };
+    assert_eq!(converge(&toy, &contested(wish.clone(), rival.clone()), &page), TurnEnd::Converged);
     assert!(!toy.0.describe().join(" ").contains("192.0.2.9"));
     let account = turn(&toy, &contested(wish.clone(), rival), &page, Permit::NoCreate);
     assert!(account.refused[0].message.contains("assigned to another service: default/other"), "L8-7");
@@ -449,7 +464,7 @@ fn the_object_safe_side_hands_everything_through() {
     let toy = script(vec![rests()], vec![]);
     let behind: &dyn LoadBalancers = &toy;
     assert_eq!(behind.settle_time(), Duration::from_secs(7));
-    assert_eq!(behind.claims(&want(&[], &[]).service, "c1"), [Claim::new(ClaimKind::Name, "c1/web")]);
+    assert_eq!(behind.lock_keys(&want(&[], &[]).service, "c1"), [LockKey::new(LockKind::Name, "c1/web")]);
     assert!(std::ptr::eq(behind.annotations(), no_annotations()));
     assert_eq!(Goal::Present, want(&[], &[]).goal);
 }
@@ -484,25 +499,25 @@ fn what_is_not_this_services_is_not_touched_whatever_the_plan_says() {
         toy
     };
     let present = want(&[80], &[]);
-    for (want, rest) in [(present.clone(), Rest::Refused), (gone(present.clone()), Rest::Converged)] {
+    for (want, rest) in [(present.clone(), TurnEnd::Refused), (gone(present.clone()), TurnEnd::Converged)] {
         let toy = found(Some(stranger.clone()), act(vec![change(1)]));
         let account = run(&toy, &want, Permit::Create);
-        assert_eq!((account.rest, sent(&toy)), (rest.clone(), vec![]), "L3-316");
+        assert_eq!((account.end, sent(&toy)), (rest.clone(), vec![]), "L3-316");
         assert_eq!(account.refused.len(), 1, "L3-316 and it is said why");
         let survey = now(toy.survey(&call())).unwrap();
-        let plan = now(toy.rehearse(&call(), &survey, &want));
-        assert_eq!((plan.steps, plan.rest, plan.refused.len()), (vec![], rest, 1), "L3-317");
+        let plan = now(toy.dry_run(&call(), &survey, &want));
+        assert_eq!((plan.steps, plan.end, plan.refused.len()), (vec![], rest, 1), "L3-317");
         assert_eq!(now(toy.owner(&call(), &survey, &want)), Lookup::Present(Ownership::NotProven));
     }
     let own = Identity { name: toy_name(&present), ..stranger };
     let toy = found(Some(own), act(vec![change(1)]));
-    assert_eq!((run(&toy, &present, Permit::Create).rest, sent(&toy)), (Rest::Converged, vec![1]));
+    assert_eq!((run(&toy, &present, Permit::Create).end, sent(&toy)), (TurnEnd::Converged, vec![1]));
     let nothing = found(None, rests());
     let survey = now(nothing.survey(&call())).unwrap();
     assert_eq!(now(nothing.owner(&call(), &survey, &present)), Lookup::Absent);
 }
 
-fn toy_name(want: &Want) -> String {
+fn toy_name(want: &Desired) -> String {
     script(vec![], vec![]).name_for(&want.service, &want.cluster).text
 }
 
@@ -511,14 +526,14 @@ fn nothing_is_created_under_another_name_than_the_recorded_one() {
     let present = want(&[80], &[]);
     let name = toy_name(&present);
     for (intent, sent_, rest) in [
-        (format!("2026-03-02T04:05:00Z {name}"), vec![1], Rest::Converged),
-        ("2026-03-02T04:05:00Z another".to_owned(), vec![], Rest::NeedsIntent),
-        ("2026-03-02T04:05:00Z".to_owned(), vec![1], Rest::Converged),
+        (format!("2026-03-02T04:05:00Z {name}"), vec![1], TurnEnd::Converged),
+        ("2026-03-02T04:05:00Z another".to_owned(), vec![], TurnEnd::NeedsIntent),
+        ("2026-03-02T04:05:00Z".to_owned(), vec![1], TurnEnd::Converged),
     ] {
         let toy = script(vec![act(vec![create(1)]), rests()], vec![]);
         let wish = annotated(present.clone(), INTENT_ANNOTATION, &intent);
         let account = run(&toy, &wish, Permit::Create);
-        assert_eq!((account.rest, sent(&toy)), (rest, sent_), "L6-308 {intent}");
+        assert_eq!((account.end, sent(&toy)), (rest, sent_), "L6-308 {intent}");
     }
 }
 
@@ -527,7 +542,7 @@ fn the_framework_claims_what_was_intended_and_what_is_published() {
     let toy = script(vec![], vec![]);
     let mut service = annotated(want(&[80], &[]), INTENT_ANNOTATION, "2026-03-02T04:05:00Z old").service;
     let of = |service: &ServiceView| -> Vec<String> {
-        toy.claims(service, "c").iter().map(|claim| format!("{:?} {}", claim.kind, claim.value)).collect()
+        toy.lock_keys(service, "c").iter().map(|claim| format!("{:?} {}", claim.kind, claim.value)).collect()
     };
     assert_eq!(of(&service).last().unwrap(), "Name old", "L6-309");
     let shown = Ingress { ip: Some("2001:DB8::0001".to_owned()), ..Ingress::default() };

@@ -12,8 +12,8 @@ use cloudberth_core::{
     annotation::Table,
     call::Unguarded,
     lb::{
-        Backend, Balancers, Creation, Erased, Goal, IntentMark, Outcome, Permit, Publish, Rest, Rival,
-        Scribe, StepReport, Turn, Want,
+        Backend, Balancers, Creation, Desired, Erased, Goal, IntentMark, Outcome, Permit, Publish, Rival,
+        ServiceRecorder, StepReport, Turn, TurnEnd,
     },
     provider::{Boxed, LoadBalancers},
     view::ServicePort,
@@ -104,7 +104,7 @@ pub struct Page {
     pub fail_records: Mutex<usize>,
 }
 
-impl Scribe for Page {
+impl ServiceRecorder for Page {
     fn record<'a>(&'a self, publish: &'a Publish, intent: IntentMark) -> Boxed<'a, Result<()>> {
         Box::pin(async move {
             let mut left = self.fail_records.lock().unwrap();
@@ -126,25 +126,25 @@ impl Scribe for Page {
 }
 
 /// One turn from a fresh survey, as the service controller takes it.
-pub fn turn<T: Toy>(toy: &Erased<T>, want: &Want, page: &Page, permit: Permit) -> Turn {
+pub fn turn<T: Toy>(toy: &Erased<T>, want: &Desired, page: &Page, permit: Permit) -> Turn {
     let survey = now(toy.survey(&call())).unwrap();
     now(toy.turn(&call(), &survey, want, permit, page))
 }
 
 /// Turns until the Service rests, recording an intent where one is needed. Panics if it takes for ever.
-pub fn converge<T: Toy>(toy: &Erased<T>, want: &Want, page: &Page) -> Rest {
+pub fn converge<T: Toy>(toy: &Erased<T>, want: &Desired, page: &Page) -> TurnEnd {
     for _ in 0..50 {
         let mut account = turn(toy, want, page, Permit::NoCreate);
-        if account.rest == Rest::NeedsIntent {
+        if account.end == TurnEnd::NeedsIntent {
             *page.intent.lock().unwrap() = true;
             account = turn(toy, want, page, Permit::Create);
         }
         toy.0.wire().lock().unwrap().crashed = false;
-        match account.rest {
-            Rest::Converged | Rest::Refused => return account.rest,
+        match account.end {
+            TurnEnd::Converged | TurnEnd::Refused => return account.end,
             // The settle time passes: whatever was under way shows by now.
-            Rest::Wait { .. } | Rest::Unknown(_) | Rest::Failed(_) => toy.0.settle(),
-            Rest::NeedsIntent => panic!("the intent is recorded"),
+            TurnEnd::Wait { .. } | TurnEnd::Unknown(_) | TurnEnd::Failed(_) => toy.0.settle(),
+            TurnEnd::NeedsIntent => panic!("the intent is recorded"),
         }
         assert!(
             account.creation != Creation::Unsure || *page.intent.lock().unwrap(),
@@ -155,7 +155,7 @@ pub fn converge<T: Toy>(toy: &Erased<T>, want: &Want, page: &Page) -> Rest {
 }
 
 /// A Service called `web` with these ports, on these nodes.
-pub fn want(ports: &[i64], nodes: &[&str]) -> Want {
+pub fn want(ports: &[i64], nodes: &[&str]) -> Desired {
     let port = |port: &i64| ServicePort { port: *port, node_port: 30_000 + *port, ..ServicePort::default() };
     let node = |name: &&str| Backend {
         node: Arc::new(NodeView {
@@ -172,7 +172,7 @@ pub fn want(ports: &[i64], nodes: &[&str]) -> Want {
         ports: ports.iter().map(port).collect(),
         ..ServiceView::default()
     };
-    Want {
+    Desired {
         service: Arc::new(service),
         cluster: "kubernetes".into(),
         goal: Goal::Present,
@@ -181,17 +181,17 @@ pub fn want(ports: &[i64], nodes: &[&str]) -> Want {
     }
 }
 
-pub fn annotated(mut want: Want, key: &str, value: &str) -> Want {
+pub fn annotated(mut want: Desired, key: &str, value: &str) -> Desired {
     Arc::make_mut(&mut want.service).annotations.insert(key.into(), value.into());
     want
 }
 
-pub fn gone(mut want: Want) -> Want {
+pub fn gone(mut want: Desired) -> Desired {
     want.goal = Goal::Gone;
     want
 }
 
-pub fn contested(mut want: Want, rival: Rival) -> Want {
+pub fn contested(mut want: Desired, rival: Rival) -> Desired {
     want.rivals.push(rival);
     want
 }

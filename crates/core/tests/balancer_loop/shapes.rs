@@ -1,6 +1,6 @@
 //! What must hold for every shape of load balancer.
 
-use cloudberth_core::lb::{Erased, Permit, Rest, Want, rehearse};
+use cloudberth_core::lb::{Desired, Erased, Permit, TurnEnd, dry_run};
 use proptest::prelude::*;
 
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// A change of mind, twice, and a removal.
-fn story() -> Vec<Want> {
+fn story() -> Vec<Desired> {
     vec![
         want(&[80], &["a", "b"]),
         want(&[80, 443], &["a", "b", "c"]),
@@ -20,9 +20,9 @@ fn story() -> Vec<Want> {
     ]
 }
 
-fn build<T: Toy>(want: &Want) -> Vec<String> {
+fn build<T: Toy>(want: &Desired) -> Vec<String> {
     let toy = Erased(T::empty());
-    assert_eq!(converge(&toy, want, &Page::default()), Rest::Converged);
+    assert_eq!(converge(&toy, want, &Page::default()), TurnEnd::Converged);
     toy.0.describe()
 }
 
@@ -35,11 +35,15 @@ fn follows_the_story<T: Toy>() {
     let toy = Erased(T::empty());
     let page = Page::default();
     for want in story() {
-        assert_eq!(converge(&toy, &want, &page), Rest::Converged);
+        assert_eq!(converge(&toy, &want, &page), TurnEnd::Converged);
         assert_eq!(toy.0.describe(), build::<T>(&want), "the way to {want:?} does not show");
         let before = mutations(&toy);
         let again = turn(&toy, &want, &page, Permit::NoCreate);
-        assert_eq!((again.rest, again.done), (Rest::Converged, vec![]), "L4-1 a second pass decides nothing");
+        assert_eq!(
+            (again.end, again.done),
+            (TurnEnd::Converged, vec![]),
+            "L4-1 a second pass decides nothing"
+        );
         assert_eq!(mutations(&toy), before, "L4-2 a second pass sends nothing");
     }
     assert_eq!(toy.0.describe(), Vec::<String>::new(), "nothing is left behind");
@@ -57,7 +61,7 @@ fn survives_each_fault<T: Toy>() {
             let page = Page::default();
             toy.0.wire().lock().unwrap().faults.insert(number, fault);
             for want in story() {
-                assert_eq!(converge(&toy, &want, &page), Rest::Converged, "L6-9 {fault:?} at {number}");
+                assert_eq!(converge(&toy, &want, &page), TurnEnd::Converged, "L6-9 {fault:?} at {number}");
                 assert_eq!(toy.0.describe(), build::<T>(&want), "L6-10 {fault:?} at {number}");
             }
         }
@@ -72,9 +76,9 @@ fn rehearses_what_it_does<T: Toy>() {
         let survey = now(toy.0.survey(&crate::harness::call())).unwrap();
         let seen = now(toy.0.observe(&crate::harness::call(), &survey, &want)).known().unwrap();
         let before = mutations(&toy);
-        let plan = rehearse(&toy.0, &want, seen);
+        let plan = dry_run(&toy.0, &want, seen);
         assert_eq!(mutations(&toy), before, "a dry run sends nothing");
-        assert_eq!(plan.rest, Rest::Converged);
+        assert_eq!(plan.end, TurnEnd::Converged);
         page.steps.lock().unwrap().clear();
         converge(&toy, &want, &page);
         let planned: Vec<_> = plan.steps.into_iter().map(|step| step.label).collect();
@@ -95,7 +99,7 @@ fn converges_from_anywhere<T: Toy>(wishes: &[(Vec<i64>, Vec<String>, bool)], fau
     for (ports, nodes, present) in wishes {
         let nodes: Vec<_> = nodes.iter().map(String::as_str).collect();
         let wish = if *present { want(ports, &nodes) } else { gone(want(ports, &nodes)) };
-        assert_eq!(converge(&toy, &wish, &page), Rest::Converged);
+        assert_eq!(converge(&toy, &wish, &page), TurnEnd::Converged);
         assert_eq!(toy.0.describe(), build::<T>(&wish));
     }
 }
@@ -153,5 +157,5 @@ fn a_lookup_beside_the_cloud_belongs_to_the_observation() {
     assert_eq!(account.refused[0].to_string(), "toy/domain: web.example does not resolve to 198.51.100.7");
     toy.0.dns.lock().unwrap().insert("web.example".into(), "198.51.100.7".into());
     let account = turn(&toy, &wish, &page, Permit::NoCreate);
-    assert_eq!((account.rest, account.refused), (Rest::Converged, vec![]));
+    assert_eq!((account.end, account.refused), (TurnEnd::Converged, vec![]));
 }

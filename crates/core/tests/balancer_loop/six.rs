@@ -12,8 +12,8 @@ use cloudberth_core::{
     Call, Error, Lookup, Result, ServiceView,
     annotation::Table,
     lb::{
-        Balancers, Claim, ClaimKind, Decision, Goal, Identity, Impact, Name, Next, Outcome, Publish, Refusal,
-        Step, Want,
+        Balancers, Decision, Desired, Goal, Identity, Impact, LockKey, LockKind, Name, Next, Outcome,
+        Publish, Refusal, Step,
     },
 };
 
@@ -45,7 +45,7 @@ pub struct Six {
 }
 
 #[derive(Clone, Debug)]
-pub enum Act {
+pub enum Action {
     CreateBalancer { name: String },
     DeleteBalancer { id: String },
     CreatePool { balancer: String, name: String },
@@ -57,68 +57,68 @@ pub enum Act {
     AssignFloating { balancer: String, address: String },
 }
 
-fn balancer_of(act: &Act) -> Option<&str> {
+fn balancer_of(act: &Action) -> Option<&str> {
     match act {
-        Act::CreateBalancer { .. } => None,
-        Act::DeleteBalancer { id } => Some(id),
-        Act::CreatePool { balancer, .. }
-        | Act::DeletePool { balancer, .. }
-        | Act::CreateListener { balancer, .. }
-        | Act::CreateMonitor { balancer, .. }
-        | Act::CreateMember { balancer, .. }
-        | Act::DeleteMember { balancer, .. }
-        | Act::AssignFloating { balancer, .. } => Some(balancer),
+        Action::CreateBalancer { .. } => None,
+        Action::DeleteBalancer { id } => Some(id),
+        Action::CreatePool { balancer, .. }
+        | Action::DeletePool { balancer, .. }
+        | Action::CreateListener { balancer, .. }
+        | Action::CreateMonitor { balancer, .. }
+        | Action::CreateMember { balancer, .. }
+        | Action::DeleteMember { balancer, .. }
+        | Action::AssignFloating { balancer, .. } => Some(balancer),
     }
 }
 
 /// What an act does to a tree, given the id that the cloud chose. The cloud and the fold agree by construction.
-fn grow(tree: &mut Tree, act: &Act, new: &str) {
+fn grow(tree: &mut Tree, act: &Action, new: &str) {
     match act {
-        Act::CreateBalancer { name } => {
+        Action::CreateBalancer { name } => {
             *tree = Tree { id: new.to_owned(), name: name.clone(), ..Tree::default() };
         }
-        Act::DeleteBalancer { .. } => {}
-        Act::CreatePool { name, .. } => {
+        Action::DeleteBalancer { .. } => {}
+        Action::CreatePool { name, .. } => {
             tree.pools.insert(new.to_owned(), Pool { name: name.clone(), ..Pool::default() });
         }
-        Act::DeletePool { pool, .. } => {
+        Action::DeletePool { pool, .. } => {
             tree.pools.remove(pool);
         }
-        Act::CreateListener { pool, port, .. } => tree.pools.get_mut(pool).unwrap().listener = Some(*port),
-        Act::CreateMonitor { pool, .. } => tree.pools.get_mut(pool).unwrap().monitor = true,
-        Act::CreateMember { pool, address, .. } => {
+        Action::CreateListener { pool, port, .. } => tree.pools.get_mut(pool).unwrap().listener = Some(*port),
+        Action::CreateMonitor { pool, .. } => tree.pools.get_mut(pool).unwrap().monitor = true,
+        Action::CreateMember { pool, address, .. } => {
             tree.pools.get_mut(pool).unwrap().members.insert(new.to_owned(), address.clone());
         }
-        Act::DeleteMember { pool, member, .. } => {
+        Action::DeleteMember { pool, member, .. } => {
             tree.pools.get_mut(pool).unwrap().members.remove(member);
         }
-        Act::AssignFloating { address, .. } => {
+        Action::AssignFloating { address, .. } => {
             tree.floating.insert(address.clone());
         }
     }
 }
 
 impl Six {
-    fn pool_steps(want: &Want, tree: &Tree) -> Vec<Step<Act>> {
+    fn pool_steps(want: &Desired, tree: &Tree) -> Vec<Step<Action>> {
         let balancer = || tree.id.clone();
         let mut steps = Vec::new();
         for port in &want.service.ports {
             let name = format!("tcp/{}", port.port);
             if !tree.pools.values().any(|p| p.name == name) {
                 let label = format!("create pool {name}");
-                steps.push(Step::new(Act::CreatePool { balancer: balancer(), name }, Impact::None, label));
+                steps.push(Step::new(Action::CreatePool { balancer: balancer(), name }, Impact::None, label));
             }
         }
         for (id, pool) in &tree.pools {
             if !want.service.ports.iter().any(|p| pool.name == format!("tcp/{}", p.port)) {
-                let act = Act::DeletePool { balancer: balancer(), pool: id.clone() };
+                let act = Action::DeletePool { balancer: balancer(), pool: id.clone() };
                 steps.push(Step::new(act, Impact::Considerable, format!("delete pool {}", pool.name)));
             }
         }
         steps
     }
 
-    fn child_steps(want: &Want, tree: &Tree) -> Vec<Step<Act>> {
+    fn child_steps(want: &Desired, tree: &Tree) -> Vec<Step<Action>> {
         let balancer = || tree.id.clone();
         let mut steps = Vec::new();
         for (id, pool) in &tree.pools {
@@ -128,15 +128,15 @@ impl Six {
             let have: BTreeSet<String> = pool.members.values().cloned().collect();
             for address in wanted.difference(&have) {
                 let act =
-                    Act::CreateMember { balancer: balancer(), pool: id.clone(), address: address.clone() };
+                    Action::CreateMember { balancer: balancer(), pool: id.clone(), address: address.clone() };
                 steps.push(Step::new(act, Impact::None, format!("add member {address}")));
             }
             if pool.listener.is_none() {
-                let act = Act::CreateListener { balancer: balancer(), pool: id.clone(), port: port.port };
+                let act = Action::CreateListener { balancer: balancer(), pool: id.clone(), port: port.port };
                 steps.push(Step::new(act, Impact::None, format!("create listener {}", port.port)));
             }
             if !pool.monitor {
-                let act = Act::CreateMonitor { balancer: balancer(), pool: id.clone() };
+                let act = Action::CreateMonitor { balancer: balancer(), pool: id.clone() };
                 steps.push(Step::new(act, Impact::Minimal, format!("create monitor of {}", pool.name)));
             }
         }
@@ -147,20 +147,20 @@ impl Six {
             let suffix = |a: &str| want.backends.iter().any(|b| a.starts_with(&format!("{}:", b.node.name)));
             for (member, address) in pool.members.iter().filter(|(_, a)| !suffix(a)) {
                 let act =
-                    Act::DeleteMember { balancer: balancer(), pool: id.clone(), member: member.clone() };
+                    Action::DeleteMember { balancer: balancer(), pool: id.clone(), member: member.clone() };
                 steps.push(Step::new(act, Impact::Minimal, format!("remove member {address}")));
             }
         }
         steps
     }
 
-    fn floating_steps(want: &Want, tree: &Tree, refused: &[Refusal]) -> Vec<Step<Act>> {
+    fn floating_steps(want: &Desired, tree: &Tree, refused: &[Refusal]) -> Vec<Step<Action>> {
         want.service
             .annotations
             .get(FLOATING)
             .filter(|ip| refused.is_empty() && !tree.floating.contains(*ip))
             .map(|ip| {
-                let act = Act::AssignFloating { balancer: tree.id.clone(), address: ip.clone() };
+                let act = Action::AssignFloating { balancer: tree.id.clone(), address: ip.clone() };
                 Step::new(act, Impact::Minimal, format!("assign {ip}"))
             })
             .into_iter()
@@ -170,8 +170,8 @@ impl Six {
 
 impl Balancers for Six {
     type Survey = BTreeMap<String, Tree>;
-    type Seen = Tree;
-    type Act = Act;
+    type Observed = Tree;
+    type Action = Action;
     type Answer = String;
 
     fn annotations(&self) -> &Table {
@@ -195,9 +195,9 @@ impl Balancers for Six {
         Some(Identity { id: seen.id.clone(), name: seen.name.clone(), made_for, ..Identity::default() })
     }
 
-    fn claims(&self, s: &ServiceView, cluster: &str) -> Vec<Claim> {
-        let name = Claim::new(ClaimKind::Name, self.name_for(s, cluster).text);
-        let floating = s.annotations.get(FLOATING).map(|ip| Claim::new(ClaimKind::Address, ip.clone()));
+    fn lock_keys(&self, s: &ServiceView, cluster: &str) -> Vec<LockKey> {
+        let name = LockKey::new(LockKind::Name, self.name_for(s, cluster).text);
+        let floating = s.annotations.get(FLOATING).map(|ip| LockKey::new(LockKind::Address, ip.clone()));
         [name].into_iter().chain(floating).collect()
     }
 
@@ -205,7 +205,7 @@ impl Balancers for Six {
         Ok(self.trees.lock().unwrap().clone())
     }
 
-    async fn observe(&self, _: &Call, all: &BTreeMap<String, Tree>, want: &Want) -> Lookup<Tree> {
+    async fn observe(&self, _: &Call, all: &BTreeMap<String, Tree>, want: &Desired) -> Lookup<Tree> {
         let name = format!("k8s-service-{}", want.service.uid);
         let found: Vec<_> = all.values().filter(|t| t.name == name).collect();
         match found.as_slice() {
@@ -221,14 +221,14 @@ impl Balancers for Six {
         }
     }
 
-    fn decide(&self, want: &Want, seen: Option<&Tree>) -> Decision<Act> {
+    fn decide(&self, want: &Desired, seen: Option<&Tree>) -> Decision<Action> {
         let Some(tree) = seen else {
             if want.goal == Goal::Gone {
                 return Decision::new(Next::Converged);
             }
             let name = format!("k8s-service-{}", want.service.uid);
             let label = format!("create load balancer {name}");
-            return Decision::new(Next::Act(vec![Step::creating(Act::CreateBalancer { name }, label)]));
+            return Decision::new(Next::Act(vec![Step::creating(Action::CreateBalancer { name }, label)]));
         };
         if tree.changing {
             return Decision::new(Next::Wait {
@@ -237,16 +237,19 @@ impl Balancers for Six {
             });
         }
         if want.goal == Goal::Gone {
-            let step =
-                Step::new(Act::DeleteBalancer { id: tree.id.clone() }, Impact::Major, "delete load balancer");
+            let step = Step::new(
+                Action::DeleteBalancer { id: tree.id.clone() },
+                Impact::Major,
+                "delete load balancer",
+            );
             return Decision::new(Next::Act(vec![step]));
         }
-        let contested = want.rivals.iter().filter(|r| r.claim.kind == ClaimKind::Address);
+        let contested = want.rivals.iter().filter(|r| r.key.kind == LockKind::Address);
         let refused: Vec<_> = contested
             .map(|r| Refusal {
                 reason: "FloatingIpTaken",
                 field: FLOATING.into(),
-                message: format!("{} is assigned to another service: {}", r.claim.value, r.service),
+                message: format!("{} is assigned to another service: {}", r.key.value, r.service),
             })
             .collect();
         let pools = Self::pool_steps(want, tree);
@@ -259,7 +262,7 @@ impl Balancers for Six {
         Decision { publish: Some(publish), refused, ..Decision::new(next) }
     }
 
-    async fn execute(&self, _: &Call, act: &Act) -> Outcome<String> {
+    async fn execute(&self, _: &Call, act: &Action) -> Outcome<String> {
         self.wire.lock().unwrap().send(|wire| {
             let mut trees = self.trees.lock().unwrap();
             let new = wire.id("id");
@@ -270,7 +273,7 @@ impl Balancers for Six {
                     tree.changing = true;
                     trees.insert(new.clone(), tree);
                 }
-                Some(id) if matches!(act, Act::DeleteBalancer { .. }) => {
+                Some(id) if matches!(act, Action::DeleteBalancer { .. }) => {
                     trees.remove(id);
                 }
                 Some(id) => {
@@ -285,18 +288,18 @@ impl Balancers for Six {
         })
     }
 
-    fn fold(&self, seen: Option<Tree>, act: &Act, new: &String) -> Option<Tree> {
-        if matches!(act, Act::DeleteBalancer { .. }) {
+    fn fold(&self, seen: Option<Tree>, act: &Action, new: &String) -> Option<Tree> {
+        if matches!(act, Action::DeleteBalancer { .. }) {
             return None;
         }
         let mut tree = seen.unwrap_or_default();
         grow(&mut tree, act, new);
         // A real answer says "changing"; an assumed one is at once what it will become.
-        tree.changing = matches!(act, Act::CreateBalancer { .. }) && !new.starts_with("assumed");
+        tree.changing = matches!(act, Action::CreateBalancer { .. }) && !new.starts_with("assumed");
         Some(tree)
     }
 
-    fn assume(&self, act: &Act) -> String {
+    fn assume(&self, act: &Action) -> String {
         format!("assumed {act:?}")
     }
 }

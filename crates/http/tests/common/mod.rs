@@ -6,7 +6,7 @@ use std::{
 };
 
 use cloudberth_core::{
-    Call, Clock, Dice, Gate, Secret, Tick,
+    Call, Clock, Gate, Random, Secret, Tick,
     call::{ReadOnly, Unguarded},
 };
 use cloudberth_http::{Base, Builder, Client, TokenSource, surroundings::SystemClock, testing::Cloud};
@@ -29,7 +29,7 @@ impl Stage {
             Base::parse("https://api.example.org/v1").unwrap(),
             self.cloud.transport(),
             self.clock.clone(),
-            Arc::new(Dice::seeded(seed)),
+            Arc::new(Random::seeded(seed)),
         )
         .authenticator(Arc::new(TokenSource::fixed(Secret::new(TOKEN).unwrap())))
     }
@@ -59,12 +59,12 @@ impl Stage {
 
 /// A claim that a test moves, and what was written under it.
 #[derive(Default)]
-pub struct Claim {
+pub struct LeaderClaim {
     until: Mutex<Option<Tick>>,
     writes: Mutex<(i32, Option<Tick>)>,
 }
 
-impl Claim {
+impl LeaderClaim {
     pub fn until(seconds: u64) -> Arc<Self> {
         let claim = Self::default();
         claim.set(Some(Tick::from_secs(seconds)));
@@ -81,7 +81,7 @@ impl Claim {
     }
 }
 
-impl Gate for Claim {
+impl Gate for LeaderClaim {
     fn claim_until(&self) -> Option<Tick> {
         *self.until.lock().unwrap()
     }

@@ -93,7 +93,7 @@ pub enum Note {
 
 /// A flag, apart from its type and value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct About {
+pub struct ObjectRef {
     /// The name without the dashes in front.
     pub name: &'static str,
     /// Under which heading it stands.
@@ -104,7 +104,7 @@ pub struct About {
     pub help: &'static str,
 }
 
-impl About {
+impl ObjectRef {
     /// The letter that may be written instead of the name.
     #[must_use]
     pub fn letter(&self) -> Option<char> {
@@ -127,14 +127,14 @@ impl About {
 #[derive(Clone, Debug)]
 pub struct Setting<T> {
     /// What is said about the flag.
-    pub about: About,
+    pub about: ObjectRef,
     value: T,
     default: T,
     given: bool,
 }
 
 impl<T: Value> Setting<T> {
-    pub(super) fn new(about: About, default: T) -> Self {
+    pub(super) fn new(about: ObjectRef, default: T) -> Self {
         Self { about, value: default.clone(), default, given: false }
     }
 
@@ -170,7 +170,7 @@ impl<T: Value> Setting<T> {
 /// A flag of whatever type.
 pub trait AnyFlag: fmt::Debug {
     /// What is said about it.
-    fn about(&self) -> &About;
+    fn about(&self) -> &ObjectRef;
 
     /// Whether somebody gave a value.
     fn is_given(&self) -> bool;
@@ -195,7 +195,7 @@ pub trait AnyFlag: fmt::Debug {
 }
 
 impl<T: Value + fmt::Debug> AnyFlag for Setting<T> {
-    fn about(&self) -> &About {
+    fn about(&self) -> &ObjectRef {
         &self.about
     }
 
@@ -249,7 +249,7 @@ macro_rules! flags {
             fn default() -> Self {
                 Self {
                     $($( $field: Setting::new(
-                        About { name: $name, group: Group::$group, note: $note, help: $help },
+                        ObjectRef { name: $name, group: Group::$group, note: $note, help: $help },
                         $default,
                     ), )*)*
                 }

@@ -23,7 +23,7 @@ pub fn usage(program: &str) -> String {
 #[must_use]
 pub fn help(flags: &Flags, program: &str, width: Option<usize>) -> String {
     let mut text = format!(
-        "Connects a Kubernetes cluster to the clouds under it: initialises nodes, removes those whose machine is\n\
+        "Connects a Kubernetes cluster to the clouds under it: initialises nodes, removes those whose instance is\n\
          gone, gives Services their load balancers and pod networks their routes.\n\n{}",
         usage(program)
     );

@@ -7,9 +7,9 @@ use cloudberth_core::decide::lifecycle::{Cap, Share};
 
 use super::{
     declare::{
-        About, AnyFlag, Group,
+        AnyFlag, Group,
         Note::{Ceiling, Deprecated, NoEffect, Works},
-        Setting, flags,
+        ObjectRef, Setting, flags,
     },
     duration::GoDuration,
     lists::{Int32s, NamedCertKeys, Strings},
@@ -110,9 +110,9 @@ flags! {
     }
     CloudNodeLifecycleController {
         concurrent_node_lifecycle_syncs: i32 = 1, "concurrent-node-lifecycle-syncs", Ceiling,
-            "How many nodes are checked for a lost machine at once.";
+            "How many nodes are checked for a lost instance at once.";
         node_monitor_period: GoDuration = GoDuration::secs(5), "node-monitor-period", Works,
-            "How often nodes that are not ready are checked for a lost or stopped machine.";
+            "How often nodes that are not ready are checked for a lost or stopped instance.";
     }
     ServiceLbController {
         concurrent_service_syncs: i32 = 1, "concurrent-service-syncs", Ceiling,

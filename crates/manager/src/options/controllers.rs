@@ -42,7 +42,7 @@ pub struct Workers {
     pub node_syncs: Option<u32>,
     /// Nodes whose addresses are compared.
     pub node_status_updates: Option<u32>,
-    /// Nodes whose machines are checked.
+    /// Nodes whose instances are checked.
     pub node_lifecycle_syncs: Option<u32>,
     /// Services.
     pub service_syncs: Option<u32>,

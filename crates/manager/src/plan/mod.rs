@@ -4,16 +4,17 @@
 //!   one listing of nodes and Services ──► every controller rehearses ──► words, and an exit code
 //! ```
 //!
-//! The rehearsals are beside the work that they rehearse, in the controllers; here they are put together. Services are
-//! rehearsed with the nodes as they would be once their own steps were done.
+//! The rehearsals are beside the work that they dry_run, in the controllers; here they are put together. Services are
+//! assumed with the nodes as they would be once their own steps were done.
 
 mod text;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use cloudberth_controllers::{
-    desk::Desk, lifecycle::LifecycleController, node::NodeController, rehearsal::Rehearsal,
-    routes::RouteController, service::ServiceController, team::TeamSettings,
+    context::ControllerContext, controller_set::ControllerSettings, dry_run::DryRun,
+    lifecycle::LifecycleController, node::NodeController, routes::RouteController,
+    service::ServiceController,
 };
 use cloudberth_core::{NodeView, ServiceView, call::ReadOnly};
 use cloudberth_runtime::informer::{Change, Listener};
@@ -100,9 +101,9 @@ impl Plan {
         self.unknown.push(Unknown { what, cloud, why: why.to_owned() });
     }
 
-    /// Takes in what was rehearsed about one object of `kind`.
-    fn entry(&mut self, kind: &str, name: String, rehearsed: Rehearsal) -> Option<Entry> {
-        let Rehearsal { cloud, steps, waits, remarks, unknown } = rehearsed;
+    /// Takes in what was assumed about one object of `kind`.
+    fn entry(&mut self, kind: &str, name: String, assumed: DryRun) -> Option<Entry> {
+        let DryRun { cloud, steps, waits, remarks, unknown } = assumed;
         if let Some(why) = unknown {
             self.could_not_be_told(format!("{kind} {name}"), cloud.clone(), why.message());
         }
@@ -116,43 +117,43 @@ impl Plan {
     }
 }
 
-/// What would be done to the cluster whose nodes and Services the desk knows.
-pub async fn plan(desk: &Desk, settings: &TeamSettings) -> Plan {
-    let desk = Desk { cluster: desk.cluster.behind(Arc::new(ReadOnly)), ..desk.clone() };
-    let begun = desk.clock().now();
+/// What would be done to the cluster whose nodes and Services the ctx knows.
+pub async fn plan(ctx: &ControllerContext, settings: &ControllerSettings) -> Plan {
+    let ctx = ControllerContext { cluster: ctx.cluster.behind(Arc::new(ReadOnly)), ..ctx.clone() };
+    let begun = ctx.clock().now();
     let mut plan = Plan::default();
-    let mut nodes = desk.cluster.nodes.all();
-    let mut about_nodes: BTreeMap<String, Rehearsal> = BTreeMap::new();
+    let mut nodes = ctx.cluster.nodes.all();
+    let mut about_nodes: BTreeMap<String, DryRun> = BTreeMap::new();
     if let Some(settings) = settings.node
-        && let Ok(controller) = NodeController::new(desk.clone(), settings)
+        && let Ok(controller) = NodeController::new(ctx.clone(), settings)
     {
-        let rehearsed = controller.rehearse().await;
-        nodes = rehearsed.iter().map(|(node, _)| Arc::clone(node)).collect();
-        about_nodes = rehearsed.into_iter().map(|(node, what)| (node.name.clone(), what)).collect();
+        let assumed = controller.dry_run().await;
+        nodes = assumed.iter().map(|(node, _)| Arc::clone(node)).collect();
+        about_nodes = assumed.into_iter().map(|(node, what)| (node.name.clone(), what)).collect();
     }
     if let Some(settings) = settings.lifecycle {
-        let controller = LifecycleController::new(desk.clone(), settings);
-        for (name, rehearsed) in controller.rehearse(begun).await {
-            about_nodes.entry(name).or_default().extend(rehearsed);
+        let controller = LifecycleController::new(ctx.clone(), settings);
+        for (name, assumed) in controller.dry_run(begun).await {
+            about_nodes.entry(name).or_default().extend(assumed);
         }
     }
-    for (name, rehearsed) in about_nodes {
-        let entry = plan.entry("node", name, rehearsed);
+    for (name, assumed) in about_nodes {
+        let entry = plan.entry("node", name, assumed);
         plan.nodes.extend(entry);
     }
     if let Some(settings) = &settings.service {
-        let controller = ServiceController::new(desk.clone(), settings.clone());
-        for (key, rehearsed) in controller.rehearse(&nodes).await {
-            let entry = plan.entry("Service", key.to_string(), rehearsed);
+        let controller = ServiceController::new(ctx.clone(), settings.clone());
+        for (key, assumed) in controller.dry_run(&nodes).await {
+            let entry = plan.entry("Service", key.to_string(), assumed);
             plan.services.extend(entry);
         }
     }
-    let routes = settings.routes.as_ref().map(|settings| RouteController::new(desk.clone(), settings));
+    let routes = settings.routes.as_ref().map(|settings| RouteController::new(ctx.clone(), settings));
     match routes {
         Some(Err(why)) => plan.could_not_be_told("routes".to_owned(), None, why.message()),
         Some(Ok(Some(controller))) => {
-            for rehearsed in controller.rehearse(&nodes).await {
-                let entry = plan.entry("the", "routes".to_owned(), rehearsed);
+            for assumed in controller.dry_run(&nodes).await {
+                let entry = plan.entry("the", "routes".to_owned(), assumed);
                 plan.routes.extend(entry);
             }
         }
@@ -163,14 +164,14 @@ pub async fn plan(desk: &Desk, settings: &TeamSettings) -> Plan {
 
 /// Lists the cluster's nodes and Services, and says what would be done to them. What is not there after `patience`
 /// could not be told.
-pub async fn run_plan(desk: &Desk, settings: &TeamSettings, patience: Duration) -> Plan {
-    let cluster = &desk.cluster;
+pub async fn run_plan(ctx: &ControllerContext, settings: &ControllerSettings, patience: Duration) -> Plan {
+    let cluster = &ctx.cluster;
     let heard = Arc::new(Heard::default());
     cluster.nodes.subscribe(&(Arc::clone(&heard) as Arc<dyn Listener<NodeView>>));
     cluster.services.subscribe(&(Arc::clone(&heard) as Arc<dyn Listener<ServiceView>>));
     let watch = join(
-        cluster.nodes.run(cluster.client().clone(), Arc::clone(&desk.dice)),
-        cluster.services.run(cluster.client().clone(), Arc::clone(&desk.dice)),
+        cluster.nodes.run(cluster.client().clone(), Arc::clone(&ctx.random)),
+        cluster.services.run(cluster.client().clone(), Arc::clone(&ctx.random)),
     );
     let listed = async {
         while !(cluster.nodes.is_synced() && cluster.services.is_synced()) {
@@ -197,7 +198,7 @@ pub async fn run_plan(desk: &Desk, settings: &TeamSettings, patience: Duration) 
     if let Err(why) = cluster.ask_version().await {
         tracing::warn!(%why, "the Kubernetes API did not say its version; the plan is one for a new one");
     }
-    plan(desk, settings).await
+    plan(ctx, settings).await
 }
 
 /// Hears when the first listings are complete.

@@ -4,14 +4,14 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use cloudberth_controllers::{
     clouds::{Clouds, Member},
-    desk::Desk,
-    team::TeamSettings,
+    context::ControllerContext,
+    controller_set::ControllerSettings,
 };
-use cloudberth_core::{Clock, Dice, Error, Result, call::ReadOnly, provider::Provider};
+use cloudberth_core::{Clock, Error, Random, Result, call::ReadOnly, provider::Provider};
 use cloudberth_runtime::{
     cluster::Cluster,
-    herald::Herald,
     metrics::{Metrics, Registry},
+    recorder::EventRecorder,
 };
 use cloudberth_serving::{Metrics as PortMetrics, Server, Thread};
 use futures_util::future::{Shared, join};
@@ -55,7 +55,7 @@ pub(super) async fn find(
     offers: &[Offer],
     env: &Env,
     clock: &Arc<dyn Clock>,
-    dice: &Arc<Dice>,
+    random: &Arc<Random>,
 ) -> Result<Found, Mistakes> {
     let options = &line.options;
     let mut mistakes = Mistakes::new();
@@ -76,7 +76,7 @@ pub(super) async fn find(
             cluster_name: &options.clouds.cluster_name,
             observer: Arc::new(Counting(meter)),
             clock: Arc::clone(clock),
-            dice: Arc::clone(dice),
+            random: Arc::clone(random),
             notes: &notes,
         };
         match (offer.open)(&opening) {
@@ -118,7 +118,7 @@ pub(super) async fn begin(
     verbosity: Verbosity,
     env: &Env,
     clock: &Arc<dyn Clock>,
-    dice: &Arc<Dice>,
+    random: &Arc<Random>,
 ) -> Result<Started> {
     let options = &line.options;
     let Found { kube, clouds, port, metrics, mut registry, notes: _ } = found;
@@ -127,25 +127,25 @@ pub(super) async fn begin(
     // A renewal must not wait in the line of other requests.
     let unhindered = Dialler { ceiling: &Throttle::none(), ..main.clone() };
     let client = main.client("cloudberth/cloud-controller-manager", clock)?;
-    let who = identity(env, dice);
+    let who = identity(env, random);
     let election = options.election.as_ref();
     let leaders = election.and_then(|election| election.migration.as_ref());
     let leaders = leaders.map(|migration| migration.controller_leaders.as_slice()).unwrap_or_default();
-    let [team, moved] = settings::teams(&options.controllers, leaders);
+    let [controllers, moved] = settings::teams(&options.controllers, leaders);
     let parts = Parts {
         client: client.clone(),
         lease_client: unhindered.client("cloudberth/leader-election", clock)?,
         clouds: members(options, clouds),
         default_cloud: options.clouds.default_provider.clone(),
         cluster_name: options.clouds.cluster_name.clone(),
-        team,
+        controllers,
         election: election.map(|election| election.config(&who)),
         migration: election
             .and_then(|election| election.migration_config(&who))
             .map(|config| (config, moved)),
         metrics: metrics.clone(),
         clock: Arc::clone(clock),
-        dice: Arc::clone(dice),
+        random: Arc::clone(random),
     };
     let replica = Arc::new(Replica::new(parts)?);
     let heart = Heartbeat::new(clock);
@@ -156,14 +156,14 @@ pub(super) async fn begin(
             let config = configz(&line.flags, options);
             let pages = serve::pages(&replica, heart.clone(), registry, config, verbosity, serving.profiling);
             let thread = Thread::start("port").map_err(|why| Error::permanent(why.to_string()))?;
-            let (serving, clock, dice) = (serving.clone(), Arc::clone(clock), Arc::clone(dice));
+            let (serving, clock, random) = (serving.clone(), Arc::clone(clock), Arc::clone(random));
             // Whoever knocks at the port makes us ask; those questions must not use up what the controllers need.
             let (kube, ceiling, rest) = (kube.clone(), throttle(options, &clock), metrics.rest.clone());
             // The clients that ask about callers belong to the thread that they are made on.
             let opened = thread.spawn(async move {
                 let main = Dialler { config: &kube, ceiling: &ceiling, metrics: &rest };
                 let reviewers = reviewers(&serving, &main, &clock).await?;
-                let guard = serve::guard(&serving, reviewers, port_metrics, &clock, &dice).await?;
+                let guard = serve::guard(&serving, reviewers, port_metrics, &clock, &random).await?;
                 serve::server(port, guard, pages, &serving, &clock)
             });
             let server = opened.await.map_err(|why| Error::permanent(format!("the port ended: {why}")))??;
@@ -180,7 +180,7 @@ pub(super) async fn preview(
     line: &CommandLine,
     found: Found,
     clock: &Arc<dyn Clock>,
-    dice: &Arc<Dice>,
+    random: &Arc<Random>,
 ) -> Result<Plan> {
     let options = &line.options;
     let ceiling = throttle(options, clock);
@@ -188,25 +188,25 @@ pub(super) async fn preview(
     let client = dialler.client("cloudberth/plan", clock)?;
     let cluster = Cluster::new(client, Arc::clone(clock), Arc::new(ReadOnly));
     let default_cloud = options.clouds.default_provider.clone();
-    let desk = Desk {
-        herald: Herald::new(cluster.clone(), Arc::clone(dice)),
+    let ctx = ControllerContext {
+        recorder: EventRecorder::new(cluster.clone(), Arc::clone(random)),
         cluster,
         clouds: Clouds::new(members(options, found.clouds), default_cloud, clock)?,
         metrics: found.metrics.clone(),
-        dice: Arc::clone(dice),
+        random: Arc::clone(random),
         cluster_name: options.clouds.cluster_name.clone(),
     };
     let migration = options.election.as_ref().and_then(|election| election.migration.as_ref());
     let leaders = migration.map(|migration| migration.controller_leaders.as_slice()).unwrap_or_default();
-    let [team, moved] = settings::teams(&options.controllers, leaders);
+    let [controllers, moved] = settings::teams(&options.controllers, leaders);
     // Behind which lock of ours a controller runs makes no difference to what it would do.
-    let team = TeamSettings {
-        node: team.node.or(moved.node),
-        lifecycle: team.lifecycle.or(moved.lifecycle),
-        service: team.service.or(moved.service),
-        routes: team.routes.or(moved.routes),
+    let controllers = ControllerSettings {
+        node: controllers.node.or(moved.node),
+        lifecycle: controllers.lifecycle.or(moved.lifecycle),
+        service: controllers.service.or(moved.service),
+        routes: controllers.routes.or(moved.routes),
     };
-    Ok(run_plan(&desk, &team, LISTING_PATIENCE).await)
+    Ok(run_plan(&ctx, &controllers, LISTING_PATIENCE).await)
 }
 
 fn throttle(options: &Options, clock: &Arc<dyn Clock>) -> Throttle {
@@ -299,17 +299,17 @@ async fn look_around(replica: &Replica, client: &Client, lease_namespace: &str) 
     if let Some(why) = trouble {
         tracing::warn!(%why, "whether all rights are there could not be asked");
     }
-    let desk = replica.desk();
-    for cloud in desk.clouds.with_machines() {
-        if let Err(why) = &cloud.inventory.listing(desk.clock().now()).await.machines {
-            tracing::error!(cloud = cloud.name(), %why, "the machines cannot be listed; check the cloud's token and address");
+    let ctx = replica.ctx();
+    for cloud in ctx.clouds.with_instances() {
+        if let Err(why) = &cloud.inventory.listing(ctx.clock().now()).await.instances {
+            tracing::error!(cloud = cloud.name(), %why, "the instances cannot be listed; check the cloud's token and address");
         }
     }
-    while !desk.cluster.nodes.is_synced() {
+    while !ctx.cluster.nodes.is_synced() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    let clouds: Vec<_> = desk.clouds.iter().map(|cloud| &*cloud.provider).collect();
-    let nodes = desk.cluster.nodes.all();
+    let clouds: Vec<_> = ctx.clouds.iter().map(|cloud| &*cloud.provider).collect();
+    let nodes = ctx.cluster.nodes.all();
     for odd in selfcheck::odd_nodes(nodes.iter().map(|node| &**node), &clouds) {
         tracing::warn!("{odd}");
     }

@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use cloudberth_core::{Dice, Lookup, decide::election::Lease};
+use cloudberth_core::{Lookup, Random, decide::election::Lease};
 use futures_util::{
     StreamExt,
     stream::{self, BoxStream},
@@ -29,7 +29,7 @@ type Events = BoxStream<'static, watcher::Result<Event<DynamicObject>>>;
 
 struct Lookout<P> {
     api: LeaseApi,
-    dice: Arc<Dice>,
+    random: Arc<Random>,
     idle: P,
     events: Events,
     /// Whether the listing that is under way showed the Lease.
@@ -44,14 +44,14 @@ struct Lookout<P> {
 pub(super) fn notices<P>(
     api: LeaseApi,
     namespace: &str,
-    dice: Arc<Dice>,
+    random: Arc<Random>,
     idle: P,
 ) -> BoxStream<'static, Option<Lease>>
 where
     P: Fn() -> bool + Send + Sync + 'static,
 {
     let events = events(&api, namespace);
-    let lookout = Lookout { api, dice, idle, events, shown: false, polls: 0 };
+    let lookout = Lookout { api, random, idle, events, shown: false, polls: 0 };
     stream::unfold(lookout, |mut lookout| async move { Some((lookout.next().await, lookout)) }).boxed()
 }
 
@@ -97,7 +97,7 @@ impl<P: Fn() -> bool> Lookout<P> {
 
     /// One look after a pause; `None` if there is nothing to tell.
     async fn poll(&mut self) -> Option<Option<Lease>> {
-        tokio::time::sleep(self.dice.jitter(POLL.0, POLL.1)).await;
+        tokio::time::sleep(self.random.jitter(POLL.0, POLL.1)).await;
         if (self.idle)() {
             return None;
         }

@@ -20,7 +20,7 @@ use std::{
 };
 
 use cloudberth_core::{
-    Clock, Dice, Gate, Result,
+    Clock, Gate, Random, Result,
     decide::election::{Action, Candidate, Config, Input, Lease, Moment, Move, News, Writes, may_release},
     lookup::Lookup,
     time::Tick,
@@ -31,8 +31,8 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::{
-    herald::{About, Occurrence},
     lock,
+    recorder::{Event, ObjectRef},
 };
 use lookout::notices;
 use requests::LeaseApi;
@@ -55,7 +55,7 @@ pub struct Tally {
     pub slow_paths: u64,
 }
 
-type Tell = Box<dyn Fn(Occurrence) + Send + Sync>;
+type Tell = Box<dyn Fn(Event) + Send + Sync>;
 type Request = Pin<Box<dyn Future<Output = Input> + Send>>;
 
 struct State {
@@ -87,7 +87,7 @@ pub struct Election {
     config: Config,
     api: LeaseApi,
     clock: Arc<dyn Clock>,
-    dice: Arc<Dice>,
+    random: Arc<Random>,
     tell: Tell,
     state: Mutex<State>,
     changed: Notify,
@@ -102,8 +102,8 @@ impl Election {
         client: Client,
         config: Config,
         clock: Arc<dyn Clock>,
-        dice: Arc<Dice>,
-        tell: impl Fn(Occurrence) + Send + Sync + 'static,
+        random: Arc<Random>,
+        tell: impl Fn(Event) + Send + Sync + 'static,
     ) -> Arc<Self> {
         let state = State {
             candidate: Candidate::new(config.clone()),
@@ -118,7 +118,7 @@ impl Election {
             api: LeaseApi::new(client, Arc::clone(&clock), &config),
             config,
             clock,
-            dice,
+            random,
             tell: Box::new(tell),
             state: Mutex::new(state),
             changed: Notify::new(),
@@ -131,7 +131,7 @@ impl Election {
         let _end = EndOfClaim(self);
         let watcher = Arc::clone(self);
         let idle = move || watcher.leads();
-        let mut seen = notices(self.api.clone(), &self.config.namespace, Arc::clone(&self.dice), idle);
+        let mut seen = notices(self.api.clone(), &self.config.namespace, Arc::clone(&self.random), idle);
         let mut request: Option<Request> = None;
         let mut told_to_stop = false;
         let mut action = self.step(Input::Wake);
@@ -250,7 +250,7 @@ impl Election {
                 uid.clone_into(&mut state.uid);
             }
             let at =
-                Moment { now: self.clock.now(), wall: self.clock.wall(), fraction: self.dice.fraction() };
+                Moment { now: self.clock.now(), wall: self.clock.wall(), fraction: self.random.fraction() };
             let Move { action, news } = state.candidate.step(input, at);
             match news {
                 Some(News::Leads) => {
@@ -278,11 +278,11 @@ impl Election {
             News::Leads => tracing::info!(identity, lease = name, "became leader"),
             News::Lost(why) => tracing::warn!(identity, lease = name, ?why, "stopped leading"),
         }
-        let about = About {
+        let about = ObjectRef {
             api_version: "coordination.k8s.io/v1".to_owned(),
-            ..About::core("Lease", namespace, name, uid)
+            ..ObjectRef::core("Lease", namespace, name, uid)
         };
-        (self.tell)(Occurrence {
+        (self.tell)(Event {
             about,
             warning: false,
             reason: "LeaderElection".to_owned(),

@@ -27,7 +27,7 @@ pub struct QueueLabels {
 
 /// Which queue, for the series that are our own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
-pub struct CrewLabels {
+pub struct PoolLabels {
     /// Its name.
     pub queue: &'static str,
 }
@@ -46,9 +46,9 @@ pub struct QueueMetrics {
     /// Delayed additions.
     pub retries: Family<QueueLabels, Counter>,
     /// Work that panicked.
-    pub panics: Family<CrewLabels, Counter>,
+    pub panics: Family<PoolLabels, Counter>,
     /// Additions that found no room.
-    pub refused: Family<CrewLabels, Counter>,
+    pub refused: Family<PoolLabels, Counter>,
     unfinished: Family<QueueLabels, Ages>,
     longest: Family<QueueLabels, Ages>,
 }
@@ -73,7 +73,7 @@ impl Default for QueueMetrics {
 impl QueueMetrics {
     /// The meter of one queue. A later one of the same name goes on with the same series.
     pub fn queue(&self, name: &'static str, clock: &Arc<dyn Clock>) -> Meter {
-        let (labels, own) = (QueueLabels { name }, CrewLabels { queue: name });
+        let (labels, own) = (QueueLabels { name }, PoolLabels { queue: name });
         let running = Arc::new(Mutex::new(Vec::new()));
         for ages in [self.unfinished.with(&labels), self.longest.with(&labels)] {
             *lock(&ages.of) = Some((Arc::clone(clock), Arc::clone(&running)));

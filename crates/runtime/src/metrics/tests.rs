@@ -2,13 +2,13 @@ use std::{sync::Arc, time::Duration};
 
 use cloudberth_core::{
     Clock,
-    decide::queue::{After, ItemExponential, WorkQueue},
+    decide::queue::{ItemExponential, Requeue, WorkQueue},
     time::Tick,
 };
 use jiff::Timestamp;
 
 use super::*;
-use crate::crew::Crew;
+use crate::worker_pool::WorkerPool;
 
 struct Paused(tokio::time::Instant);
 
@@ -125,9 +125,9 @@ async fn a_queue_tells_how_it_is_doing() {
     let metrics = QueueMetrics::default();
     metrics.register(&mut registry);
     let limiter = ItemExponential::new(Duration::from_secs(100), Duration::from_secs(100));
-    let crew = Crew::new("service", WorkQueue::new(3, limiter), clock()).metered(&metrics);
+    let pool = WorkerPool::new("service", WorkQueue::new(3, limiter), clock()).metered(&metrics);
     for key in [1, 2, 2, 3, 4] {
-        crew.add(key);
+        pool.add(key);
     }
     let number = |name: &str| {
         let page = render(&registry);
@@ -149,21 +149,21 @@ async fn a_queue_tells_how_it_is_doing() {
         let work = async |key: u32| {
             assert_ne!(key, 1, "unlucky");
             tokio::time::sleep(Duration::from_secs(10 * u64::from(key))).await;
-            After::Forget
+            Requeue::Forget
         };
-        let mut run = std::pin::pin!(crew.run(2, work, |_, _| (), || ()));
+        let mut run = std::pin::pin!(pool.run(2, work, |_, _| (), || ()));
         // 1 panics at once; 2 works from 0 s to 20 s, 3 from 0 s to 30 s.
         assert!(tokio::time::timeout(Duration::from_secs(5), &mut run).await.is_err());
         assert_eq!(now(), [0.0, 3.0, 1.0, 10.0, 5.0, 1.0, 1.0]);
         assert!(tokio::time::timeout(Duration::from_secs(20), &mut run).await.is_err());
         assert_eq!(now(), [0.0, 3.0, 1.0, 25.0, 25.0, 2.0, 1.0]);
     }
-    crew.add(9);
+    pool.add(9);
     assert_eq!(now()[..2].to_vec(), [1.0, 4.0]);
-    crew.close();
+    pool.close();
     assert_eq!(now()[..2].to_vec(), [0.0, 4.0], "what will never be handed out does not wait");
-    drop(crew);
-    assert_eq!(now(), [0.0, 4.0, 1.0, 0.0, 0.0, 2.0, 1.0], "nothing is in progress in a crew that is gone");
+    drop(pool);
+    assert_eq!(now(), [0.0, 4.0, 1.0, 0.0, 0.0, 2.0, 1.0], "nothing is in progress in a pool that is gone");
 }
 
 #[test]

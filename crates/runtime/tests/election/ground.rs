@@ -10,8 +10,8 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{Clock, Dice, Gate, decide::election::Config, time::Tick};
-use cloudberth_runtime::{election::Election, herald::Occurrence};
+use cloudberth_core::{Clock, Gate, Random, decide::election::Config, time::Tick};
+use cloudberth_runtime::{election::Election, recorder::Event};
 use embedded_kube::{Body, Call, KubeApi, KubeService};
 use http::{HeaderValue, Request, header::USER_AGENT};
 use jiff::Timestamp;
@@ -91,14 +91,14 @@ pub(crate) fn ground() -> Ground {
 }
 
 /// An election, its clock, what it told, and what cuts it off.
-pub(crate) type Parts = (Arc<Election>, Arc<Skewed>, Arc<Mutex<Vec<Occurrence>>>, Arc<AtomicBool>);
+pub(crate) type Parts = (Arc<Election>, Arc<Skewed>, Arc<Mutex<Vec<Event>>>, Arc<AtomicBool>);
 
 /// One replica, running.
 pub(crate) struct Replica {
     pub(crate) name: &'static str,
     pub(crate) election: Arc<Election>,
     pub(crate) clock: Arc<Skewed>,
-    pub(crate) told: Arc<Mutex<Vec<Occurrence>>>,
+    pub(crate) told: Arc<Mutex<Vec<Event>>>,
     pub(crate) cut: Arc<AtomicBool>,
     pub(crate) task: JoinHandle<bool>,
 }
@@ -129,7 +129,7 @@ impl Ground {
             Client::new(wire, "kube-system"),
             Config::with_defaults(name),
             Arc::clone(&clock) as Arc<dyn Clock>,
-            Arc::new(Dice::seeded(odd)),
+            Arc::new(Random::seeded(odd)),
             move |what| ears.lock().unwrap().push(what),
         );
         (election, clock, told, cut)

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 
-use cloudberth_core::{Dice, NodeView, decide::node::patch::NodePatch};
+use cloudberth_core::{NodeView, Random, decide::node::patch::NodePatch};
 use cloudberth_runtime::informer::{Change, Informer, Listener};
 use embedded_kube::{Fault, Harm};
 use http_body::{Body, Frame};
@@ -65,7 +65,7 @@ fn watch(stage: &Stage) -> Watch {
     let diary = Arc::new(Diary::default());
     nodes.subscribe(&(Arc::clone(&diary) as Arc<dyn Listener<NodeView>>));
     let informer = Arc::clone(&nodes);
-    let running = tokio::spawn(async move { informer.run(client, Arc::new(Dice::seeded(3))).await });
+    let running = tokio::spawn(async move { informer.run(client, Arc::new(Random::seeded(3))).await });
     Watch { nodes, diary, running }
 }
 
@@ -310,7 +310,7 @@ async fn after_a_restore_of_etcd_the_store_follows() {
     let stage = Stage::new();
     let client = kube::Client::new(tower::service_fn(api), "");
     let nodes = Arc::clone(&stage.cluster.nodes);
-    let running = tokio::spawn(async move { nodes.run(client, Arc::new(Dice::seeded(3))).await });
+    let running = tokio::spawn(async move { nodes.run(client, Arc::new(Random::seeded(3))).await });
     pass(5).await;
     running.abort();
     let known: Vec<_> =

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cloudberth_core::{Dice, ObjectKey};
+use cloudberth_core::{ObjectKey, Random};
 use serde_json::{Value, json};
 
 use crate::stage::Stage;
@@ -51,14 +51,14 @@ fn service() -> Value {
 #[tokio::test(start_paused = true)]
 async fn of_ten_kilobytes_less_than_two_stay() {
     let stage = Stage::new();
-    let (client, dice) = (stage.client.clone(), Arc::new(Dice::seeded(1)));
+    let (client, random) = (stage.client.clone(), Arc::new(Random::seeded(1)));
     let sent = [
         stage.send("POST", "/api/v1/nodes", Some(node())).await,
         stage.send("POST", "/api/v1/namespaces/default/services", Some(service())).await,
     ];
     let (nodes, services) = (Arc::clone(&stage.cluster.nodes), Arc::clone(&stage.cluster.services));
     let watching = tokio::time::timeout(std::time::Duration::from_secs(2), async {
-        tokio::join!(nodes.run(client.clone(), Arc::clone(&dice)), services.run(client.clone(), dice));
+        tokio::join!(nodes.run(client.clone(), Arc::clone(&random)), services.run(client.clone(), random));
     });
     assert!(watching.await.is_err(), "watching never ends");
     // Every byte that is kept is part of this text, and the names of the fields on top.

@@ -47,13 +47,13 @@ impl AlwaysAllow {
 
 /// What is wanted: a page, by method and path.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish<'a> {
+pub(crate) struct AccessRequest<'a> {
     /// The method in lower case.
     pub(crate) verb: &'a str,
     pub(crate) path: &'a str,
 }
 
-/// What came of a wish.
+/// What came of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ruling {
     Allowed,
@@ -65,19 +65,19 @@ pub(crate) enum Ruling {
     Failed(String),
 }
 
-/// Whether the wish is granted without asking anybody.
-pub(crate) fn granted(identity: &Identity, wish: Wish<'_>, open: &AlwaysAllow) -> bool {
-    identity.in_group(MASTERS) || open.covers(wish.path)
+/// Whether the request is granted without asking anybody.
+pub(crate) fn granted(identity: &Identity, request: AccessRequest<'_>, open: &AlwaysAllow) -> bool {
+    identity.in_group(MASTERS) || open.covers(request.path)
 }
 
 /// The question to ask.
-pub(crate) fn question(identity: &Identity, wish: Wish<'_>) -> SubjectAccessReviewSpec {
+pub(crate) fn question(identity: &Identity, request: AccessRequest<'_>) -> SubjectAccessReviewSpec {
     SubjectAccessReviewSpec {
         extra: (!identity.extra.is_empty()).then(|| identity.extra.clone()),
         groups: Some(identity.groups.clone()),
         non_resource_attributes: Some(NonResourceAttributes {
-            path: Some(wish.path.to_owned()),
-            verb: Some(wish.verb.to_owned()),
+            path: Some(request.path.to_owned()),
+            verb: Some(request.verb.to_owned()),
         }),
         resource_attributes: None,
         uid: (!identity.uid.is_empty()).then(|| identity.uid.clone()),
@@ -97,8 +97,8 @@ pub(crate) fn ruling(status: &SubjectAccessReviewStatus) -> Ruling {
 }
 
 /// The sentence that goes with a 403.
-pub(crate) fn refusal(identity: &Identity, wish: Wish<'_>, reason: &str) -> String {
-    let said = format!("User {:?} cannot {} path {:?}", identity.name, wish.verb, wish.path);
+pub(crate) fn refusal(identity: &Identity, request: AccessRequest<'_>, reason: &str) -> String {
+    let said = format!("User {:?} cannot {} path {:?}", identity.name, request.verb, request.path);
     let safe = said.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     if reason.is_empty() { format!("forbidden: {safe}") } else { format!("forbidden: {safe}: {reason}") }
 }
@@ -111,8 +111,8 @@ mod tests {
         items.iter().map(|item| (*item).to_owned()).collect()
     }
 
-    fn get(path: &str) -> Wish<'_> {
-        Wish { verb: "get", path }
+    fn get(path: &str) -> AccessRequest<'_> {
+        AccessRequest { verb: "get", path }
     }
 
     #[test]

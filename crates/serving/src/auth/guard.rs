@@ -2,13 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use cloudberth_core::{Clock, Dice};
+use cloudberth_core::{Clock, Random};
 use http::{HeaderMap, request::Parts};
 use rustls::pki_types::CertificateDer;
 
 use super::{
     AlwaysAllow, Authentication, Authorization,
-    access::{Ruling, Wish, granted, question, refusal},
+    access::{AccessRequest, Ruling, granted, question, refusal},
     headers::bearer,
     identity::{Identity, Proof, Who, unite},
     keeper::Keeper,
@@ -60,15 +60,15 @@ impl Guard {
         authentication: &Authentication,
         authorization: &Authorization,
         clock: Arc<dyn Clock>,
-        dice: Arc<Dice>,
+        random: Arc<Random>,
         metrics: Metrics,
     ) -> Result<Self> {
-        let keeper = Keeper::open(authentication, Arc::clone(&dice)).await?;
+        let keeper = Keeper::open(authentication, Arc::clone(&random)).await?;
         let tokens = authentication.client.clone().map(|client| {
-            Reviewer::new(client, Review::Token, Arc::clone(&clock), Arc::clone(&dice), metrics.clone())
+            Reviewer::new(client, Review::Token, Arc::clone(&clock), Arc::clone(&random), metrics.clone())
         });
         let access = authorization.client.clone().map(|client| {
-            Reviewer::new(client, Review::Access, Arc::clone(&clock), Arc::clone(&dice), metrics.clone())
+            Reviewer::new(client, Review::Access, Arc::clone(&clock), Arc::clone(&random), metrics.clone())
         });
         Ok(Self {
             keeper,
@@ -115,15 +115,17 @@ impl Guard {
         self.metrics.authenticated("success", Some(&identity.name), took);
         let began = self.clock.0.now();
         let verb = request.method.as_str().to_ascii_lowercase();
-        let wish = Wish { verb: &verb, path: request.uri.path() };
-        let ruling = self.rule(&identity, wish, peer).await;
+        let request = AccessRequest { verb: &verb, path: request.uri.path() };
+        let ruling = self.rule(&identity, request, peer).await;
         let took = self.clock.0.now().since(began);
         let (label, result) = match ruling {
             Ruling::Allowed => ("allowed", Ok(())),
             Ruling::NoOpinion(reason) => {
-                ("no-opinion", Err(Denied::Forbidden(refusal(&identity, wish, &reason))))
+                ("no-opinion", Err(Denied::Forbidden(refusal(&identity, request, &reason))))
             }
-            Ruling::Denied(reason) => ("denied", Err(Denied::Forbidden(refusal(&identity, wish, &reason)))),
+            Ruling::Denied(reason) => {
+                ("denied", Err(Denied::Forbidden(refusal(&identity, request, &reason))))
+            }
             Ruling::Failed(why) => ("error", Err(Denied::Failed(why))),
         };
         self.metrics.authorized(label, took);
@@ -143,13 +145,13 @@ impl Guard {
         unite(proofs.into_iter().chain([token]))
     }
 
-    async fn rule(&self, identity: &Identity, wish: Wish<'_>, peer: Peer) -> Ruling {
-        if granted(identity, wish, &self.always_allow) {
+    async fn rule(&self, identity: &Identity, request: AccessRequest<'_>, peer: Peer) -> Ruling {
+        if granted(identity, request, &self.always_allow) {
             return Ruling::Allowed;
         }
         match &self.access {
             Some(reviewer) => {
-                reviewer.may(peer, question(identity, wish), self.allowed_ttl, self.refused_ttl).await
+                reviewer.may(peer, question(identity, request), self.allowed_ttl, self.refused_ttl).await
             }
             None => Ruling::NoOpinion(String::new()),
         }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::Dice;
+use cloudberth_core::Random;
 use futures_util::{StreamExt as _, pin_mut};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, runtime::watcher::watch_object};
@@ -68,11 +68,11 @@ pub(crate) struct Keeper {
     headers: ProxyHeaders,
     /// Who to ask for what no file says; none where nothing is to be asked.
     cluster: Option<Api<ConfigMap>>,
-    dice: Arc<Dice>,
+    random: Arc<Random>,
 }
 
 impl Keeper {
-    pub(crate) async fn open(options: &Authentication, dice: Arc<Dice>) -> Result<Self> {
+    pub(crate) async fn open(options: &Authentication, random: Arc<Random>) -> Result<Self> {
         let mut trust = Trust::default();
         let (mut clients, mut proxies) = (None, None);
         if let Some(path) = &options.client_ca_file {
@@ -98,7 +98,7 @@ impl Keeper {
             proxies,
             headers: options.proxy_headers.clone(),
             cluster,
-            dice,
+            random,
         };
         keeper.first_look(options.tolerate_lookup_failure).await?;
         Ok(keeper)
@@ -180,7 +180,7 @@ impl Keeper {
                 Ok(None) => wait = FIRST_WAIT,
                 Err(error) => {
                     tracing::warn!(%error, "cannot watch ConfigMap {NAMESPACE}/{NAME}");
-                    sleep(self.dice.jitter(wait, 0.2)).await;
+                    sleep(self.random.jitter(wait, 0.2)).await;
                     wait = (wait * 2).min(LONGEST_WAIT);
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::{fmt::Debug, io, sync::Arc, time::Duration};
 
-use cloudberth_core::{Clock, Dice, Secret};
+use cloudberth_core::{Clock, Random, Secret};
 use k8s_openapi::api::{
     authentication::v1::{TokenReview, TokenReviewSpec, TokenReviewStatus},
     authorization::v1::{SubjectAccessReview, SubjectAccessReviewSpec},
@@ -38,7 +38,7 @@ pub(crate) struct Reviewer<V> {
     client: Client,
     which: Review,
     clock: Arc<dyn Clock>,
-    dice: Arc<Dice>,
+    random: Arc<Random>,
     metrics: Metrics,
     line: Line,
     room: Semaphore,
@@ -50,11 +50,11 @@ impl<V: Clone> Reviewer<V> {
         client: Client,
         which: Review,
         clock: Arc<dyn Clock>,
-        dice: Arc<Dice>,
+        random: Arc<Random>,
         metrics: Metrics,
     ) -> Self {
         let (line, room, answers) = (Line::default(), Semaphore::new(AT_ONCE), Cache::new(REMEMBERED));
-        Self { client, which, clock, dice, metrics, line, room, answers }
+        Self { client, which, clock, random, metrics, line, room, answers }
     }
 
     /// A remembered answer, or a new one. `judge` says what a new one means and how long it is good for.
@@ -105,7 +105,7 @@ impl<V: Clone> Reviewer<V> {
             self.metrics.reviewed(self.which, code, took);
             match at_least {
                 Some(at_least) if tried < TRIES => {
-                    let wait = self.dice.jitter(FIRST_WAIT.mul_f64(1.5_f64.powi(tried - 1)), 0.2);
+                    let wait = self.random.jitter(FIRST_WAIT.mul_f64(1.5_f64.powi(tried - 1)), 0.2);
                     sleep(wait.max(at_least).min(LONGEST_WAIT)).await;
                 }
                 _ => return Err(why),

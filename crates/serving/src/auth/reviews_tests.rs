@@ -50,9 +50,9 @@ fn only_what_may_pass_is_asked_again() {
     let wire = |kind: io::ErrorKind| kube::Error::Service(Box::new(io::Error::from(kind)));
     let table = [
         ("throttled", api(429, 0), Some(0)),
-        ("throttled, with a wish", api(429, 3), Some(3)),
+        ("throttled, with a request", api(429, 3), Some(3)),
         ("broken", api(500, 0), Some(0)),
-        ("away, with a wish", api(503, 2), Some(2)),
+        ("away, with a request", api(503, 2), Some(2)),
         ("away", api(503, 0), None),
         ("not allowed to ask", api(403, 0), None),
         ("cut off", wire(io::ErrorKind::ConnectionReset), Some(0)),
@@ -114,7 +114,7 @@ impl Script {
         let metrics = Metrics::register(&mut prometheus_client::registry::Registry::default());
         let clock =
             Arc::new(cloudberth_http::surroundings::SystemClock::starting_at(jiff::Timestamp::UNIX_EPOCH));
-        Reviewer::new(Client::new(service, "default"), which, clock, Arc::new(Dice::seeded(1)), metrics)
+        Reviewer::new(Client::new(service, "default"), which, clock, Arc::new(Random::seeded(1)), metrics)
     }
 
     fn asked(&self) -> Vec<Duration> {
@@ -165,7 +165,7 @@ async fn waits_grow_and_heed_the_server() {
     let got = waits(&[What::Throttle(7), What::Throttle(600), BOB]).await;
     assert!(
         (7_000..7_100).contains(&got[0]) && (10_000..10_100).contains(&got[1]),
-        "a wish has a limit: {got:?}"
+        "a request has a limit: {got:?}"
     );
     let got = waits(&[What::Silence, BOB]).await;
     assert!((10_500..10_700).contains(&got[0]), "silence ends after ten seconds: {got:?}");

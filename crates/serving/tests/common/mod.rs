@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use cloudberth_core::{Clock, Dice};
+use cloudberth_core::{Clock, Random};
 use cloudberth_http::surroundings::SystemClock;
 use cloudberth_serving::{
     Authentication, Authorization, CertificateSource, CertificateStore, CheckFn, Checks, Guard, Limits,
@@ -88,8 +88,8 @@ pub(crate) async fn guard(
     registry: &mut Registry,
 ) -> cloudberth_serving::Result<Guard> {
     let metrics = Metrics::register(registry);
-    let dice = Arc::new(Dice::seeded(1));
-    Guard::open(&wants.authentication, &wants.authorization, Arc::clone(clock), dice, metrics).await
+    let random = Arc::new(Random::seeded(1));
+    Guard::open(&wants.authentication, &wants.authorization, Arc::clone(clock), random, metrics).await
 }
 
 pub(crate) async fn start(wants: Wants) -> Port {

@@ -58,7 +58,7 @@ pub(crate) async fn fill(client: &Client, load: &Load) -> Result<(), Trouble> {
 
 /// One client: patches any object, again and again, each time with something new.
 pub(crate) async fn patches(client: Client, load: Arc<Load>, number: usize) -> Result<Counts, Trouble> {
-    let mut dice = fastrand::Rng::with_seed(u64::try_from(number).unwrap_or_default());
+    let mut random = fastrand::Rng::with_seed(u64::try_from(number).unwrap_or_default());
     let started = Instant::now();
     let (mut counts, mut turn) = (Counts::default(), 0u64);
     loop {
@@ -70,7 +70,7 @@ pub(crate) async fn patches(client: Client, load: Arc<Load>, number: usize) -> R
         if over || objects == 0 {
             return Ok(counts);
         }
-        let any = dice.usize(0..objects);
+        let any = random.usize(0..objects);
         let (kind, which) =
             if any < load.nodes { (Kind::Node, any) } else { (Kind::Service, any - load.nodes) };
         let labels = json!({"metadata": {"labels": {"turn": format!("{number}-{turn}")}}});

@@ -5,7 +5,7 @@ mod report;
 
 use std::time::Duration;
 
-use cloudscale_sim::Manners;
+use cloudscale_sim::SimSettings;
 use tokio::time::timeout;
 
 use crate::memory::Held;
@@ -31,7 +31,7 @@ async fn measure(large: Size) -> Result<Report, Trouble> {
     let place = tempfile::tempdir()?;
     let shipped = build::SHIPPED.make(place.path()).await?;
     let surroundings = build::SURROUNDINGS.make(place.path()).await?;
-    let site = Site::open(place.path(), &surroundings, Manners::default()).await?;
+    let site = Site::open(place.path(), &surroundings, SimSettings::default()).await?;
 
     eprintln!("idle");
     let mut manager = site.manage(&shipped, "idle").await?;

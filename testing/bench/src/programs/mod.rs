@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cloudberth_http::surroundings::{SystemClock, dice_from_os};
-use cloudscale_sim::{Cloud, Manners, Served, serve_on_loopback};
+use cloudscale_sim::{Cloud, Served, SimSettings, serve_on_loopback};
 use http::Request;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -71,7 +71,7 @@ pub(crate) struct Site {
 
 impl Site {
     /// An empty cluster, served by `program`, and an empty cloud. Files go to `place`.
-    pub(crate) async fn open(place: &Path, program: &Path, manners: Manners) -> Result<Self, Trouble> {
+    pub(crate) async fn open(place: &Path, program: &Path, settings: SimSettings) -> Result<Self, Trouble> {
         let kubeconfig = place.join("kubeconfig");
         let mut sim = Command::new(program);
         sim.args(["sim", "kube", "--listen", "127.0.0.1:0", "--write-kubeconfig"]).arg(&kubeconfig);
@@ -79,7 +79,7 @@ impl Site {
         api.until_written(&kubeconfig).await?;
         let file = Kubeconfig::read_from(&kubeconfig)?;
         let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
-        let cloud = Cloud::new(Arc::new(SystemClock::new()), dice_from_os(), manners);
+        let cloud = Cloud::new(Arc::new(SystemClock::new()), dice_from_os(), settings);
         let served = serve_on_loopback(&cloud).await?;
         let client = Client::try_from(config)?;
         Ok(Self { place: place.to_owned(), kubeconfig, api, served, client, cloud })

@@ -15,7 +15,7 @@ const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
 const GONE_WITHIN: Duration = Duration::from_mins(6);
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 
-pub(crate) async fn a_machine_is_stopped_started_and_deleted(world: &World) -> Outcome {
+pub(crate) async fn an_instance_is_stopped_started_and_deleted(world: &World) -> Outcome {
     let stage = Stage::set(world, &["one", "two", "three"]).await?;
     let manager = stage.leader(&["--node-monitor-period=1s"]).await?;
     stage.nodes_join(&["one", "two", "three"]).await?;
@@ -25,17 +25,17 @@ pub(crate) async fn a_machine_is_stopped_started_and_deleted(world: &World) -> O
     let path = "/api/v1/nodes/one";
     let is_shut_down = |node: &Value| taints(node).contains(&SHUTDOWN);
 
-    stage.sky.stop("one");
+    stage.cloud.stop("one");
     stage.say_ready("one", false).await?;
-    stage.until("the node of a stopped machine is tainted", path, is_shut_down).await?;
-    stage.sky.start("one");
+    stage.until("the node of a stopped instance is tainted", path, is_shut_down).await?;
+    stage.cloud.start("one");
     stage.say_ready("one", true).await?;
-    stage.until("the taint of a started machine is gone", path, |node| !is_shut_down(node)).await?;
+    stage.until("the taint of a started instance is gone", path, |node| !is_shut_down(node)).await?;
 
-    stage.sky.delete("one");
+    stage.cloud.delete("one");
     stage.say_ready("one", false).await?;
     // Not in its first minute, and not on a single look: nodes are hard to lose.
-    eventually(GONE_WITHIN, "the node of a deleted machine is gone", async || {
+    eventually(GONE_WITHIN, "the node of a deleted instance is gone", async || {
         match stage.node("one").await {
             Err(_) => Ok(()),
             Ok(node) => Err(node.to_string()),
@@ -55,7 +55,7 @@ pub(crate) async fn a_machine_is_stopped_started_and_deleted(world: &World) -> O
 
 /// How often the cloud refused to answer a question so far.
 fn refusals(stage: &Stage<'_>) -> usize {
-    stage.sky.journal().iter().filter(|entry| entry.status == Some(503)).count()
+    stage.cloud.journal().iter().filter(|entry| entry.status == Some(503)).count()
 }
 
 async fn refused(stage: &Stage<'_>, more: usize) -> Fallible<()> {
@@ -73,7 +73,7 @@ pub(crate) async fn a_cloud_that_does_not_answer_costs_no_node_and_no_load_balan
 ) -> Outcome {
     /// What failed for over a minute is tried again within about as long.
     const BACK_WITHIN: Duration = Duration::from_mins(6);
-    // Longer than it takes to lose a node whose machine is really gone.
+    // Longer than it takes to lose a node whose instance is really gone.
     let outage = START_UP_GRACE + CONFIRM_AFTER + Duration::from_secs(10);
     let stage = Stage::set(world, &["one", "two", "three"]).await?;
     let manager = stage.leader(&["--node-monitor-period=1s"]).await?;
@@ -82,7 +82,7 @@ pub(crate) async fn a_cloud_that_does_not_answer_costs_no_node_and_no_load_balan
     world.create(SERVICES, &web(&[80])).await?;
     let before = stage.serves(&[80], &["one", "two"]).await?;
 
-    stage.sky.go_down();
+    stage.cloud.go_down();
     // What would cost a node, a change that waits, and a node that wants in.
     stage.say_ready("two", false).await?;
     world
@@ -98,7 +98,7 @@ pub(crate) async fn a_cloud_that_does_not_answer_costs_no_node_and_no_load_balan
     .await?;
     assert!(failed.contains("503"), "{failed}");
     throughout(outage, "the load balancer is as it was (L5-41)", async || {
-        let now = stage.sky.balancers();
+        let now = stage.cloud.balancers();
         if now == std::slice::from_ref(&before) { Ok(()) } else { Err(format!("{now:#?}")) }
     })
     .await?;
@@ -107,16 +107,16 @@ pub(crate) async fn a_cloud_that_does_not_answer_costs_no_node_and_no_load_balan
         stage.node(node).await?;
     }
 
-    stage.sky.come_back();
+    stage.cloud.come_back();
     eventually(BACK_WITHIN, "what waited is taken up again", async || {
         let three = stage.node("three").await.map_err(|why| why.to_string())?;
-        let now = stage.sky.balancers();
+        let now = stage.cloud.balancers();
         if waits(&three) || now == std::slice::from_ref(&before) { Err(format!("{now:#?}")) } else { Ok(()) }
     })
     .await?;
     let after = stage.serves(&[443], &["one", "two", "three"]).await?;
     assert_eq!(after.id, before.id, "L5-41");
-    assert!(stage.node("two").await.is_ok(), "L1-41 its machine was there all along");
+    assert!(stage.node("two").await.is_ok(), "L1-41 its instance was there all along");
     stage.close(&mut [manager]).await
 }
 
@@ -128,18 +128,18 @@ pub(crate) async fn a_token_that_was_rotated_is_used_without_a_restart(world: &W
     let mut manager = stage.leader(&[]).await?;
     stage.nodes_join(&["one"]).await?;
     // The usual order: the new one is known before the old one is revoked.
-    stage.sky.hand_over(SECOND_TOKEN)?;
-    stage.sky.revoke_all_tokens_but(SECOND_TOKEN);
+    stage.cloud.hand_over(SECOND_TOKEN)?;
+    stage.cloud.revoke_all_tokens_but(SECOND_TOKEN);
     stage.nodes_join(&["two"]).await?;
     // The other order: nothing works for a while.
-    stage.sky.revoke_all_tokens_but(THIRD_TOKEN);
+    stage.cloud.revoke_all_tokens_but(THIRD_TOKEN);
     stage.join("three", json!({})).await?;
     eventually(SOON, "the cloud turns the manager away", async || {
-        let last = stage.sky.journal().last().and_then(|entry| entry.status);
+        let last = stage.cloud.journal().last().and_then(|entry| entry.status);
         if last == Some(401) { Ok(()) } else { Err(format!("{last:?}")) }
     })
     .await?;
-    stage.sky.hand_over(THIRD_TOKEN)?;
+    stage.cloud.hand_over(THIRD_TOKEN)?;
     // A refused token is tried again once a minute, so as not to lock an account out.
     eventually(NOTICED_WITHIN, "the new token is used", async || match stage.node("three").await {
         Ok(node) if !waits(&node) => Ok(()),

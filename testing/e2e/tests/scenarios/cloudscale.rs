@@ -4,10 +4,10 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudberth_core::Dice;
+use cloudberth_core::Random;
 use cloudberth_e2e::{Program, World, eventually, shipped};
 use cloudberth_http::surroundings::SystemClock;
-use cloudscale_sim::{Access, Cloud, Manners, serve_on_loopback};
+use cloudscale_sim::{Access, Cloud, SimSettings, serve_on_loopback};
 use serde_json::{Value, json};
 
 use crate::Outcome;
@@ -40,13 +40,13 @@ async fn until_shaped(cloud: &Cloud, want: &[(u16, usize)]) -> Outcome {
 }
 
 pub(crate) async fn a_service_lives_and_dies_under_the_rights_of_the_manifest(world: &World) -> Outcome {
-    let manners = Manners {
+    let settings = SimSettings {
         latency: Duration::from_millis(5),
         build: Duration::from_millis(300),
         instances: 3,
-        ..Manners::default()
+        ..SimSettings::default()
     };
-    let cloud = Cloud::new(Arc::new(SystemClock::new()), Dice::seeded(7), manners);
+    let cloud = Cloud::new(Arc::new(SystemClock::new()), Random::seeded(7), settings);
     cloud.set_tokens([(TOKEN, Access::ReadWrite)]);
     let served = serve_on_loopback(&cloud).await?;
     let account = world.account("kube-system", "cloud-controller-manager", MANIFEST).await?;

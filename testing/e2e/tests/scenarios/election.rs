@@ -202,8 +202,8 @@ fn only_the_holder_writes(rows: &[Row], ours: &str) {
 
 pub(crate) async fn our_replica_and_client_go_hand_a_lease_back_and_forth_20_times(world: &World) -> Outcome {
     let program = kube_assets::elector(&mut |line| eprintln!("{line}"))?;
-    let machines: Vec<String> = (0..ROUNDS.len()).map(|round| format!("node-{round}")).collect();
-    let stage = Stage::set(world, &machines.iter().map(String::as_str).collect::<Vec<_>>()).await?;
+    let instances: Vec<String> = (0..ROUNDS.len()).map(|round| format!("node-{round}")).collect();
+    let stage = Stage::set(world, &instances.iter().map(String::as_str).collect::<Vec<_>>()).await?;
     let stand =
         |identity: &str| Elector::start(&program, &world.kubeconfig(), &contest_with_a_manager(), identity);
     let record = Record::begin(world, OURS).await?;
@@ -230,8 +230,8 @@ pub(crate) async fn our_replica_and_client_go_hand_a_lease_back_and_forth_20_tim
         }
         sees(&mut theirs, &leader, number).await?;
         // It does not only say that it leads.
-        stage.join(&machines[round], json!({})).await?;
-        stage.initialised(&machines[round]).await?;
+        stage.join(&instances[round], json!({})).await?;
+        stage.initialised(&instances[round]).await?;
     }
     theirs.quit(SOON).await?;
     gone.push(theirs.history().to_vec());

@@ -16,7 +16,7 @@ mod nodes;
 mod plan;
 mod run;
 mod services;
-mod sky;
+mod simulated_cloud;
 mod stage;
 mod trouble;
 
@@ -49,7 +49,7 @@ macro_rules! scenarios {
 const SCENARIOS: &[Scenario] = scenarios![
     election::our_replica_and_client_go_hand_a_lease_back_and_forth_20_times,
     cloud::a_cloud_that_does_not_answer_costs_no_node_and_no_load_balancer,
-    cloud::a_machine_is_stopped_started_and_deleted,
+    cloud::an_instance_is_stopped_started_and_deleted,
     cloud::a_token_that_was_rotated_is_used_without_a_restart,
     election::client_go_candidates_hand_a_lease_back_and_forth,
     services::a_service_follows_its_ports_and_its_nodes,

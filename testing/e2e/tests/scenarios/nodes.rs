@@ -13,12 +13,12 @@ pub(crate) async fn a_node_goes_from_its_taint_to_its_labels(world: &World) -> O
     let manager = stage.leader(&[]).await?;
     stage.join("one", json!({})).await?;
     let node = stage.initialised("one").await?;
-    assert_eq!(text(&node, "/spec/providerID"), stage.sky.provider_id("one"));
-    for (label, value) in stage.sky.labels("one") {
+    assert_eq!(text(&node, "/spec/providerID"), stage.cloud.provider_id("one"));
+    for (label, value) in stage.cloud.labels("one") {
         assert_eq!(node["metadata"]["labels"][label], json!(value), "{label}");
     }
     let addresses = node["status"]["addresses"].as_array().unwrap();
-    let internal = json!({ "type": "InternalIP", "address": stage.sky.private_address("one") });
+    let internal = json!({ "type": "InternalIP", "address": stage.cloud.private_address("one") });
     assert!(addresses.contains(&internal), "{addresses:?}");
     stage.told("Node", "one", &["Synced: Node synced successfully"]).await?;
     assert_eq!(stage.writes(|row| row.name == "one").await?, ["patch nodes/status", "patch nodes"]);
@@ -40,12 +40,12 @@ pub(crate) async fn a_provider_id_that_the_kubelet_set_is_kept(world: &World) ->
     // By the name that the manifests call it by, which says which cloud it is for.
     let mut manager = stage.manager_by_its_old_name().await?;
     manager.leads(SOON).await?;
-    // Not the name of its machine: the id alone says which one it is.
-    let id = stage.sky.provider_id("two");
+    // Not the name of its instance: the id alone says which one it is.
+    let id = stage.cloud.provider_id("two");
     stage.join("known-by-its-id", json!({ "spec": { "providerID": id } })).await?;
     let node = stage.initialised("known-by-its-id").await?;
     assert_eq!(text(&node, "/spec/providerID"), id);
-    for (label, value) in stage.sky.labels("two") {
+    for (label, value) in stage.cloud.labels("two") {
         assert_eq!(node["metadata"]["labels"][label], json!(value), "{label}");
     }
     stage.close(&mut [manager]).await

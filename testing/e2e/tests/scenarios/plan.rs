@@ -19,7 +19,7 @@ pub(crate) async fn a_plan_says_what_the_manager_then_does(world: &World) -> Out
     for step in steps {
         assert!(said.contains(step), "{step:?} is not in\n{said}");
     }
-    assert_eq!(stage.sky.mutations(), Vec::<String>::new(), "a plan changes nothing");
+    assert_eq!(stage.cloud.mutations(), Vec::<String>::new(), "a plan changes nothing");
     assert_eq!(stage.writes(|_| true).await?, Vec::<String>::new(), "a plan writes nothing");
 
     // On a busy machine what is told is written late. Where that can be had for the asking, it is.

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::Scenario;
 
-/// No scenario takes longer, whatever the machine does beside.
+/// No scenario takes longer, whatever the instance does beside.
 const DEADLINE: Duration = Duration::from_mins(20);
 /// They mostly wait; a cluster that starts does not. About half of them are in an embedded one, which starts at once.
 const AT_ONCE: usize = 8;

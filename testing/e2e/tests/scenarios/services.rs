@@ -6,7 +6,7 @@ use std::time::Duration;
 use cloudberth_e2e::{World, eventually, throughout};
 use serde_json::{Value, json};
 
-use crate::sky::{Balancer, Sky};
+use crate::simulated_cloud::{Balancer, SimulatedCloud};
 use crate::stage::{SOON, Stage, text};
 use crate::{Fallible, Outcome};
 
@@ -39,11 +39,11 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Waits until there is one load balancer that opens these ports, each to all of these machines on the Service's
+    /// Waits until there is one load balancer that opens these ports, each to all of these instances on the Service's
     /// node port, and the Service shows its addresses.
-    pub(crate) async fn serves(&self, ports: &[u16], machines: &[&str]) -> Fallible<Balancer> {
-        let machines: BTreeSet<String> = machines.iter().map(|name| (*name).to_owned()).collect();
-        let what = format!("ports {ports:?} lead to {machines:?}");
+    pub(crate) async fn serves(&self, ports: &[u16], instances: &[&str]) -> Fallible<Balancer> {
+        let instances: BTreeSet<String> = instances.iter().map(|name| (*name).to_owned()).collect();
+        let what = format!("ports {ports:?} lead to {instances:?}");
         Ok(eventually(SOON, &what, async || {
             let service = self.world.get(WEB).await.map_err(|why| why.to_string())?;
             let node_port = |port: u16| {
@@ -52,13 +52,13 @@ impl Stage<'_> {
                     all.filter(|one| one["port"] == json!(port)).find_map(|one| one["nodePort"].as_u64());
                 found.and_then(|port| u16::try_from(port).ok()).unwrap_or_default()
             };
-            let leads = |port: u16| (machines.clone(), BTreeSet::from([node_port(port)]));
+            let leads = |port: u16| (instances.clone(), BTreeSet::from([node_port(port)]));
             let want = ports.iter().map(|port| (*port, leads(*port))).collect();
             let shown: BTreeSet<String> = service["status"]["loadBalancer"]["ingress"]
                 .as_array()
                 .map(|all| all.iter().map(|one| text(one, "/ip").to_owned()).collect())
                 .unwrap_or_default();
-            match self.sky.balancers().as_slice() {
+            match self.cloud.balancers().as_slice() {
                 [one] if one.ports == want && one.addresses == shown => Ok(one.clone()),
                 instead => Err(format!("{instead:#?}\n{service}")),
             }
@@ -74,7 +74,7 @@ impl Stage<'_> {
             let service = items.iter().find(|one| text(one, "/metadata/name") == "web");
             let held = service.is_some_and(|one| one.to_string().contains(FINALIZER));
             let shown = service.is_some_and(|one| one["status"]["loadBalancer"]["ingress"].is_array());
-            let left = self.sky.balancers();
+            let left = self.cloud.balancers();
             if left.is_empty() && !held && !shown { Ok(()) } else { Err(format!("{left:?} {service:?}")) }
         })
         .await?;
@@ -116,7 +116,7 @@ pub(crate) async fn a_service_follows_its_ports_and_its_nodes(world: &World) -> 
 
     // Only nodes with a label; then a node gets it.
     world.patch("/api/v1/nodes/one", &json!({ "metadata": { "labels": { "tier": "front" } } })).await?;
-    let picks = json!({ "metadata": { "annotations": { Sky::NODE_SELECTOR: "tier=front" } } });
+    let picks = json!({ "metadata": { "annotations": { SimulatedCloud::NODE_SELECTOR: "tier=front" } } });
     world.patch(WEB, &picks).await?;
     stage.serves(&[443, 8443], &["one"]).await?;
     world.patch("/api/v1/nodes/three", &json!({ "metadata": { "labels": { "tier": "front" } } })).await?;
@@ -155,7 +155,7 @@ pub(crate) async fn a_service_changes_its_type_and_its_class_and_is_deleted(worl
     throughout(A_WHILE, "a Service of another class is left alone", async || {
         let now = world.get(WEB).await.map_err(|why| why.to_string())?;
         let same = now["metadata"]["resourceVersion"] == foreign["metadata"]["resourceVersion"];
-        if same && stage.sky.balancers().is_empty() { Ok(()) } else { Err(now.to_string()) }
+        if same && stage.cloud.balancers().is_empty() { Ok(()) } else { Err(now.to_string()) }
     })
     .await?;
     stage.told("Service", "web", &told).await?;
@@ -190,7 +190,7 @@ pub(crate) async fn a_service_that_is_deleted_while_no_manager_runs_leaves_nothi
     manager.stop(SOON).await?;
     let going = world.delete(WEB).await?;
     assert_eq!(going["metadata"]["finalizers"], json!([FINALIZER]), "it waits for its load balancer's end");
-    assert_eq!(stage.sky.balancers().len(), 1);
+    assert_eq!(stage.cloud.balancers().len(), 1);
     manager.restart().await?;
     stage.serves_nothing().await?;
     eventually(SOON, "the Service is gone", async || match world.get(WEB).await {
@@ -208,10 +208,10 @@ pub(crate) async fn a_manager_killed_in_the_middle_of_a_create_makes_one_load_ba
     let mut manager = stage.leader(&[]).await?;
     stage.nodes_join(&["one", "two"]).await?;
     // The cloud builds it, and the answer never arrives: this is the middle.
-    stage.sky.keep_quiet_about_the_next_balancer();
+    stage.cloud.keep_quiet_about_the_next_balancer();
     world.create(SERVICES, &web(&[80])).await?;
     let built = eventually(SOON, "the cloud has built it", async || {
-        stage.sky.balancers().pop().ok_or_else(|| "nothing yet".to_owned())
+        stage.cloud.balancers().pop().ok_or_else(|| "nothing yet".to_owned())
     })
     .await?;
     manager.kill();
@@ -222,7 +222,7 @@ pub(crate) async fn a_manager_killed_in_the_middle_of_a_create_makes_one_load_ba
     manager.restart().await?;
     let found = stage.serves(&[80], &["one", "two"]).await?;
     assert_eq!(found.id, built.id, "L6-41");
-    let created = stage.sky.mutations().iter().filter(|one| *one == "load-balancers.create").count();
+    let created = stage.cloud.mutations().iter().filter(|one| *one == "load-balancers.create").count();
     assert_eq!(created, 1, "L6-41");
     stage.rests(&[("Service", "web", "EnsuredLoadBalancer", 1)]).await?;
     let service = world.get(WEB).await?;
@@ -259,7 +259,7 @@ pub(crate) async fn a_namespace_that_is_deleted_takes_its_load_balancer_along(wo
         Ok(service) => Err(service.to_string()),
     })
     .await?;
-    assert_eq!(stage.sky.balancers(), []);
+    assert_eq!(stage.cloud.balancers(), []);
     // Nobody else has to wait for what cannot be told.
     world.create(SERVICES, &web(&[80])).await?;
     stage.serves(&[80], &["one"]).await?;
@@ -288,7 +288,7 @@ pub(crate) async fn what_cannot_be_carried_out_is_refused_and_told_all_at_once(w
         assert!(refusal.contains(field), "L8-41 {field} is not in {refusal}");
     }
     stage.rests(&[("Node", "one", "Synced", 1)]).await?;
-    assert_eq!(stage.sky.balancers(), [], "L8-41");
+    assert_eq!(stage.cloud.balancers(), [], "L8-41");
     let shown = world.kubectl(&["describe", "service", "web"]).await?.stdout;
     assert!(shown.contains("Warning") && shown.contains("by_the_moon"), "{shown}");
 

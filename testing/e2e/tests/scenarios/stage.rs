@@ -5,10 +5,10 @@ use std::time::Duration;
 use cloudberth_e2e::{Account, Manager, Program, Row, World, eventually, manifests_of, shipped};
 use serde_json::{Value, json};
 
-use crate::sky::Sky;
+use crate::simulated_cloud::SimulatedCloud;
 use crate::{Fallible, Outcome, ledger};
 
-/// Nothing here takes longer, whatever the machine does beside. It is there to end a hang, not to measure.
+/// Nothing here takes longer, whatever the instance does beside. It is there to end a hang, not to measure.
 pub(crate) const SOON: Duration = Duration::from_secs(120);
 pub(crate) const UNINITIALISED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 pub(crate) const LEASE: &str =
@@ -31,7 +31,7 @@ pub(crate) type End<'a> = (&'a str, &'a str, &'a str, u64);
 /// A world in which managers work.
 pub(crate) struct Stage<'w> {
     pub(crate) world: &'w World,
-    pub(crate) sky: Sky,
+    pub(crate) cloud: SimulatedCloud,
     pub(crate) account: Account,
     /// The API server was started anew: until it has read the roles, it refuses everything.
     pub(crate) forgetful: bool,
@@ -39,35 +39,41 @@ pub(crate) struct Stage<'w> {
 
 impl<'w> Stage<'w> {
     /// With an account that has the rights of the shipped manifests, and no others.
-    pub(crate) async fn set(world: &'w World, machines: &[&str]) -> Fallible<Self> {
-        let sky = Sky::over(world, machines).await?;
-        let manifests = manifests_of(Sky::MANIFESTS)?;
+    pub(crate) async fn set(world: &'w World, instances: &[&str]) -> Fallible<Self> {
+        let cloud = SimulatedCloud::over(world, instances).await?;
+        let manifests = manifests_of(SimulatedCloud::MANIFESTS)?;
         let account = world.account("kube-system", "cloud-controller-manager", &manifests).await?;
-        Ok(Self { world, sky, account, forgetful: false })
+        Ok(Self { world, cloud, account, forgetful: false })
     }
 
     /// A manager with these further flags.
     pub(crate) async fn manager(&self, name: &str, flags: &[&str]) -> Fallible<Manager> {
-        let all = Sky::FLAGS.iter().chain(&ELECTION).chain(flags);
+        let all = SimulatedCloud::FLAGS.iter().chain(&ELECTION).chain(flags);
         let program = (shipped()?, vec!["controller-manager".to_owned()]);
-        Ok(Manager::start(&self.account, name, program, &all.map(owned).collect::<Vec<_>>(), &self.sky.env())
-            .await?)
+        Ok(Manager::start(
+            &self.account,
+            name,
+            program,
+            &all.map(owned).collect::<Vec<_>>(),
+            &self.cloud.env(),
+        )
+        .await?)
     }
 
     /// A manager that is called as the manifests call it.
     pub(crate) async fn manager_by_its_old_name(&self) -> Fallible<Manager> {
-        let link = self.world.dir().join(Sky::COMMAND);
+        let link = self.world.dir().join(SimulatedCloud::COMMAND);
         std::os::unix::fs::symlink(shipped()?, &link)?;
         let flags: Vec<String> = ELECTION.iter().map(owned).collect();
-        let env = self.sky.env();
-        Ok(Manager::start(&self.account, Sky::COMMAND, (link, Vec::new()), &flags, &env).await?)
+        let env = self.cloud.env();
+        Ok(Manager::start(&self.account, SimulatedCloud::COMMAND, (link, Vec::new()), &flags, &env).await?)
     }
 
     /// What a manager would do now, and the exit code that says whether there is anything.
     pub(crate) async fn plan(&self) -> Fallible<(i32, String)> {
         let kubeconfig = format!("--kubeconfig={}", self.account.kubeconfig.display());
-        let args: Vec<&str> = ["plan", &kubeconfig].into_iter().chain(Sky::FLAGS).collect();
-        let env = self.sky.env();
+        let args: Vec<&str> = ["plan", &kubeconfig].into_iter().chain(SimulatedCloud::FLAGS).collect();
+        let env = self.cloud.env();
         let env: Vec<(&str, &str)> = env.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         let mut program = Program::start(&args, &env)?;
         let code = program.ends(SOON).await?;
@@ -87,7 +93,7 @@ impl<'w> Stage<'w> {
         for manager in managers.iter_mut() {
             assert_eq!(manager.stop(SOON).await?, 0, "{} did not end well", manager.name());
             let log = manager.log();
-            let secrets = || self.sky.secrets().into_iter().chain([self.account.token.clone()]);
+            let secrets = || self.cloud.secrets().into_iter().chain([self.account.token.clone()]);
             let tells = log.iter().find(|line| secrets().any(|secret| line.contains(&secret)));
             assert_eq!(tells, None, "L10-42: the log of {} has a secret", manager.name());
             let bug = log.iter().find(|line| line.contains("panicked at"));
@@ -185,7 +191,7 @@ impl<'w> Stage<'w> {
             let done = others.iter().filter(|row| (200..300).contains(&row.status)).count();
             let open = self.world.writes_in_flight(&self.account.user, |row| !is_lease(row));
             let renewals = leases.iter().filter(|row| (200..300).contains(&row.status)).count();
-            ((done, open, self.sky.mutations().len()), renewals)
+            ((done, open, self.cloud.mutations().len()), renewals)
         };
         let (mut settled, mut since) = look();
         eventually(SOON, "writing ends", async || {

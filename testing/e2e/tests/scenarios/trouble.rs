@@ -45,7 +45,7 @@ pub(crate) async fn watches_that_are_cut_lose_nothing(world: &World) -> Outcome 
         let all = if node == "two" { vec!["one", "two"] } else { vec!["one", "two", "three"] };
         stage.serves(&[port], &all).await?;
     }
-    assert_eq!(stage.sky.mutations().iter().filter(|one| *one == "load-balancers.create").count(), 1);
+    assert_eq!(stage.cloud.mutations().iter().filter(|one| *one == "load-balancers.create").count(), 1);
     stage.close(&mut [manager]).await
 }
 
@@ -80,9 +80,9 @@ fn scribble(
 const DEFEATS: usize = 5;
 
 pub(crate) async fn a_manager_gets_through_a_storm_of_conflicts(world: &World) -> Outcome {
-    let machines: Vec<String> = (0..12).map(|number| format!("node-{number}")).collect();
-    let machines: Vec<&str> = machines.iter().map(String::as_str).collect();
-    let stage = Stage::set(world, &machines).await?;
+    let instances: Vec<String> = (0..12).map(|number| format!("node-{number}")).collect();
+    let instances: Vec<&str> = instances.iter().map(String::as_str).collect();
+    let stage = Stage::set(world, &instances).await?;
     let manager = stage.leader(&[]).await?;
     let (busy, mut writers) = (Arc::new(AtomicBool::new(true)), JoinSet::new());
     world.create(SERVICES, &web(&[80])).await?;
@@ -95,9 +95,9 @@ pub(crate) async fn a_manager_gets_through_a_storm_of_conflicts(world: &World) -
             return Ok(());
         }
         // It got through, or has nothing to do: there is more.
-        let last = machines.get(joined.max(1) - 1).copied().unwrap_or_default();
+        let last = instances.get(joined.max(1) - 1).copied().unwrap_or_default();
         let idle = joined == 0 || stage.node(last).await.is_ok_and(|node| !waits(&node));
-        if let (true, Some(next)) = (idle, machines.get(joined)) {
+        if let (true, Some(next)) = (idle, instances.get(joined)) {
             stage.join(next, json!({})).await.map_err(|why| why.to_string())?;
             scribble(world, &format!("/api/v1/nodes/{next}"), &busy, &mut writers);
             joined += 1;
@@ -111,7 +111,7 @@ pub(crate) async fn a_manager_gets_through_a_storm_of_conflicts(world: &World) -
         let kept = if written == 0 { Value::Null } else { json!(written.to_string()) };
         assert_eq!(found["metadata"]["annotations"][&line], kept, "lost: {found}");
     }
-    let nodes = &machines[..joined];
+    let nodes = &instances[..joined];
     for node in nodes {
         stage.initialised(node).await?;
         // Once, however often it was tried.
@@ -126,10 +126,10 @@ pub(crate) async fn a_standby_takes_over_from_a_leader_that_is_killed(world: &Wo
     let mut first = stage.leader(&[]).await?;
     let mut second = stage.manager("standby", &[]).await?;
     stage.nodes_join(&["one"]).await?;
-    stage.sky.keep_quiet_about_the_next_balancer();
+    stage.cloud.keep_quiet_about_the_next_balancer();
     world.create(SERVICES, &web(&[80])).await?;
     let built = eventually(SOON, "the cloud has built it", async || {
-        stage.sky.balancers().pop().ok_or_else(|| "nothing yet".to_owned())
+        stage.cloud.balancers().pop().ok_or_else(|| "nothing yet".to_owned())
     })
     .await?;
     let leader = stage.holder().await?;
@@ -157,10 +157,10 @@ pub(crate) async fn a_leader_told_to_stop_in_the_middle_of_a_call_hands_over(wor
     let mut first = stage.leader(&[]).await?;
     let mut second = stage.manager("standby", &[]).await?;
     stage.nodes_join(&["one"]).await?;
-    stage.sky.keep_quiet_about_the_next_balancer();
+    stage.cloud.keep_quiet_about_the_next_balancer();
     world.create(SERVICES, &web(&[80])).await?;
     let built = eventually(SOON, "the cloud has built it", async || {
-        stage.sky.balancers().pop().ok_or_else(|| "nothing yet".to_owned())
+        stage.cloud.balancers().pop().ok_or_else(|| "nothing yet".to_owned())
     })
     .await?;
     // It waits for an answer that never comes; not for ever.

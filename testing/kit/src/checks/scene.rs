@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use cloudberth_controllers::{
+    controller_set::{ControllerSet, ControllerSettings},
     lifecycle::LifecycleSettings,
     node::NodeSettings,
     service::ServiceSettings,
-    team::{Team, TeamSettings},
 };
 use cloudberth_core::{ServiceView, decide::lifecycle::Cap, view::ServiceType};
 use serde_json::{Value, json};
@@ -22,14 +22,14 @@ pub struct Scene<C> {
     pub stage: Stage,
     /// The cloud.
     pub cloud: C,
-    settings: TeamSettings,
-    team: AbortHandle,
+    settings: ControllerSettings,
+    controllers: AbortHandle,
 }
 
-fn start(stage: &mut Stage, settings: &TeamSettings) -> AbortHandle {
+fn start(stage: &mut Stage, settings: &ControllerSettings) -> AbortHandle {
     stage.run_ground();
-    let team = Team::new(&stage.desk, settings).unwrap();
-    stage.run(async move { team.run().await })
+    let controllers = ControllerSet::new(&stage.ctx, settings).unwrap();
+    stage.run(async move { controllers.run().await })
 }
 
 impl<C: CloudUnderTest> Scene<C> {
@@ -44,14 +44,14 @@ impl<C: CloudUnderTest> Scene<C> {
             provider
         });
         let drift = Some(Duration::from_secs(120));
-        let settings = TeamSettings {
+        let settings = ControllerSettings {
             node: Some(NodeSettings::default()),
             lifecycle: Some(LifecycleSettings { period: Duration::from_secs(5), cap: Cap::LAW, workers: 4 }),
             service: Some(ServiceSettings { drift, ..ServiceSettings::default() }),
             routes: None,
         };
-        let team = start(&mut stage, &settings);
-        Self { stage, cloud: cloud.unwrap(), settings, team }
+        let controllers = start(&mut stage, &settings);
+        Self { stage, cloud: cloud.unwrap(), settings, controllers }
     }
 
     /// The same with this many nodes, `node-1` and so on.
@@ -65,14 +65,14 @@ impl<C: CloudUnderTest> Scene<C> {
 
     /// With this the program is killed; what it has sent is on its way.
     pub fn killer(&self) -> AbortHandle {
-        self.team.clone()
+        self.controllers.clone()
     }
 
     /// The program starts, and knows nothing.
     pub fn restart(&mut self) {
         let provider = self.cloud.provider(&Arc::clone(&self.stage.clock));
         self.stage.reboot_with(provider);
-        self.team = start(&mut self.stage, &self.settings);
+        self.controllers = start(&mut self.stage, &self.settings);
     }
 
     /// An instance and its node, Ready and initialised. Returns the provider id.

@@ -6,8 +6,8 @@ use cloudberth_core::{ServiceView, decide::service::FINALIZER, view::ServiceType
 
 use super::{Alarm, World};
 use crate::{
+    clouds::NamedCloud,
     people::{CLUSTER, node_name},
-    sky::Patch,
     wire::Cut,
 };
 
@@ -50,7 +50,7 @@ impl World {
         let held = |service: &&ServiceView| service.finalizers.iter().any(|finalizer| finalizer == FINALIZER);
         let known = services.iter().filter(|service| wants(service) || held(service));
         let known: BTreeSet<_> = known.map(|service| format!("{CLUSTER}-{}", service.uid)).collect();
-        for Patch { name, cloud } in self.sky.iter() {
+        for NamedCloud { name, cloud } in self.clouds.iter() {
             let unknown = cloud.balancers().into_iter().filter(|balancer| !known.contains(&balancer.name));
             self.orphaned.extend(unknown.map(|balancer| (*name, balancer.id)));
         }
@@ -68,13 +68,13 @@ impl World {
         let now = self.clock.now();
         for number in 0..NODES {
             let name = node_name(number);
-            let machine = self.sky.named(&name);
+            let instance = self.clouds.named(&name);
             let node = nodes.iter().find(|node| node.name == name);
-            match (node, machine) {
+            match (node, instance) {
                 (Some(node), Some((id, _)))
                     if self.witness.runs_on(&node.uid).is_none_or(|its| its != id) =>
                 {
-                    // The node of a machine that is gone, and another machine has its name.
+                    // The node of an instance that is gone, and another instance has its name.
                     self.people.delete_node(&name).await;
                     self.bury(&name);
                     self.register(number, true).await;
@@ -87,7 +87,7 @@ impl World {
                     if !before.contains(&name) {
                         self.lives.entry(name.clone()).or_default().push((now, None));
                     }
-                    self.people.heartbeat(&self.sky, &name).await;
+                    self.people.heartbeat(&self.clouds, &name).await;
                 }
                 (None, None) => self.bury(&name),
             }

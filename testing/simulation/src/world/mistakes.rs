@@ -6,7 +6,7 @@ use cloudberth_fake::{BALANCER_ID, BALANCER_NAME};
 use serde_json::json;
 
 use super::World;
-use crate::{people::CLUSTER, schedule::Deed, sky::Patch};
+use crate::{clouds::NamedCloud, people::CLUSTER, schedule::Deed};
 
 /// The name of a load balancer that some Service of another cluster has.
 fn other_name(service: u8) -> String {
@@ -28,7 +28,7 @@ impl World {
             _ => None,
         });
         for (service, name) in wanted.collect::<BTreeSet<_>>() {
-            let Patch { name: cloud_name, cloud } = self.sky.of(service);
+            let NamedCloud { name: cloud_name, cloud } = self.clouds.of(service);
             self.foreign.extend(cloud.inherit_balancer(&name).map(|built| (*cloud_name, built)));
         }
     }
@@ -41,7 +41,7 @@ impl World {
             Some(other) => {
                 let Some(uid) = self.people.uid(other).await else { return };
                 let name = format!("{CLUSTER}-{uid}");
-                let there = self.sky.of(service).cloud.balancers();
+                let there = self.clouds.of(service).cloud.balancers();
                 there.into_iter().find(|balancer| balancer.name == name).map(|balancer| balancer.id)
             }
             None => self.foreign_balancer(&other_name(service)),

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use super::{Moment, World};
 use crate::{
     fields::{Fields, patch_labels},
-    manners::BALANCER_FLAVOR,
     refusal::Refusal,
+    settings::BALANCER_FLAVOR,
     stock::{Balancer, Target, Vip},
 };
 
@@ -43,7 +43,7 @@ impl World {
         };
         let tags = fields.tags();
         fields.finish()?;
-        if self.stock.balancers.len() >= self.manners.limits.balancers {
+        if self.stock.balancers.len() >= self.settings.limits.balancers {
             return Err(Refusal::limit("load balancers"));
         }
         let wanted = if wanted.is_empty() {
@@ -56,7 +56,7 @@ impl World {
         self.forget_used();
         let vips = vips?;
         let uuid = self.draw_id();
-        let ready = at.tick + self.manners.build;
+        let ready = at.tick + self.settings.build;
         let balancer = Balancer {
             uuid: uuid.clone(),
             name,
@@ -159,7 +159,7 @@ impl World {
 
     pub(super) fn delete_balancer(&mut self, id: &str, at: Moment) -> Result<(), Refusal> {
         let balancer = self.stock.balancers.get(id).ok_or_else(Refusal::not_found)?;
-        if self.manners.refuse_early_delete && at.tick < balancer.ready {
+        if self.settings.refuse_early_delete && at.tick < balancer.ready {
             return Err(Refusal::new(400, "The load balancer is still being created."));
         }
         self.remove_balancer(id, at);

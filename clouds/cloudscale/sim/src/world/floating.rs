@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use super::{Moment, World};
 use crate::{
     fields::{Fields, patch_labels},
-    manners::{ZONES, region_of},
     refusal::Refusal,
+    settings::{ZONES, region_of},
     stock::{FloatingIp, Target},
 };
 
@@ -52,7 +52,7 @@ impl World {
             (None, None) => None,
         };
         fields.finish()?;
-        if self.stock.floating_ips.len() >= self.manners.limits.floating_ips {
+        if self.stock.floating_ips.len() >= self.settings.limits.floating_ips {
             return Err(Refusal::limit("floating IPs"));
         }
         let network = self.free_network(prefix).ok_or_else(|| Refusal::limit("floating IPs"))?;
@@ -82,7 +82,7 @@ impl World {
         if kind == "global" {
             return None;
         }
-        let region = named.or_else(|| region_of(&self.manners.default_zone).map(str::to_owned))?;
+        let region = named.or_else(|| region_of(&self.settings.default_zone).map(str::to_owned))?;
         if !ZONES.iter().any(|(_, known)| *known == region) {
             fields.mistake("region", format!("{region:?} is not a valid choice."));
         }

@@ -40,7 +40,7 @@ impl World {
             let why = "The pool already has a member with this address and protocol_port.";
             return Err(Refusal::new(400, why));
         }
-        if self.stock.members_of(pool).count() >= self.manners.limits.members {
+        if self.stock.members_of(pool).count() >= self.settings.limits.members {
             return Err(Refusal::limit("members of one pool"));
         }
         let uuid = self.draw_id();

@@ -1,5 +1,5 @@
 //! What there is, and the rules by which it changes. No waiting: time comes in with every request, and chance only as
-//! the dice that ids are drawn from.
+//! the random that ids are drawn from.
 
 mod balancers;
 mod floating;
@@ -18,17 +18,17 @@ use std::{
     sync::Arc,
 };
 
-use cloudberth_core::{Dice, Tick};
+use cloudberth_core::{Random, Tick};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{
     fields,
     history::History,
-    manners::Manners,
     refusal::Refusal,
     render::View,
     route::{Kind, Route, Verb},
+    settings::SimSettings,
     stock::{Stock, Target},
     tags::TagFilter,
 };
@@ -56,8 +56,8 @@ pub(crate) struct Reply {
 pub(crate) struct World {
     pub(crate) stock: Stock,
     pub(crate) history: History,
-    pub(crate) manners: Manners,
-    dice: Arc<Dice>,
+    pub(crate) settings: SimSettings,
+    random: Arc<Random>,
     /// The addresses that are in use, as long as that is known without looking.
     used: Option<BTreeSet<IpAddr>>,
     /// Until when each balancer is occupied with a change.
@@ -65,19 +65,19 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A project with the networks that the cloud brings along, and the servers that its manners name.
-    pub(crate) fn new(manners: Manners, dice: Arc<Dice>, at: Moment) -> Self {
-        let instances = manners.instances;
+    /// A project with the networks that the cloud brings along, and the servers that its settings name.
+    pub(crate) fn new(settings: SimSettings, random: Arc<Random>, at: Moment) -> Self {
+        let instances = settings.instances;
         let mut world = Self {
             stock: Stock::default(),
             history: History::default(),
-            manners,
-            dice,
+            settings,
+            random,
             used: None,
             lanes: BTreeMap::new(),
         };
         world.lay_networks(at);
-        let zone = world.manners.default_zone.clone();
+        let zone = world.settings.default_zone.clone();
         for number in 1..=instances {
             world.add_server(&NewServer::new(&format!("node-{number}"), &zone), at);
         }
@@ -90,7 +90,7 @@ impl World {
     }
 
     fn draw_id(&self) -> String {
-        sim_kit::uuid((u128::from(self.dice.bits()) << 64) | u128::from(self.dice.bits()))
+        sim_kit::uuid((u128::from(self.random.bits()) << 64) | u128::from(self.random.bits()))
     }
 
     /// Carries a request out.
@@ -104,7 +104,7 @@ impl World {
     ) -> Result<Reply, Refusal> {
         self.advance(at.tick);
         let reply = self.carry_out(route, query, body, base, at);
-        if self.manners.errors_in_lists { reply.map_err(Refusal::in_lists) } else { reply }
+        if self.settings.errors_in_lists { reply.map_err(Refusal::in_lists) } else { reply }
     }
 
     fn carry_out(
@@ -280,7 +280,7 @@ impl World {
 
     /// A balancer may show for a while that something below it was changed.
     fn touched(&mut self, balancer: &str, at: Moment) {
-        let busy = at.tick + self.manners.unrest;
+        let busy = at.tick + self.settings.unrest;
         if let Some(balancer) = self.stock.balancers.get_mut(balancer) {
             balancer.busy = balancer.busy.max(busy);
         }

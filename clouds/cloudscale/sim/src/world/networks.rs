@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use super::{Moment, World};
 use crate::{
     fields::{Fields, check_positive, patch_labels},
-    manners::ZONES,
     refusal::Refusal,
+    settings::ZONES,
     stock::{Network, Server, Subnet, Tags},
 };
 

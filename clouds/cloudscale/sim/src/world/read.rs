@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::{
-    manners::{FLAVORS, ZONES},
     render::{View, capitalised},
     route::Kind,
+    settings::{FLAVORS, ZONES},
     stock::Tags,
     tags::TagFilter,
 };

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use super::{Moment, World, interfaces::WantedInterface};
 use crate::{
     fields::{Fields, patch_labels},
-    manners::{FLAVORS, ZONES},
     refusal::Refusal,
+    settings::{FLAVORS, ZONES},
     stock::{Server, Tags, Target},
 };
 
@@ -60,7 +60,7 @@ impl World {
 
     /// The zone that a body names, or the default one.
     pub(super) fn zone(&self, fields: &mut Fields<'_>) -> String {
-        let zone = fields.text("zone").unwrap_or(&self.manners.default_zone).to_owned();
+        let zone = fields.text("zone").unwrap_or(&self.settings.default_zone).to_owned();
         if !ZONES.iter().any(|(slug, _)| *slug == zone) {
             let known: Vec<_> = ZONES.iter().map(|(slug, _)| *slug).collect();
             let why = format!("{zone:?} is not a valid choice. Choose one of: {}.", known.join(", "));
@@ -85,7 +85,7 @@ impl World {
             }
         }
         fields.finish()?;
-        if self.stock.servers.len() >= self.manners.limits.servers {
+        if self.stock.servers.len() >= self.settings.limits.servers {
             return Err(Refusal::limit("servers"));
         }
         let id = self.add_server(&new, at).uuid;
@@ -142,7 +142,7 @@ impl World {
     }
 
     fn change(&mut self, id: &str, settled: &str, at: Moment) {
-        let when = at.tick + self.manners.boot;
+        let when = at.tick + self.settings.boot;
         if let Some(server) = self.stock.servers.get_mut(id) {
             "changing".clone_into(&mut server.status);
             server.settles = Some((when, settled.to_owned()));

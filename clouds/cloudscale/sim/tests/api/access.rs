@@ -19,7 +19,7 @@ async fn with(cloud: &Cloud, token: Option<&str>, method: &str, path: &str, body
 
 #[tokio::test(start_paused = true)]
 async fn tokens_can_be_rotated_and_restricted() {
-    let cloud = cloud(|manners| manners.instances = 2);
+    let cloud = cloud(|settings| settings.instances = 2);
     let body = json!({"name": "web", "flavor": "lb-standard"});
     assert_eq!(with(&cloud, None, "GET", "/v1/servers", Value::Null).await.status, 401);
     assert_eq!(with(&cloud, Some("any"), "GET", "/v1/servers", Value::Null).await.status, 200);

@@ -70,7 +70,7 @@ async fn balancers() {
 
 #[tokio::test(start_paused = true)]
 async fn a_balancer_has_the_addresses_that_were_asked_for() {
-    let cloud = cloud(|manners| manners.default_zone = "lpg1".to_owned());
+    let cloud = cloud(|settings| settings.default_zone = "lpg1".to_owned());
     let subnet = cloud.add_private_network("db", "lpg1", "10.9.0.0/24".parse().unwrap());
     let table = [
         ("both public ones", json!(null), vec!["198.19.0.10", "2001:db8:2::a"]),
@@ -129,7 +129,7 @@ async fn pools() {
 
 #[tokio::test(start_paused = true)]
 async fn members() {
-    let cloud = cloud(|manners| manners.limits = Limits { members: 2, ..Limits::default() });
+    let cloud = cloud(|settings| settings.limits = Limits { members: 2, ..Limits::default() });
     let server = cloud.add_server("a", "rma1");
     let (_, pool) = balancer_and_pool(&cloud).await;
     let path = format!("/v1/load-balancers/pools/{pool}/members");
@@ -237,9 +237,9 @@ async fn bodies_must_be_objects_and_paths_must_exist() {
 
 #[tokio::test(start_paused = true)]
 async fn a_project_has_limits_and_errors_come_in_two_forms() {
-    let cloud = cloud(|manners| {
-        manners.errors_in_lists = true;
-        manners.limits = Limits { balancers: 1, servers: 0, floating_ips: 0, ..Limits::default() };
+    let cloud = cloud(|settings| {
+        settings.errors_in_lists = true;
+        settings.limits = Limits { balancers: 1, servers: 0, floating_ips: 0, ..Limits::default() };
     });
     let body = json!({"name": "web", "flavor": "lb-standard"});
     assert_eq!(ask(&cloud, "POST", "/v1/load-balancers", body.clone()).await.status, 201);

@@ -76,7 +76,7 @@ async fn a_stalled_request_is_done_late_and_never_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn listings_can_lie() {
-    let cloud = cloud(|manners| manners.instances = 5);
+    let cloud = cloud(|settings| settings.instances = 5);
     for (fault, want) in [(Fault::EmptyList, 0), (Fault::ShortList, 2)] {
         cloud.add_fault(Rule { times: Some(2), ..Rule::new(fault.clone()) });
         let list = get(&cloud, "/v1/servers").await.json();
@@ -118,7 +118,7 @@ async fn a_plan_sees_what_is_asked_by_whom() {
 
 #[tokio::test(start_paused = true)]
 async fn answers_can_be_edited_on_their_way() {
-    let cloud = cloud(|manners| manners.instances = 1);
+    let cloud = cloud(|settings| settings.instances = 1);
     cloud.edit_answers(|request, body| {
         if request.operation == "servers.list" {
             body[0]["interfaces"] = Value::Null;

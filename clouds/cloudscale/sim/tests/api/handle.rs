@@ -10,7 +10,7 @@ use crate::stage::{ask, balancer_and_pool, cloud, get, member_body, request, sec
 
 #[tokio::test(start_paused = true)]
 async fn the_journal_has_every_request() {
-    let cloud = cloud(|manners| manners.instances = 1);
+    let cloud = cloud(|settings| settings.instances = 1);
     tokio::time::sleep(secs(3)).await;
     get(&cloud, "/v1/servers?tag:a=b").await;
     let body = json!({"name": "web", "flavor": "none"});
@@ -128,7 +128,7 @@ async fn deleting_a_pool_takes_its_children_and_no_others() {
 
 #[tokio::test(start_paused = true)]
 async fn any_state_can_be_put_there() {
-    let cloud = cloud(|manners| manners.build = secs(60));
+    let cloud = cloud(|settings| settings.build = secs(60));
     cloud.add_fault(Rule::new(Fault::status(500)));
     let made = cloud
         .back_door("POST", "/v1/load-balancers", &json!({"name": "web", "flavor": "lb-standard"}))
@@ -181,7 +181,7 @@ async fn any_state_can_be_put_there() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reset_leaves_what_was_there_at_the_beginning() {
-    let cloud = cloud(|manners| manners.instances = 2);
+    let cloud = cloud(|settings| settings.instances = 2);
     cloud.add_server("extra", "lpg1");
     balancer_and_pool(&cloud).await;
     cloud.plan_faults(|_| Some(Fault::LostCall));

@@ -44,7 +44,7 @@ async fn a_server_that_stops_takes_its_member_down_and_the_balancer_shows_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_balancer_may_show_that_something_below_it_was_changed() {
-    let cloud = cloud(|manners| manners.unrest = secs(3));
+    let cloud = cloud(|settings| settings.unrest = secs(3));
     let server = cloud.add_server("a", "rma1").uuid;
     let (balancer, pool) = balancer_and_pool(&cloud).await;
     let pools = "/v1/load-balancers/pools".to_owned();

@@ -6,7 +6,7 @@ use crate::stage::{ask, balancer_and_pool, cloud, get, member_body, secs};
 
 #[tokio::test(start_paused = true)]
 async fn a_balancer_is_built_filled_and_taken_away() {
-    let cloud = cloud(|manners| manners.build = secs(30));
+    let cloud = cloud(|settings| settings.build = secs(30));
     let server = cloud.add_server("node-1", "rma1");
     let body = json!({"name": "web", "flavor": "lb-standard", "zone": "rma1", "vip_addresses": []});
     let made = ask(&cloud, "POST", "/v1/load-balancers", body).await;

@@ -192,7 +192,7 @@ proptest! {
     fn every_state_hangs_together(steps in prop::collection::vec(step(), 1..60)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let _inside = runtime.enter();
-        let cloud = cloud(|manners| manners.instances = 2);
+        let cloud = cloud(|settings| settings.instances = 2);
         let balancer = cloud.seed("load-balancers", &json!({"name": "x", "flavor": "lb-standard"})).unwrap();
         let pool = json!({"name": "x", "load_balancer": balancer, "algorithm": "source_ip", "protocol": "tcp"});
         cloud.seed("load-balancers/pools", &pool).unwrap();

@@ -46,9 +46,9 @@ async fn changes_to_one_balancer_wait_for_each_other() {
 
 #[tokio::test(start_paused = true)]
 async fn latency_has_bounds_when_it_is_left_to_chance() {
-    let cloud = cloud(|manners| {
-        manners.latency = Duration::from_millis(100);
-        manners.jitter = 0.5;
+    let cloud = cloud(|settings| {
+        settings.latency = Duration::from_millis(100);
+        settings.jitter = 0.5;
     });
     let mut waits = Vec::new();
     for _ in 0..50 {
@@ -63,7 +63,7 @@ async fn latency_has_bounds_when_it_is_left_to_chance() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_goes_away_undoes_nothing() {
-    let cloud = cloud(|manners| manners.latency = secs(1));
+    let cloud = cloud(|settings| settings.latency = secs(1));
     let body = json!({"name": "web", "flavor": "lb-standard"});
     let sent = send(&cloud, request("POST", "/v1/load-balancers", &body));
     let answer = tokio::time::timeout(Duration::from_millis(100), sent).await;
@@ -77,9 +77,9 @@ async fn a_client_that_goes_away_undoes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn early_deletion_is_refused_if_the_cloud_is_told_to() {
     for refuse in [false, true] {
-        let cloud = cloud(|manners| {
-            manners.build = secs(10);
-            manners.refuse_early_delete = refuse;
+        let cloud = cloud(|settings| {
+            settings.build = secs(10);
+            settings.refuse_early_delete = refuse;
         });
         let body = json!({"name": "web", "flavor": "lb-standard"});
         let path =

@@ -35,7 +35,7 @@ fn json_of(answer: &str) -> Value {
 
 #[tokio::test]
 async fn the_api_and_its_controls_are_served() {
-    let cloud = cloud(|manners| manners.instances = 2);
+    let cloud = cloud(|settings| settings.instances = 2);
     let served = serve_on_loopback(&cloud).await.unwrap();
     let servers = exchange(&served, "GET /v1/servers", "").await;
     assert!(servers.starts_with("HTTP/1.1 200"), "{servers}");
@@ -72,7 +72,7 @@ async fn the_api_and_its_controls_are_served() {
 
 #[tokio::test]
 async fn faults_are_set_over_http() {
-    let cloud = cloud(|manners| manners.instances = 2);
+    let cloud = cloud(|settings| settings.instances = 2);
     let served = serve_on_loopback(&cloud).await.unwrap();
     let set = async |body: Value| exchange(&served, "POST /_sim/faults", &body.to_string()).await;
     let list = async || exchange(&served, "GET /v1/servers", "").await;

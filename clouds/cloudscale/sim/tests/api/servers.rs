@@ -6,7 +6,7 @@ use crate::stage::{ask, cloud, get, secs};
 
 #[tokio::test(start_paused = true)]
 async fn starting_and_stopping_pass_through_changing() {
-    let cloud = cloud(|manners| manners.boot = secs(10));
+    let cloud = cloud(|settings| settings.boot = secs(10));
     let server = format!("/v1/servers/{}", cloud.add_server("a", "rma1").uuid);
     let status = async || get(&cloud, &server).await.json()["status"].clone();
     assert_eq!(status().await, "running");

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use cloudberth_core::{Clock, Dice, Tick};
-use cloudscale_sim::{Cloud, Manners};
+use cloudberth_core::{Clock, Random, Tick};
+use cloudscale_sim::{Cloud, SimSettings};
 use http::{HeaderMap, Request};
 use http_body_util::{BodyExt, Full};
 use jiff::Timestamp;
@@ -24,10 +24,10 @@ impl Clock for Paused {
     }
 }
 
-pub(crate) fn cloud(adjust: impl FnOnce(&mut Manners)) -> Cloud {
-    let mut manners = Manners::default();
-    adjust(&mut manners);
-    Cloud::new(Arc::new(Paused(Instant::now())), Dice::seeded(7), manners)
+pub(crate) fn cloud(adjust: impl FnOnce(&mut SimSettings)) -> Cloud {
+    let mut settings = SimSettings::default();
+    adjust(&mut settings);
+    Cloud::new(Arc::new(Paused(Instant::now())), Random::seeded(7), settings)
 }
 
 /// What was answered.

@@ -61,7 +61,7 @@ struct Observed {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Claim {
+struct LeaderClaim {
     /// When the renewal that it counts from was sent.
     since: Tick,
     until: Tick,
@@ -75,7 +75,7 @@ pub struct Candidate {
     config: Config,
     phase: Phase,
     observed: Option<Observed>,
-    claim: Option<Claim>,
+    claim: Option<LeaderClaim>,
     /// When the present try began.
     begun: Tick,
     /// Set once we are told to stop: until when a release may be tried.
@@ -244,8 +244,8 @@ impl Candidate {
             return self.release(&stored, at);
         }
         self.observed = Some(Observed { lease: stored, since: at.now });
-        let fresh = Claim { since: sent.at, until: sent.at + self.config.claim(), renew_by: None };
-        let same = self.claim.map(|claim| Claim { renew_by: None, ..claim });
+        let fresh = LeaderClaim { since: sent.at, until: sent.at + self.config.claim(), renew_by: None };
+        let same = self.claim.map(|claim| LeaderClaim { renew_by: None, ..claim });
         let Some(claim) = Some(fresh).filter(|_| sent.counts).or(same).filter(|claim| at.now < claim.until)
         else {
             return self.failed(at);

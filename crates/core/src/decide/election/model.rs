@@ -9,7 +9,7 @@ use super::*;
 use crate::{
     error::{Category, Error, Result},
     lookup::Lookup,
-    time::{Dice, Tick},
+    time::{Random, Tick},
 };
 
 /// Real time, which no candidate knows.
@@ -52,7 +52,7 @@ fn hasty(identity: &str) -> Config {
 
 struct World {
     seed: u64,
-    dice: Dice,
+    random: Random,
     now: Millis,
     agenda: BTreeMap<(Millis, u64), (usize, What)>,
     sequence: u64,
@@ -71,7 +71,7 @@ impl World {
     fn new(seed: u64, replicas: usize) -> Self {
         let mut world = Self {
             seed,
-            dice: Dice::seeded(seed),
+            random: Random::seeded(seed),
             now: 0,
             agenda: BTreeMap::new(),
             sequence: 0,
@@ -92,7 +92,7 @@ impl World {
     }
 
     fn below(&self, limit: u64) -> u64 {
-        self.dice.bits() % limit
+        self.random.bits() % limit
     }
 
     fn chance(&self, percent: u64) -> bool {
@@ -144,7 +144,8 @@ impl World {
     }
 
     fn step(&mut self, index: usize, input: Input) {
-        let moment = Moment { now: self.tick(index), wall: self.wall(index), fraction: self.dice.fraction() };
+        let moment =
+            Moment { now: self.tick(index), wall: self.wall(index), fraction: self.random.fraction() };
         let Move { action, news } = self.replicas[index].candidate.step(input, moment);
         match news {
             Some(News::Leads) => {

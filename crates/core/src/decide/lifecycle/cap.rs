@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use super::{
     event::{self, NodeEvent},
-    suspect::Suspect,
+    facts::NodeFacts,
     verdict::{Memory, Warning},
 };
 use crate::{
@@ -76,7 +76,7 @@ const STRAGGLES: Duration = Duration::from_secs(60);
 
 /// Whether a node that may be deleted is deleted now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sentence {
+pub enum DeletionDecision {
     /// Now, with its UID and the version just read as preconditions; say so first. Ask [`Deletions::send`] just before
     /// the call, and report the answer to [`Deletions::answered`].
     Delete {
@@ -178,17 +178,17 @@ impl Deletions {
 
     /// Decides whether a node that was judged [`Verdict::Delete`](super::Verdict::Delete) goes now; if so it is
     /// counted, unless the autoscaler is removing it, and once only, however often it has to be tried. `nodes` is the number of this cloud's nodes.
-    pub fn sentence(
+    pub fn decision(
         &mut self,
-        suspect: &Suspect,
+        facts: &NodeFacts,
         memory: &mut Memory,
         cap: Cap,
         nodes: usize,
         now: Tick,
-    ) -> Sentence {
+    ) -> DeletionDecision {
         self.forget_before(now, cap);
-        let tried = self.counted.iter().any(|counted| counted.uid == suspect.uid);
-        let free = suspect.autoscaler_removes || tried;
+        let tried = self.counted.iter().any(|counted| counted.uid == facts.uid);
+        let free = facts.autoscaler_removes || tried;
         let all = cap.allowed(nodes);
         let beginning = self.known_from.map(|from| from + cap.window).filter(|end| *end > now);
         let allowed = if beginning.is_some() { all.min(1) } else { all };
@@ -201,36 +201,35 @@ impl Deletions {
                 Some(end) if allowed < all => leaves(all).map_or(Some(end), |at| Some(at.max(end))),
                 _ => leaves(allowed),
             };
-            memory.hold(suspect, until);
-            let event =
-                memory.tell(suspect, Warning::Held).then(|| event::deletion_held(suspect, cap, allowed));
-            return Sentence::Wait { until, event };
+            memory.hold(facts, until);
+            let event = memory.tell(facts, Warning::Held).then(|| event::deletion_held(facts, cap, allowed));
+            return DeletionDecision::Wait { until, event };
         }
         if !free {
-            self.count(Counted::new(now, suspect.uid.clone()));
+            self.count(Counted::new(now, facts.uid.clone()));
         }
-        Sentence::Delete { uid: suspect.uid.clone(), event: event::deleting_node(suspect) }
+        DeletionDecision::Delete { uid: facts.uid.clone(), event: event::deleting_node(facts) }
     }
 
     /// Asks whether a deletion that was decided may be sent now. It may not if it had to wait for so long that it left the
     /// window and another may have taken its place: then it is to be judged anew. From here on it counts for as long as
     /// the API server may carry it out.
     #[must_use]
-    pub fn send(&mut self, suspect: &Suspect, cap: Cap, now: Tick) -> bool {
+    pub fn send(&mut self, facts: &NodeFacts, cap: Cap, now: Tick) -> bool {
         self.forget_before(now, cap);
-        match self.take(&suspect.uid) {
+        match self.take(&facts.uid) {
             Some(counted) => {
                 let in_doubt = counted.may_have_worked();
                 self.count(Counted { at: now + STRAGGLES, under_way: true, in_doubt, ..counted });
                 true
             }
-            None => suspect.autoscaler_removes,
+            None => facts.autoscaler_removes,
         }
     }
 
     /// Takes the answer to a deletion. What certainly deleted nothing is not counted; what may have is, and so is what was
     /// tried before without an answer.
-    pub fn answered(&mut self, suspect: &Suspect, answer: Result<(), &Error>, now: Tick) -> Answer {
+    pub fn answered(&mut self, facts: &NodeFacts, answer: Result<(), &Error>, now: Tick) -> Answer {
         let counts = match answer {
             // It is gone by now, perhaps because of an earlier try. If a backup brings it back, it is another deletion.
             Ok(()) => Some((now, false)),
@@ -239,7 +238,7 @@ impl Deletions {
                 may_have_worked.then_some((now + STRAGGLES, true))
             }
         };
-        if let Some(counted) = self.take(&suspect.uid) {
+        if let Some(counted) = self.take(&facts.uid) {
             let counted = Counted { under_way: false, ..counted };
             match counts {
                 Some((at, true)) => self.count(Counted { at, in_doubt: true, ..counted }),
@@ -252,18 +251,18 @@ impl Deletions {
         match why.category() {
             Category::NotFound => Answer::Gone,
             Category::Conflict => Answer::Changed,
-            _ => Answer::Failed(event::deleting_node_failed(suspect, why)),
+            _ => Answer::Failed(event::deleting_node_failed(facts, why)),
         }
     }
 
     /// The deletion was not even sent: it does not count, unless an earlier try may have worked.
-    pub fn called_off(&mut self, suspect: &Suspect) {
-        self.counted.retain(|counted| counted.uid != suspect.uid || counted.may_have_worked());
+    pub fn called_off(&mut self, facts: &NodeFacts) {
+        self.counted.retain(|counted| counted.uid != facts.uid || counted.may_have_worked());
     }
 
     /// What was sent certainly deleted nothing, and is tried again at once: it keeps its place for that.
-    pub fn again(&mut self, suspect: &Suspect) {
-        if let Some(counted) = self.counted.iter_mut().find(|counted| counted.uid == suspect.uid) {
+    pub fn again(&mut self, facts: &NodeFacts) {
+        if let Some(counted) = self.counted.iter_mut().find(|counted| counted.uid == facts.uid) {
             counted.under_way = false;
         }
     }

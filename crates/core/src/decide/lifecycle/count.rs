@@ -1,15 +1,15 @@
-//! How the questions about machines are counted, in the labels that dashboards know.
+//! How the questions about instances are counted, in the labels that dashboards know.
 //!
 //! One listing answers for every node; it is counted as if each node that needed an answer had been asked about, so
 //! that the numbers mean what they always meant.
 
-use super::{suspect::Suspect, verdict::at_once};
+use super::{facts::NodeFacts, verdict::at_once};
 use crate::{error::Category, instance::InstanceState, lookup::Lookup};
 
 /// What was asked: the label `operation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
-    /// Whether the machine is there.
+    /// Whether the instance is there.
     InstanceExists,
     /// Whether it is stopped.
     InstanceShutdown,
@@ -31,7 +31,7 @@ impl Operation {
 pub enum Outcome {
     /// An answer.
     Success,
-    /// The machine is not there.
+    /// The instance is not there.
     InstanceNotFound,
     /// We stopped ourselves.
     Canceled,
@@ -64,11 +64,11 @@ impl Outcome {
     }
 }
 
-/// The questions that one round put for one node. A node that needs no cloud puts none; a machine that is there is
+/// The questions that one round put for one node. A node that needs no cloud puts none; an instance that is there is
 /// asked about twice, because its state matters too.
 #[must_use]
-pub fn questions(suspect: &Suspect, answer: &Lookup<InstanceState>) -> Vec<(Operation, Outcome)> {
-    if at_once(suspect).is_some() {
+pub fn questions(facts: &NodeFacts, answer: &Lookup<InstanceState>) -> Vec<(Operation, Outcome)> {
+    if at_once(facts).is_some() {
         return Vec::new();
     }
     let mut asked = vec![(Operation::InstanceExists, Outcome::of_existence(answer))];

@@ -1,14 +1,14 @@
-//! Whether a listing of machines may be believed when it lacks something (law 1).
+//! Whether a listing of instances may be believed when it lacks something (law 1).
 //!
 //! A token of the wrong project gives a complete, authenticated and wrong listing. It shows itself: none of our
-//! machines is listed, or machines are missing whose nodes are Ready, which a machine that is gone cannot be.
+//! instances is listed, or instances are missing whose nodes are Ready, which an instance that is gone cannot be.
 
 use std::{collections::BTreeSet, fmt};
 
 use super::{
     cap::Cap,
     event::{self, NodeEvent},
-    suspect::{MACHINE_IS_GONE, Suspect},
+    facts::{MACHINE_IS_GONE, NodeFacts},
     verdict::{Memory, Warning},
 };
 use crate::{
@@ -21,12 +21,12 @@ use crate::{
 /// Why a complete listing is not believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
-    /// It shows none of the machines whose ids nodes carry. An empty listing is the plainest case.
+    /// It shows none of the instances whose ids nodes carry. An empty listing is the plainest case.
     ShowsNone {
         /// How many nodes do.
         nodes: usize,
     },
-    /// It lacks machines of Ready nodes, more than may go at once.
+    /// It lacks instances of Ready nodes, more than may go at once.
     LacksReady {
         /// How many it lacks.
         lacking: usize,
@@ -39,41 +39,41 @@ impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ShowsNone { nodes } => {
-                write!(f, "the cloud lists none of the machines whose ids {nodes} nodes carry")
+                write!(f, "the cloud lists none of the instances whose ids {nodes} nodes carry")
             }
             Self::LacksReady { lacking, allowed } => write!(
                 f,
-                "the cloud's listing lacks the machines of {lacking} Ready nodes, and not more than {allowed} may \
+                "the cloud's listing lacks the instances of {lacking} Ready nodes, and not more than {allowed} may \
                  go at once"
             ),
         }
     }
 }
 
-/// What a listing's silence about a machine means.
+/// What a listing's silence about an instance means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// The machine is not there.
+pub enum ListingTrust {
+    /// The instance is not there.
     Believed,
     /// Nothing, except for nodes whose absence is expected.
     Doubtful(Doubt),
 }
 
 /// The nodes that say something about a listing: those of ours that stay.
-fn witnesses(nodes: &[Suspect]) -> impl Iterator<Item = (&Suspect, &ProviderId)> {
+fn witnesses(nodes: &[NodeFacts]) -> impl Iterator<Item = (&NodeFacts, &ProviderId)> {
     nodes.iter().filter(|node| !node.deleting).filter_map(|node| node.id().map(|id| (node, id)))
 }
 
-/// Whether there is any node whose machine a listing of the right account should show.
+/// Whether there is any node whose instance a listing of the right account should show.
 #[must_use]
-pub fn has_witnesses(nodes: &[Suspect]) -> bool {
+pub fn has_witnesses(nodes: &[NodeFacts]) -> bool {
     witnesses(nodes).any(|(node, _)| !node.is_expected_to_be_gone())
 }
 
-/// The doubt about a listing that shows none of the machines that it should show.
+/// The doubt about a listing that shows none of the instances that it should show.
 #[must_use]
-pub fn shows_none(listing: &Listing<Instance>, nodes: &[Suspect]) -> Option<Doubt> {
-    let listed: BTreeSet<_> = listing.items.iter().map(|machine| &machine.id).collect();
+pub fn shows_none(listing: &Listing<Instance>, nodes: &[NodeFacts]) -> Option<Doubt> {
+    let listed: BTreeSet<_> = listing.items.iter().map(|instance| &instance.id).collect();
     let strange = has_witnesses(nodes) && !witnesses(nodes).any(|(_, id)| listed.contains(id));
     strange.then(|| Doubt::ShowsNone { nodes: witnesses(nodes).count() })
 }
@@ -86,39 +86,39 @@ pub fn shows_none(listing: &Listing<Instance>, nodes: &[Suspect]) -> Option<Doub
 ///
 /// A raised cap does not raise what is believed: the threshold is never above the law's own.
 #[must_use]
-pub fn standing(
+pub fn trust(
     listing: &Listing<Instance>,
-    nodes: &[Suspect],
+    nodes: &[NodeFacts],
     cap: Cap,
     recorded_is_visible: bool,
-) -> Standing {
-    let listed: BTreeSet<_> = listing.items.iter().map(|machine| &machine.id).collect();
-    let lacks = |(node, id): &(&Suspect, &ProviderId)| {
+) -> ListingTrust {
+    let listed: BTreeSet<_> = listing.items.iter().map(|instance| &instance.id).collect();
+    let lacks = |(node, id): &(&NodeFacts, &ProviderId)| {
         node.ready && !node.is_expected_to_be_gone() && !listed.contains(id)
     };
     let lacking = witnesses(nodes).filter(lacks).count();
     let ours = witnesses(nodes).count();
     let allowed = cap.allowed(ours).min(Cap::LAW.allowed(ours));
     if recorded_is_visible {
-        Standing::Believed
+        ListingTrust::Believed
     } else if let Some(doubt) = shows_none(listing, nodes) {
-        Standing::Doubtful(doubt)
+        ListingTrust::Doubtful(doubt)
     } else if lacking > allowed {
-        Standing::Doubtful(Doubt::LacksReady { lacking, allowed })
+        ListingTrust::Doubtful(Doubt::LacksReady { lacking, allowed })
     } else {
-        Standing::Believed
+        ListingTrust::Believed
     }
 }
 
-impl Standing {
-    /// What the listing says about one node's machine. A short listing denies nothing, whatever its standing.
-    pub fn ask(&self, listing: &Listing<Instance>, suspect: &Suspect) -> Lookup<InstanceState> {
-        let machine = match suspect.id() {
-            Some(id) => listing.find(|machine| machine.id == *id),
-            None => by_name(listing, &suspect.name),
+impl ListingTrust {
+    /// What the listing says about one node's instance. A short listing denies nothing, whatever its trust.
+    pub fn ask(&self, listing: &Listing<Instance>, facts: &NodeFacts) -> Lookup<InstanceState> {
+        let instance = match facts.id() {
+            Some(id) => listing.find(|instance| instance.id == *id),
+            None => by_name(listing, &facts.name),
         };
-        match (machine.map(|machine| machine.state), self) {
-            (Lookup::Absent, Self::Doubtful(doubt)) if !suspect.is_expected_to_be_gone() => {
+        match (instance.map(|instance| instance.state), self) {
+            (Lookup::Absent, Self::Doubtful(doubt)) if !facts.is_expected_to_be_gone() => {
                 Lookup::Unknown(Error::temporary(doubt.to_string()))
             }
             (said, _) => said,
@@ -130,23 +130,24 @@ impl Standing {
     pub fn warn(
         &self,
         listing: &Listing<Instance>,
-        suspect: &Suspect,
+        facts: &NodeFacts,
         memory: &mut Memory,
     ) -> Option<NodeEvent> {
         let Self::Doubtful(doubt) = self else { return None };
-        let absent = suspect.id().is_some_and(|id| listing.find(|machine| machine.id == *id).is_absent());
-        let held_up = absent && !suspect.ready && !suspect.deleting && !suspect.is_expected_to_be_gone();
-        (held_up && memory.tell(suspect, Warning::Doubtful))
-            .then(|| event::listing_doubtful(suspect, doubt, MACHINE_IS_GONE))
+        let absent = facts.id().is_some_and(|id| listing.find(|instance| instance.id == *id).is_absent());
+        let held_up = absent && !facts.ready && !facts.deleting && !facts.is_expected_to_be_gone();
+        (held_up && memory.tell(facts, Warning::Doubtful))
+            .then(|| event::listing_doubtful(facts, doubt, MACHINE_IS_GONE))
     }
 }
 
-/// A name that several machines share leads to none of them.
+/// A name that several instances share leads to none of them.
 fn by_name<'a>(listing: &'a Listing<Instance>, name: &str) -> Lookup<&'a Instance> {
-    match listing.items.iter().filter(|machine| machine.name == name).count() {
-        0 | 1 => listing.find(|machine| machine.name == name),
-        several => {
-            Lookup::Unknown(Error::new(Category::Conflict, format!("{several} machines are called {name:?}")))
-        }
+    match listing.items.iter().filter(|instance| instance.name == name).count() {
+        0 | 1 => listing.find(|instance| instance.name == name),
+        several => Lookup::Unknown(Error::new(
+            Category::Conflict,
+            format!("{several} instances are called {name:?}"),
+        )),
     }
 }

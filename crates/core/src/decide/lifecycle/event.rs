@@ -1,6 +1,6 @@
 //! What people read about a node's life. Reasons and texts that alerts may look for are kept as they are known.
 
-use super::{cap::Cap, credible::Doubt, suspect::Suspect};
+use super::{cap::Cap, credible::Doubt, facts::NodeFacts};
 use crate::error::{Doing, Error, cut};
 
 /// Kubernetes refuses longer messages.
@@ -32,59 +32,58 @@ pub struct NodeEvent {
     pub message: String,
 }
 
-fn event(suspect: &Suspect, warning: bool, reason: &'static str, message: &str) -> NodeEvent {
-    let about =
-        NodeRef { api_version: "v1", kind: "Node", name: suspect.name.clone(), uid: suspect.uid.clone() };
+fn event(facts: &NodeFacts, warning: bool, reason: &'static str, message: &str) -> NodeEvent {
+    let about = NodeRef { api_version: "v1", kind: "Node", name: facts.name.clone(), uid: facts.uid.clone() };
     NodeEvent { about, warning, reason, message: cut(message, LONGEST) }
 }
 
 /// Said just before a node is deleted.
 #[must_use]
-pub fn deleting_node(suspect: &Suspect) -> NodeEvent {
-    let text = format!("Deleting node {} because it does not exist in the cloud provider", suspect.name);
-    event(suspect, false, "DeletingNode", &text)
+pub fn deleting_node(facts: &NodeFacts) -> NodeEvent {
+    let text = format!("Deleting node {} because it does not exist in the cloud provider", facts.name);
+    event(facts, false, "DeletingNode", &text)
 }
 
 /// Said when the deletion failed; nothing is said where we stopped ourselves.
 #[must_use]
-pub fn deleting_node_failed(suspect: &Suspect, why: &Error) -> Option<NodeEvent> {
+pub fn deleting_node_failed(facts: &NodeFacts, why: &Error) -> Option<NodeEvent> {
     let reason = Doing::DeleteNode.failed(why.category())?;
-    Some(event(suspect, true, reason, &format!("Failed deleting node {}: {why}", suspect.name)))
+    Some(event(facts, true, reason, &format!("Failed deleting node {}: {why}", facts.name)))
 }
 
-/// Said once when the cap keeps a node whose machine is gone.
+/// Said once when the cap keeps a node whose instance is gone.
 #[must_use]
-pub fn deletion_held(suspect: &Suspect, cap: Cap, allowed: usize) -> NodeEvent {
+pub fn deletion_held(facts: &NodeFacts, cap: Cap, allowed: usize) -> NodeEvent {
     let text = format!(
-        "The machine of node {} is gone, but the node stays for now: the limit of {allowed} within {} minutes \
-         (--max-node-deletions={}) is reached. If it is right that so many machines are gone, wait, or delete the node \
+        "The instance of node {} is gone, but the node stays for now: the limit of {allowed} within {} minutes \
+         (--max-node-deletions={}) is reached. If it is right that so many instances are gone, wait, or delete the node \
          yourself",
-        suspect.name,
+        facts.name,
         cap.window.as_secs() / 60,
         cap.share
     );
-    event(suspect, true, "NodeDeletionHeld", &text)
+    event(facts, true, "NodeDeletionHeld", &text)
 }
 
 /// Said once when a listing that is in doubt keeps a node.
 #[must_use]
-pub fn listing_doubtful(suspect: &Suspect, doubt: &Doubt, annotation: &str) -> NodeEvent {
+pub fn listing_doubtful(facts: &NodeFacts, doubt: &Doubt, annotation: &str) -> NodeEvent {
     let text = format!(
-        "Node {} is kept although its machine is not listed, because the listing is in doubt: {doubt}. Check that the \
-         token is of the right project. If the machine is really gone, set the annotation {annotation}: \"true\" on \
+        "Node {} is kept although its instance is not listed, because the listing is in doubt: {doubt}. Check that the \
+         token is of the right project. If the instance is really gone, set the annotation {annotation}: \"true\" on \
          the node",
-        suspect.name
+        facts.name
     );
-    event(suspect, true, "MachineListingDoubtful", &text)
+    event(facts, true, "MachineListingDoubtful", &text)
 }
 
-/// Said once when a node without a provider id has no machine of its name.
+/// Said once when a node without a provider id has no instance of its name.
 #[must_use]
-pub fn machine_not_found(suspect: &Suspect) -> NodeEvent {
+pub fn instance_not_found(facts: &NodeFacts) -> NodeEvent {
     let text = format!(
-        "Node {} has no provider id, and the cloud lists no machine of that name. Such a node is never deleted \
+        "Node {} has no provider id, and the cloud lists no instance of that name. Such a node is never deleted \
          automatically: if it is a left-over, delete it",
-        suspect.name
+        facts.name
     );
-    event(suspect, true, "MachineNotFound", &text)
+    event(facts, true, "MachineNotFound", &text)
 }

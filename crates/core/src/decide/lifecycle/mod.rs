@@ -2,31 +2,31 @@
 //!
 //! ```text
 //!   a node turns NotReady ──► Probing: when to list
-//!   listing ──► Standing: may it be believed (law 1)
+//!   listing ──► ListingTrust: may it be believed (law 1)
 //!   listing + lookup by id ──► Evidence ──► judge ──► Verdict (law 2)
 //!   Verdict::Delete ──► Deletions: not faster than the cap (law 2)
 //! ```
 //!
 //! A node that has no provider id is never deleted here: there is no id by which the source itself could be asked.
-//! When a complete listing shows no machine of its name twice, one event says so, and a person decides.
+//! When a complete listing shows no instance of its name twice, one event says so, and a person decides.
 
 mod cap;
 mod count;
 mod credible;
 mod event;
+mod facts;
 mod probing;
-mod suspect;
 mod verdict;
 
-pub use cap::{Answer, Cap, Deletions, Sentence, Share};
+pub use cap::{Answer, Cap, DeletionDecision, Deletions, Share};
 pub use count::{Operation, Outcome, questions};
-pub use credible::{Doubt, Standing, has_witnesses, shows_none, standing};
+pub use credible::{Doubt, ListingTrust, has_witnesses, shows_none, trust};
 pub use event::{
-    NodeEvent, NodeRef, deleting_node, deleting_node_failed, deletion_held, listing_doubtful,
-    machine_not_found,
+    NodeEvent, NodeRef, deleting_node, deleting_node_failed, deletion_held, instance_not_found,
+    listing_doubtful,
 };
+pub use facts::{MACHINE_IS_GONE, NodeFacts, Tie};
 pub use probing::{IDLE, Probing, alarming};
-pub use suspect::{MACHINE_IS_GONE, Suspect, Tie};
 pub use verdict::{
     CONFIRM_AFTER, Evidence, Memory, Round, START_UP_GRACE, Verdict, Warning, at_once, gather, judge,
     lookup_due,

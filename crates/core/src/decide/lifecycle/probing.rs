@@ -1,8 +1,8 @@
-//! When the machines are listed next.
+//! When the instances are listed next.
 
 use std::time::Duration;
 
-use super::suspect::Suspect;
+use super::facts::NodeFacts;
 use crate::time::Tick;
 
 /// The longest time between two listings: what a quiet cluster gets, twelve an hour.
@@ -11,11 +11,11 @@ pub const IDLE: Duration = Duration::from_secs(300);
 /// The shortest time between two listings, whatever the flags say.
 const BUSIEST: Duration = Duration::from_secs(1);
 
-/// Whether a change of a node is a reason to look at the machines now: it turned `NotReady`, or somebody said about a node
-/// that is `NotReady` that its machine goes. A node that has only just come is not: it turns Ready, or is safe for a while.
+/// Whether a change of a node is a reason to look at the instances now: it turned `NotReady`, or somebody said about a node
+/// that is `NotReady` that its instance goes. A node that has only just come is not: it turns Ready, or is safe for a while.
 #[must_use]
-pub fn alarming(before: &Suspect, after: &Suspect) -> bool {
-    let expected = |node: &Suspect| node.is_expected_to_be_gone();
+pub fn alarming(before: &NodeFacts, after: &NodeFacts) -> bool {
+    let expected = |node: &NodeFacts| node.is_expected_to_be_gone();
     before.uid == after.uid && !after.ready && (before.ready || expected(after) && !expected(before))
 }
 
@@ -45,7 +45,7 @@ impl Probing {
         Self { period, idle, wait: idle, last: None, due: Tick::ZERO }
     }
 
-    /// When the machines are to be listed next.
+    /// When the instances are to be listed next.
     #[must_use]
     pub const fn next(&self) -> Tick {
         self.due
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_node_that_turns_not_ready_or_is_said_to_go_alarms() {
-        let node = |ready, declared_gone| Suspect {
+        let node = |ready, declared_gone| NodeFacts {
             name: "a".into(),
             uid: "u".into(),
             ready,
@@ -115,7 +115,7 @@ mod tests {
             tie: super::super::Tie::NoId,
             first_seen: Tick::ZERO,
         };
-        let reborn = Suspect { uid: "v".into(), ..node(false, true) };
+        let reborn = NodeFacts { uid: "v".into(), ..node(false, true) };
         let table = [
             ("turns NotReady", node(true, false), node(false, false), true),
             ("is NotReady", node(false, false), node(false, false), false),

@@ -1,4 +1,4 @@
-//! Life and death of a node, from the listing to the sentence.
+//! Life and death of a node, from the listing to the decision.
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ pub(crate) fn id(number: usize) -> ProviderId {
 }
 
 /// A node of ours that is not Ready and long known.
-pub(crate) fn node(number: usize) -> Suspect {
-    Suspect {
+pub(crate) fn node(number: usize) -> NodeFacts {
+    NodeFacts {
         name: format!("node{number}"),
         uid: format!("u{number}"),
         ready: false,
@@ -39,16 +39,16 @@ pub(crate) fn node(number: usize) -> Suspect {
     }
 }
 
-fn ready(number: usize) -> Suspect {
-    Suspect { ready: true, ..node(number) }
+fn ready(number: usize) -> NodeFacts {
+    NodeFacts { ready: true, ..node(number) }
 }
 
-fn machine(number: usize, state: InstanceState) -> Instance {
+fn instance(number: usize, state: InstanceState) -> Instance {
     Instance { state, ..Instance::new(id(number), &format!("node{number}")) }
 }
 
-fn machines(numbers: impl IntoIterator<Item = usize>) -> Listing<Instance> {
-    Listing::complete(numbers.into_iter().map(|n| machine(n, InstanceState::Running)).collect())
+fn instances(numbers: impl IntoIterator<Item = usize>) -> Listing<Instance> {
+    Listing::complete(numbers.into_iter().map(|n| instance(n, InstanceState::Running)).collect())
 }
 
 /// A round that takes a second.

@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use super::suspect::{Suspect, Tie};
+use super::facts::{NodeFacts, Tie};
 use crate::{error::Error, instance::InstanceState, lookup::Lookup, time::Tick};
 
 /// Time between the two confirmations. Long enough for an eventually consistent listing to catch up, short enough
-/// that a dead machine is gone from the cluster within a minute.
+/// that a dead instance is gone from the cluster within a minute.
 pub const CONFIRM_AFTER: Duration = Duration::from_secs(10);
 
-/// How long a node that is new to us is safe whatever the cloud says: a new machine may not be listed yet.
+/// How long a node that is new to us is safe whatever the cloud says: a new instance may not be listed yet.
 pub const START_UP_GRACE: Duration = Duration::from_secs(60);
 
-/// What one round of questions about a node's machine brought back.
+/// What one round of questions about a node's instance brought back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {
-    /// At least one source showed the machine, in this state.
+    /// At least one source showed the instance, in this state.
     Seen(InstanceState),
     /// A complete, believed listing lacked it *and* the lookup by id denied it. For a node without an id there is
     /// the listing only.
@@ -52,7 +52,7 @@ pub enum Warning {
     Doubtful,
     /// The cap holds the deletion back.
     Held,
-    /// No machine of the node's name, and no id.
+    /// No instance of the node's name, and no id.
     NotFound,
 }
 
@@ -69,9 +69,9 @@ pub struct Memory {
 
 impl Memory {
     /// The memory of this very node.
-    fn bind(&mut self, suspect: &Suspect) {
-        if self.uid != suspect.uid {
-            *self = Self { uid: suspect.uid.clone(), ..Self::default() };
+    fn bind(&mut self, facts: &NodeFacts) {
+        if self.uid != facts.uid {
+            *self = Self { uid: facts.uid.clone(), ..Self::default() };
         }
     }
 
@@ -81,14 +81,14 @@ impl Memory {
     }
 
     /// The cap does not let the node go before `until`; never if there is none.
-    pub(super) fn hold(&mut self, suspect: &Suspect, until: Option<Tick>) {
-        self.bind(suspect);
+    pub(super) fn hold(&mut self, facts: &NodeFacts, until: Option<Tick>) {
+        self.bind(facts);
         self.held_until = Some(until.unwrap_or(Tick(Duration::MAX)));
     }
 
     /// True if this warning was not the last one given about this node; it is now.
-    pub fn tell(&mut self, suspect: &Suspect, warning: Warning) -> bool {
-        self.bind(suspect);
+    pub fn tell(&mut self, facts: &NodeFacts, warning: Warning) -> bool {
+        self.bind(facts);
         self.told.replace(warning) != Some(warning)
     }
 }
@@ -98,7 +98,7 @@ impl Memory {
 pub enum Verdict {
     /// Leave it as it is.
     Keep,
-    /// Its machine is stopped: add the shutdown taint.
+    /// Its instance is stopped: add the shutdown taint.
     AddShutdownTaint,
     /// It is Ready again: remove the shutdown taint.
     RemoveShutdownTaint,
@@ -106,45 +106,45 @@ pub enum Verdict {
     Unclear,
     /// Ask again at this time; until then nothing changes.
     AskAgain(Tick),
-    /// Say that no machine of its name exists; it stays.
+    /// Say that no instance of its name exists; it stays.
     ReportNotFound,
-    /// Its machine is gone. Whether it goes now is for [`Deletions`](super::Deletions) to say.
+    /// Its instance is gone. Whether it goes now is for [`Deletions`](super::Deletions) to say.
     Delete,
 }
 
 /// The verdict that needs no cloud; `None` if the cloud must be asked.
 #[must_use]
-pub const fn at_once(suspect: &Suspect) -> Option<Verdict> {
-    if suspect.deleting || matches!(suspect.tie, Tie::Foreign) {
+pub const fn at_once(facts: &NodeFacts) -> Option<Verdict> {
+    if facts.deleting || matches!(facts.tie, Tie::Foreign) {
         Some(Verdict::Keep)
-    } else if !suspect.ready {
+    } else if !facts.ready {
         None
-    } else if suspect.marked_shut_down {
+    } else if facts.marked_shut_down {
         Some(Verdict::RemoveShutdownTaint)
     } else {
         Some(Verdict::Keep)
     }
 }
 
-/// From when on the source is worth asking about this one machine, after what the listing `listed` about it.
+/// From when on the source is worth asking about this one instance, after what the listing `listed` about it.
 ///
-/// Only where the answer could end in a deletion, so that calls do not grow with nodes (law 7): not about a machine that
+/// Only where the answer could end in a deletion, so that calls do not grow with nodes (law 7): not about an instance that
 /// is listed, and not before a confirmation counts or while the cap holds the node. Until then the listing's silence
 /// alone is [`Evidence::Unclear`].
 #[must_use]
-pub fn lookup_due(suspect: &Suspect, memory: &Memory, listed: &Lookup<InstanceState>) -> Option<Tick> {
+pub fn lookup_due(facts: &NodeFacts, memory: &Memory, listed: &Lookup<InstanceState>) -> Option<Tick> {
     let worth =
-        at_once(suspect).is_none() && suspect.id().is_some() && !suspect.uninitialised && listed.is_absent();
-    let known = (memory.uid == suspect.uid).then_some(memory);
+        at_once(facts).is_none() && facts.id().is_some() && !facts.uninitialised && listed.is_absent();
+    let known = (memory.uid == facts.uid).then_some(memory);
     let confirms = known.and_then(|memory| memory.missing_since).map(|since| since + CONFIRM_AFTER);
-    let held = known.and_then(|memory| memory.held_until).filter(|_| !suspect.autoscaler_removes);
-    worth.then(|| [confirms, held].into_iter().flatten().fold(grace_ends(suspect), Tick::max))
+    let held = known.and_then(|memory| memory.held_until).filter(|_| !facts.autoscaler_removes);
+    worth.then(|| [confirms, held].into_iter().flatten().fold(grace_ends(facts), Tick::max))
 }
 
-/// Puts the answers of a round together: a machine that anybody saw is there, one that everybody who can know
+/// Puts the answers of a round together: an instance that anybody saw is there, one that everybody who can know
 /// denied is not.
 pub fn gather(
-    suspect: &Suspect,
+    facts: &NodeFacts,
     listed: Lookup<InstanceState>,
     by_id: Option<Lookup<InstanceState>>,
 ) -> Lookup<InstanceState> {
@@ -152,9 +152,9 @@ pub fn gather(
         (Lookup::Present(state), _) | (_, Some(Lookup::Present(state))) => Lookup::Present(state),
         (Lookup::Unknown(why), _) | (_, Some(Lookup::Unknown(why))) => Lookup::Unknown(why),
         (Lookup::Absent, Some(Lookup::Absent)) => Lookup::Absent,
-        (Lookup::Absent, None) if suspect.id().is_none() => Lookup::Absent,
+        (Lookup::Absent, None) if facts.id().is_none() => Lookup::Absent,
         (Lookup::Absent, None) => {
-            Lookup::Unknown(Error::temporary("a listing lacks the machine; the source was not asked"))
+            Lookup::Unknown(Error::temporary("a listing lacks the instance; the source was not asked"))
         }
     }
 }
@@ -164,13 +164,13 @@ pub fn gather(
 /// `Unclear` keeps an earlier doubt alive without feeding it: an outage neither deletes a node nor restarts the
 /// clock of one that is really gone. Rounds begun while the node was new do not count. The second confirmation must
 /// have *begun* [`CONFIRM_AFTER`] after the first ended, so that no answer is counted twice.
-pub fn judge(suspect: &Suspect, memory: &mut Memory, round: &Round) -> Verdict {
-    memory.bind(suspect);
-    let verdict = match (at_once(suspect), round.evidence) {
+pub fn judge(facts: &NodeFacts, memory: &mut Memory, round: &Round) -> Verdict {
+    memory.bind(facts);
+    let verdict = match (at_once(facts), round.evidence) {
         (Some(verdict), _) => verdict,
         (None, Evidence::Unclear) => return Verdict::Unclear,
-        (None, Evidence::Missing) if !suspect.uninitialised => return missing(suspect, memory, round),
-        (None, Evidence::Seen(InstanceState::Stopped)) if !suspect.marked_shut_down => {
+        (None, Evidence::Missing) if !facts.uninitialised => return missing(facts, memory, round),
+        (None, Evidence::Seen(InstanceState::Stopped)) if !facts.marked_shut_down => {
             Verdict::AddShutdownTaint
         }
         (None, Evidence::Seen(_) | Evidence::Missing) => Verdict::Keep,
@@ -179,23 +179,23 @@ pub fn judge(suspect: &Suspect, memory: &mut Memory, round: &Round) -> Verdict {
     verdict
 }
 
-fn missing(suspect: &Suspect, memory: &mut Memory, round: &Round) -> Verdict {
-    let not_before = grace_ends(suspect);
+fn missing(facts: &NodeFacts, memory: &mut Memory, round: &Round) -> Verdict {
+    let not_before = grace_ends(facts);
     if round.begun < not_before {
         return Verdict::AskAgain(not_before);
     }
     let confirm_at = *memory.missing_since.get_or_insert(round.ended) + CONFIRM_AFTER;
     if round.begun < confirm_at {
         Verdict::AskAgain(confirm_at)
-    } else if suspect.id().is_some() {
+    } else if facts.id().is_some() {
         Verdict::Delete
-    } else if memory.tell(suspect, Warning::NotFound) {
+    } else if memory.tell(facts, Warning::NotFound) {
         Verdict::ReportNotFound
     } else {
         Verdict::Keep
     }
 }
 
-fn grace_ends(suspect: &Suspect) -> Tick {
-    suspect.first_seen + START_UP_GRACE
+fn grace_ends(facts: &NodeFacts) -> Tick {
+    facts.first_seen + START_UP_GRACE
 }

@@ -33,7 +33,7 @@ pub fn update(node: &NodeView, cloud: &[NodeAddress]) -> Result<Option<NodePatch
     Ok(differ(&node.addresses, &wanted, &provided).then(|| patch(node, &wanted)))
 }
 
-/// Whether any entry is an IP. A list of names alone is no list: every machine has an address, so the cloud did not say.
+/// Whether any entry is an IP. A list of names alone is no list: every instance has an address, so the cloud did not say.
 #[must_use]
 pub fn has_ip(list: &[NodeAddress]) -> bool {
     list.iter().any(|address| matches!(address.kind(), AddressKind::InternalIp | AddressKind::ExternalIp))

@@ -16,7 +16,7 @@ pub const UNBOUND: &str = "NoProviderID";
 
 /// Message of the warning about a node that joined past its cloud.
 pub const UNBOUND_MESSAGE: &str = "the node has no provider id and does not wait for its cloud, so load balancers and \
-                                   routes cannot find its machine safely; start its kubelet with \
+                                   routes cannot find its instance safely; start its kubelet with \
                                    --cloud-provider=external and let it register anew";
 
 /// Reason of the warning about a node that a worker met a bug with.

@@ -9,7 +9,7 @@ use super::{
     addresses,
     labels::{self, LabelNotice},
     node_ip,
-    ownership::Claim,
+    ownership::NodeOwner,
     patch::{self, NodePatch},
     taints,
 };
@@ -29,7 +29,7 @@ pub enum Verdict {
     Leave(String),
     /// Not yet: write nothing, and come back as the error's category says.
     Retry(Error),
-    /// Its machine is not there, by complete answers. Write nothing but an event with this error, and come back.
+    /// Its instance is not there, by complete answers. Write nothing but an event with this error, and come back.
     NotFound(Error),
     /// Send this, and decide again on the node that the answer shows.
     Addresses(NodePatch),
@@ -44,49 +44,49 @@ pub enum Verdict {
 
 /// Decides on a node, in the light of to whom it belongs.
 #[must_use]
-pub fn initialise(node: &NodeView, claim: &Claim<'_>) -> Verdict {
+pub fn initialise(node: &NodeView, claim: &NodeOwner<'_>) -> Verdict {
     let Some(taints) = taints::without_key(&node.taints, taints::UNINITIALISED) else {
         return Verdict::Skip;
     };
-    let machine = match claim {
-        Claim::Ours { machine: Lookup::Present(machine), .. } => machine,
-        Claim::Ours { machine: Lookup::Absent, cloud } => return Verdict::NotFound(absent(node, cloud)),
-        Claim::Ours { machine: Lookup::Unknown(why), .. } | Claim::Undecided(why) => {
+    let instance = match claim {
+        NodeOwner::Ours { instance: Lookup::Present(instance), .. } => instance,
+        NodeOwner::Ours { instance: Lookup::Absent, cloud } => return Verdict::NotFound(absent(node, cloud)),
+        NodeOwner::Ours { instance: Lookup::Unknown(why), .. } | NodeOwner::Undecided(why) => {
             return Verdict::Retry(why.clone());
         }
-        Claim::Nowhere(searched) => return Verdict::NotFound(searched.explain(node)),
-        Claim::Foreign(why) => return Verdict::Leave(why.clone()),
+        NodeOwner::Nowhere(searched) => return Verdict::NotFound(searched.explain(node)),
+        NodeOwner::Foreign(why) => return Verdict::Leave(why.clone()),
     };
-    if let Some(why) = machine.unreadable() {
+    if let Some(why) = instance.unreadable() {
         return Verdict::Retry(why);
     }
-    match addresses(node, machine) {
+    match addresses(node, instance) {
         Err(why) => return Verdict::Retry(why),
         Ok(Some(patch)) => return Verdict::Addresses(patch),
         Ok(None) => {}
     }
-    let changes = labels::at_initialisation(node, machine);
-    let id = node.provider_id.is_none().then_some(&machine.id);
+    let changes = labels::at_initialisation(node, instance);
+    let id = node.provider_id.is_none().then_some(&instance.id);
     let patch = patch::main_patch(node, &changes, id, Some(&taints));
     Verdict::Join { patch, notices: changes.notices }
 }
 
 /// The address patch that is still missing, or why the node cannot have its addresses yet.
-fn addresses(node: &NodeView, machine: &Instance) -> Result<Option<NodePatch>> {
-    node_ip::choose(&machine.addresses, &node_ip::provided(node)?)
+fn addresses(node: &NodeView, instance: &Instance) -> Result<Option<NodePatch>> {
+    node_ip::choose(&instance.addresses, &node_ip::provided(node)?)
         .map_err(|why| node_ip::invalid(node, &why))?;
-    if !addresses::has_ip(&machine.addresses) && !addresses::has_ip(&node.addresses) {
-        let message = format!("machine {} of node {:?} has no address yet", machine.id, node.name);
+    if !addresses::has_ip(&instance.addresses) && !addresses::has_ip(&node.addresses) {
+        let message = format!("instance {} of node {:?} has no address yet", instance.id, node.name);
         return Err(Error::temporary(message));
     }
-    addresses::update(node, &machine.addresses)
+    addresses::update(node, &instance.addresses)
 }
 
 fn absent(node: &NodeView, cloud: &str) -> Error {
     let id = node.provider_id.as_deref().unwrap_or("(none)");
     Error::new(
         Category::NotFound,
-        format!("{cloud} has no machine with the provider id {id} of node {:?}", node.name),
+        format!("{cloud} has no instance with the provider id {id} of node {:?}", node.name),
     )
 }
 
@@ -100,20 +100,20 @@ mod tests {
             ownership::Searched,
             patch::Subresource,
             reconcile::reconcile,
-            testkit::{self, apply, machine, map, node, taint, waiting},
+            testkit::{self, apply, instance, map, node, taint, waiting},
         },
         view::{Taint, TaintEffect},
     };
 
-    fn ours(machine: &Instance) -> Claim<'_> {
-        Claim::Ours { cloud: "fake", machine: Lookup::Present(machine) }
+    fn ours(instance: &Instance) -> NodeOwner<'_> {
+        NodeOwner::Ours { cloud: "fake", instance: Lookup::Present(instance) }
     }
 
     /// Carries out verdicts until the node rests, as the controller does; the node, and how many writes it took.
-    fn run(node: &NodeView, machine: &Instance) -> (NodeView, usize) {
+    fn run(node: &NodeView, instance: &Instance) -> (NodeView, usize) {
         let mut node = node.clone();
         for writes in 0..4 {
-            let patch = match initialise(&node, &ours(machine)) {
+            let patch = match initialise(&node, &ours(instance)) {
                 Verdict::Addresses(patch) => {
                     assert_eq!(patch.subresource(), Subresource::Status);
                     patch
@@ -138,9 +138,9 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_node_gets_what_its_machine_says() {
+    fn a_waiting_node_gets_what_its_instance_says() {
         let full = "H node0.cloud.internal, I 10.0.0.1, E 132.143.154.163";
-        let fake = || machine("fake://12345", "n").with_addresses("I 10.0.0.1, E 132.143.154.163");
+        let fake = || instance("fake://12345", "n").with_addresses("I 10.0.0.1, E 132.143.154.163");
         let with_other_taint = |taints: [&str; 2]| NodeView { taints: taints.map(taint).into(), ..node("n") };
         let place = "failure-domain.beta.kubernetes.io/zone=us-west-1a, topology.kubernetes.io/zone=us-west-1a, \
                      failure-domain.beta.kubernetes.io/region=us-west, topology.kubernetes.io/region=us-west";
@@ -165,7 +165,7 @@ mod tests {
             (
                 "FW-5 FW-16",
                 waiting("n"),
-                machine("aws://12345", "n").with_addresses("I 10.0.0.1").with_facts(
+                instance("aws://12345", "n").with_addresses("I 10.0.0.1").with_facts(
                     "-",
                     "us-west-1a",
                     "us-west",
@@ -206,8 +206,8 @@ mod tests {
                 Want { addresses: "I 2001:db2::1, I 172.16.0.1", ..plain },
             ),
         ];
-        for (case, before, machine, want) in table {
-            let (after, writes) = run(&before, &machine);
+        for (case, before, instance, want) in table {
+            let (after, writes) = run(&before, &instance);
             assert_eq!(after.provider_id.as_deref(), Some(want.id), "{case}");
             assert_eq!(
                 after.taints.iter().map(|t| t.key.as_str()).collect::<Vec<_>>(),
@@ -217,26 +217,26 @@ mod tests {
             assert_eq!(after.addresses, testkit::addresses(want.addresses), "{case}");
             assert_eq!(after.labels, map(want.labels), "{case}");
             assert_eq!(writes, 2, "{case}");
-            assert!(reconcile(&after, &ours(&machine)).writes.is_empty(), "L4-206 {case}");
+            assert!(reconcile(&after, &ours(&instance)).writes.is_empty(), "L4-206 {case}");
         }
     }
 
     #[test]
     fn addresses_come_first_and_are_not_written_twice() {
-        let machine = machine("fake://1", "n").with_addresses("I 10.0.0.1");
+        let instance = instance("fake://1", "n").with_addresses("I 10.0.0.1");
         let bare = waiting("n");
-        assert!(matches!(initialise(&bare, &ours(&machine)), Verdict::Addresses(_)));
+        assert!(matches!(initialise(&bare, &ours(&instance)), Verdict::Addresses(_)));
         let addressed = waiting("n").at("I 10.0.0.1");
-        assert!(matches!(initialise(&addressed, &ours(&machine)), Verdict::Join { .. }));
-        assert_eq!(run(&addressed, &machine).1, 1);
-        let silent = machine.with_addresses("");
+        assert!(matches!(initialise(&addressed, &ours(&instance)), Verdict::Join { .. }));
+        assert_eq!(run(&addressed, &instance).1, 1);
+        let silent = instance.with_addresses("");
         assert_eq!(run(&addressed, &silent).0.addresses, addressed.addresses, "FW-66 its own addresses stay");
     }
 
     #[test]
     fn what_is_wrong_with_labels_is_reported_with_the_join() {
-        let machine = machine("fake://1", "n").with_labels("k8s.io/x=1");
-        let Verdict::Join { notices, .. } = initialise(&waiting("n").at("I 10.0.0.1"), &ours(&machine))
+        let instance = instance("fake://1", "n").with_labels("k8s.io/x=1");
+        let Verdict::Join { notices, .. } = initialise(&waiting("n").at("I 10.0.0.1"), &ours(&instance))
         else {
             panic!()
         };
@@ -245,33 +245,33 @@ mod tests {
 
     #[test]
     fn without_certainty_nothing_is_written() {
-        let machine = machine("fake://1", "n").with_addresses("I 10.0.0.1, H n");
-        let silent = machine.clone().with_addresses("");
-        let nameless = machine.clone().with_addresses("I 10.0.0.1");
-        let named_only = machine.clone().with_addresses("H n");
-        let flawed = Instance::flawed(machine.id.clone(), "n", "interfaces is missing");
+        let instance = instance("fake://1", "n").with_addresses("I 10.0.0.1, H n");
+        let silent = instance.clone().with_addresses("");
+        let nameless = instance.clone().with_addresses("I 10.0.0.1");
+        let named_only = instance.clone().with_addresses("H n");
+        let flawed = Instance::flawed(instance.id.clone(), "n", "interfaces is missing");
         let unknown =
-            |why: &str| Claim::Ours { cloud: "fake", machine: Lookup::Unknown(Error::temporary(why)) };
-        let gone = Claim::Ours { cloud: "fake", machine: Lookup::Absent };
+            |why: &str| NodeOwner::Ours { cloud: "fake", instance: Lookup::Unknown(Error::temporary(why)) };
+        let gone = NodeOwner::Ours { cloud: "fake", instance: Lookup::Absent };
         let asks_for = |ip: &str| waiting("n").annotated(node_ip::ANNOTATION, ip);
         let table = [
-            ("FW-4 FW-15 not waiting", node("n").labelled("a=1"), ours(&machine), "skip"),
+            ("FW-4 FW-15 not waiting", node("n").labelled("a=1"), ours(&instance), "skip"),
             ("not waiting, not found", node("n"), gone.clone(), "skip"),
             (
-                "FW-7 no such machine",
+                "FW-7 no such instance",
                 waiting("n").id("fake://1"),
                 gone,
-                "not found: fake has no machine with the provider id fake://1",
+                "not found: fake has no instance with the provider id fake://1",
             ),
             (
-                "FW-7 no machine of that name",
+                "FW-7 no instance of that name",
                 waiting("n"),
-                Claim::Nowhere(Searched::default()),
-                "not found: no machine is called \"n\"",
+                NodeOwner::Nowhere(Searched::default()),
+                "not found: no instance is called \"n\"",
             ),
             ("FW-13 looking up the id failed", waiting("n"), unknown("500"), "retry Temporary: 500"),
             (
-                "FW-26 the machine cannot be read",
+                "FW-26 the instance cannot be read",
                 waiting("n").id("fake://1"),
                 unknown("503"),
                 "retry Temporary: 503",
@@ -280,25 +280,25 @@ mod tests {
             (
                 "L1-212 a cloud did not answer",
                 waiting("n"),
-                Claim::Undecided(Error::temporary("beta: 503")),
+                NodeOwner::Undecided(Error::temporary("beta: 503")),
                 "retry Temporary: beta: 503",
             ),
             (
                 "L3-204 another cloud's",
                 waiting("n").id("aws://1"),
-                Claim::Foreign("not ours".into()),
+                NodeOwner::Foreign("not ours".into()),
                 "leave: not ours",
             ),
             (
                 "FW-9 a broken annotation",
                 asks_for("invalid-ip"),
-                ours(&machine),
+                ours(&instance),
                 "retry UserInput: provided node ip for node \"n\" is not valid: ",
             ),
             (
                 "FW-10 an address that the cloud lacks",
                 asks_for("10.0.0.2"),
-                ours(&machine),
+                ours(&instance),
                 "retry NotFound: provided node ip for node \"n\" is not valid: ",
             ),
             (
@@ -312,19 +312,19 @@ mod tests {
                 "no addresses anywhere",
                 waiting("n"),
                 ours(&silent),
-                "retry Temporary: machine fake://1 of node \"n\" has no address yet",
+                "retry Temporary: instance fake://1 of node \"n\" has no address yet",
             ),
             (
                 "L1-424 a host name is no address",
                 waiting("n").at("H n"),
                 ours(&named_only),
-                "retry Temporary: machine fake://1 of node \"n\" has no address yet",
+                "retry Temporary: instance fake://1 of node \"n\" has no address yet",
             ),
             (
                 "L1-425 the cloud does not say, whatever the node shows",
                 waiting("n").at("I 10.0.0.1"),
                 ours(&flawed),
-                "retry Temporary: the cloud does not describe machine fake://1 fully: interfaces is missing",
+                "retry Temporary: the cloud does not describe instance fake://1 fully: interfaces is missing",
             ),
         ];
         for (case, node, claim, want) in table {
@@ -353,15 +353,15 @@ mod tests {
             if let Some(told) = told {
                 node = node.annotated(node_ip::ANNOTATION, told);
             }
-            let machine = machine("fake://1", "n").with_addresses(cloud);
+            let instance = instance("fake://1", "n").with_addresses(cloud);
             let mut writes = 0;
-            while let Verdict::Addresses(patch) | Verdict::Join { patch, .. } = initialise(&node, &ours(&machine)) {
+            while let Verdict::Addresses(patch) | Verdict::Join { patch, .. } = initialise(&node, &ours(&instance)) {
                 node = apply(&node, &patch);
                 writes += 1;
                 prop_assert!(node.has_taint(taints::UNINITIALISED) || addresses::has_ip(&node.addresses));
                 prop_assert!(writes <= 2);
             }
-            prop_assert!(reconcile(&node, &ours(&machine)).writes.is_empty());
+            prop_assert!(reconcile(&node, &ours(&instance)).writes.is_empty());
         }
     }
 }

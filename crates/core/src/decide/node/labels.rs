@@ -1,20 +1,20 @@
-//! Which labels a node gets from its machine, and which are the user's.
+//! Which labels a node gets from its instance, and which are the user's.
 //!
 //! Size, zone and region each have two labels, an old one (`beta`) and a current one. Labels beyond these are extra.
 //!
 //! # When the node is initialised
-//! The six well-known labels take the machine's values. A fact that the machine does not have clears nothing. An extra
+//! The six well-known labels take the instance's values. A fact that the instance does not have clears nothing. An extra
 //! label is added unless the node has that key; keys in the domains of Kubernetes are refused.
 //!
 //! # Afterwards
-//! A machine can be resized or moved, so labels are kept current, and the user is not fought over them:
-//! - What we wrote is remembered in the node's [`Record`]. A label that still says what we wrote follows the machine;
+//! An instance can be resized or moved, so labels are kept current, and the user is not fought over them:
+//! - What we wrote is remembered in the node's [`Record`]. A label that still says what we wrote follows the instance;
 //!   one that says something else, or is gone, was changed by somebody and stays as it is. An extra label that the
-//!   machine no longer has is removed if it still says what we wrote.
+//!   instance no longer has is removed if it still says what we wrote.
 //! - A fact without a record (the node was initialised by another program) is filled in where both its labels are
 //!   missing, and otherwise left: then only the old rule holds, by which the current label copies the beta one.
-//! - Labels that already agree with the machine are never touched for the record's sake (law 4). But when something
-//!   is written anyway, well-known labels that agree enter the record, and from then on follow the machine.
+//! - Labels that already agree with the instance are never touched for the record's sake (law 4). But when something
+//!   is written anyway, well-known labels that agree enter the record, and from then on follow the instance.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -34,15 +34,15 @@ pub struct Pair {
     pub current: &'static str,
 }
 
-/// The labels of the machine's size.
+/// The labels of the instance's size.
 pub const INSTANCE_TYPE: Pair =
     Pair { beta: "beta.kubernetes.io/instance-type", current: "node.kubernetes.io/instance-type" };
 
-/// The labels of the machine's zone.
+/// The labels of the instance's zone.
 pub const ZONE: Pair =
     Pair { beta: "failure-domain.beta.kubernetes.io/zone", current: "topology.kubernetes.io/zone" };
 
-/// The labels of the machine's region.
+/// The labels of the instance's region.
 pub const REGION: Pair =
     Pair { beta: "failure-domain.beta.kubernetes.io/region", current: "topology.kubernetes.io/region" };
 
@@ -129,23 +129,23 @@ impl LabelChanges {
 
 /// The labels of a node that is being initialised.
 #[must_use]
-pub fn at_initialisation(node: &NodeView, machine: &Instance) -> LabelChanges {
+pub fn at_initialisation(node: &NodeView, instance: &Instance) -> LabelChanges {
     let mut work = Work::new(node);
-    for (pair, value) in facts(machine) {
+    for (pair, value) in facts(instance) {
         match value {
             Some(value) => work.give_both(pair, value),
             None => work.copy_beta(pair),
         }
     }
-    work.extras(machine);
-    work.finish(machine, true)
+    work.extras(instance);
+    work.finish(instance, true)
 }
 
 /// The labels of a node in service.
 #[must_use]
-pub fn in_service(node: &NodeView, machine: &Instance) -> LabelChanges {
+pub fn in_service(node: &NodeView, instance: &Instance) -> LabelChanges {
     let mut work = Work::new(node);
-    for (pair, value) in facts(machine) {
+    for (pair, value) in facts(instance) {
         let missing = pair.keys().into_iter().all(|key| work.label(key).is_none());
         match value {
             Some(value) if work.is_recorded(pair) => work.follow(pair, value),
@@ -154,17 +154,17 @@ pub fn in_service(node: &NodeView, machine: &Instance) -> LabelChanges {
             _ => work.copy_beta(pair),
         }
     }
-    work.extras(machine);
-    work.finish(machine, false)
+    work.extras(instance);
+    work.finish(instance, false)
 }
 
-/// The well-known facts of a machine; an empty one is none.
-fn facts(machine: &Instance) -> [(Pair, Option<&str>); 3] {
-    let size = machine.instance_type.as_ref().map(LabelValue::as_str);
+/// The well-known facts of an instance; an empty one is none.
+fn facts(instance: &Instance) -> [(Pair, Option<&str>); 3] {
+    let size = instance.instance_type.as_ref().map(LabelValue::as_str);
     [
         (INSTANCE_TYPE, size.filter(|text| !text.is_empty())),
-        (ZONE, machine.zone.as_ref().map(Zone::as_str)),
-        (REGION, machine.region.as_ref().map(Region::as_str)),
+        (ZONE, instance.zone.as_ref().map(Zone::as_str)),
+        (REGION, instance.region.as_ref().map(Region::as_str)),
     ]
 }
 
@@ -174,14 +174,14 @@ struct Work<'a> {
     old: Record,
     new: Record,
     changes: LabelChanges,
-    /// Something comes from the machine, not only from a sibling label.
-    from_machine: bool,
+    /// Something comes from the instance, not only from a sibling label.
+    from_instance: bool,
 }
 
 impl<'a> Work<'a> {
     fn new(node: &'a NodeView) -> Self {
         let old = Record::of(node);
-        Self { node, new: old.clone(), old, changes: LabelChanges::default(), from_machine: false }
+        Self { node, new: old.clone(), old, changes: LabelChanges::default(), from_instance: false }
     }
 
     /// The label as it will be after the changes so far.
@@ -196,12 +196,12 @@ impl<'a> Work<'a> {
         pair.keys().into_iter().any(|key| self.old.get(key).is_some())
     }
 
-    /// Gives a label the machine's value and remembers that we did.
+    /// Gives a label the instance's value and remembers that we did.
     fn give(&mut self, key: &str, value: &str) {
         if self.label(key) != Some(value) {
             self.changes.labels.insert(key.to_owned(), Some(value.to_owned()));
             self.new.note(key, value);
-            self.from_machine = true;
+            self.from_instance = true;
         }
     }
 
@@ -228,15 +228,15 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn extras(&mut self, machine: &Instance) {
-        for (key, value) in &machine.labels {
+    fn extras(&mut self, instance: &Instance) {
+        for (key, value) in &instance.labels {
             if is_reserved(key) {
                 self.changes.notices.push(LabelNotice::Refused { key: key.as_str().to_owned() });
             } else {
                 self.extra(key.as_str(), value.as_str());
             }
         }
-        let wanted = |key: &str| machine.labels.keys().any(|wanted| wanted.as_str() == key);
+        let wanted = |key: &str| instance.labels.keys().any(|wanted| wanted.as_str() == key);
         let gone: Vec<(String, String)> = self
             .old
             .iter()
@@ -246,7 +246,7 @@ impl<'a> Work<'a> {
         for (key, value) in gone {
             if self.label(&key) == Some(&value) {
                 self.changes.labels.insert(key.clone(), None);
-                self.from_machine = true;
+                self.from_instance = true;
             }
             self.new.forget(&key);
         }
@@ -265,15 +265,15 @@ impl<'a> Work<'a> {
     }
 
     /// Settles the record. `writing`: the node is written to in any case.
-    fn finish(mut self, machine: &Instance, writing: bool) -> LabelChanges {
-        for (pair, value) in facts(machine) {
+    fn finish(mut self, instance: &Instance, writing: bool) -> LabelChanges {
+        for (pair, value) in facts(instance) {
             if let Some(value) = value
                 && pair.keys().into_iter().all(|key| self.label(key) == Some(value))
             {
                 pair.keys().into_iter().for_each(|key| self.new.note(key, value));
             }
         }
-        if (writing || self.from_machine) && self.new != self.old {
+        if (writing || self.from_instance) && self.new != self.old {
             self.changes.record = Some(self.new);
         }
         self.changes

@@ -2,11 +2,11 @@
 //!
 //! | module | decides |
 //! |---|---|
-//! | [`ownership`], [`machine`] | which cloud a node belongs to, and which machine it is |
+//! | [`ownership`], [`instance`] | which cloud a node belongs to, and which instance it is |
 //! | [`source`] | what counts of an absence when the cloud was asked again |
 //! | [`change`] | which changes of a node need a look |
 //! | [`initialise`] | what a node that waits for its cloud gets before pods may come |
-//! | [`reconcile`] | what a node in service gets when its machine has changed |
+//! | [`reconcile`] | what a node in service gets when its instance has changed |
 //! | [`addresses`], [`node_ip`] | which addresses, in which order |
 //! | [`labels`], [`record`] | which labels, and whose they are |
 //! | [`taints`] | which taints |
@@ -19,8 +19,8 @@ pub mod addresses;
 pub mod change;
 pub mod events;
 pub mod initialise;
+pub mod instance;
 pub mod labels;
-pub mod machine;
 pub mod node_ip;
 pub mod ownership;
 pub mod patch;

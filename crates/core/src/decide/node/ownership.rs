@@ -1,13 +1,13 @@
 //! Which cloud a node belongs to, when several are at work in one cluster.
 //!
 //! A node belongs to the cloud whose id it carries, for good. While it carries none, it belongs to the cloud that its
-//! label names, or to the only one that has a machine of its name; the latter needs a complete answer from every
-//! cloud, because the one that did not answer may have such a machine too (law 1). Everything else is somebody
+//! label names, or to the only one that has an instance of its name; the latter needs a complete answer from every
+//! cloud, because the one that did not answer may have such an instance too (law 1). Everything else is somebody
 //! else's and is never touched (law 3).
 
 use std::fmt;
 
-use super::{events::MESSAGE_LIMIT, machine};
+use super::{events::MESSAGE_LIMIT, instance};
 use crate::{
     error::{Category, Error, Result, cut},
     instance::Instance,
@@ -19,7 +19,7 @@ use crate::{
 /// The label by which a person says to which cloud a node without an id belongs.
 pub const PROVIDER_LABEL: &str = "cloudberth.dev/provider";
 
-/// One cloud at work in the cluster, and what it said about its machines.
+/// One cloud at work in the cluster, and what it said about its instances.
 #[derive(Clone, Copy)]
 pub struct Cloud<'a> {
     /// Its name, as the label says it.
@@ -27,63 +27,63 @@ pub struct Cloud<'a> {
     /// How it reads the text of a provider id.
     pub read: &'a (dyn Fn(&str) -> Reading + Send + Sync),
     /// Its newest listing, or why there is none.
-    pub machines: &'a Result<Listing<Instance>>,
+    pub instances: &'a Result<Listing<Instance>>,
 }
 
 impl fmt::Debug for Cloud<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cloud")
             .field("name", &self.name)
-            .field("machines", self.machines)
+            .field("instances", self.instances)
             .finish_non_exhaustive()
     }
 }
 
 /// To whom a node belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Claim<'a> {
+pub enum NodeOwner<'a> {
     /// To one of our clouds.
     Ours {
         /// The cloud's name.
         cloud: &'a str,
-        /// Its machine. `Absent` may come from an old listing: before anything is made of it, ask the source and put
+        /// Its instance. `Absent` may come from an old listing: before anything is made of it, ask the source and put
         /// its answer here.
-        machine: Lookup<&'a Instance>,
+        instance: Lookup<&'a Instance>,
     },
     /// To somebody else, and how we know; never touched.
     Foreign(String),
-    /// It carries no id, and every cloud said completely that it has no machine of that name.
+    /// It carries no id, and every cloud said completely that it has no instance of that name.
     Nowhere(Searched<'a>),
     /// It cannot be said yet, and why.
     Undecided(Error),
 }
 
-/// Where a machine was looked for in vain.
+/// Where an instance was looked for in vain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Searched<'a>(Vec<(&'a str, &'a Listing<Instance>)>);
 
 impl<'a> Searched<'a> {
     fn new(clouds: &[Cloud<'a>]) -> Self {
-        Self(clouds.iter().filter_map(|cloud| Some((cloud.name, cloud.machines.as_ref().ok()?))).collect())
+        Self(clouds.iter().filter_map(|cloud| Some((cloud.name, cloud.instances.as_ref().ok()?))).collect())
     }
 
     /// What was searched, which names come near, and how to mend it. Comparing the node's name with that of every
-    /// machine takes a while: ask once.
+    /// instance takes a while: ask once.
     #[must_use]
     pub fn explain(&self, node: &NodeView) -> Error {
         let listed = self.0.iter();
         let searched =
-            listed.clone().map(|(name, machines)| format!("the {} of {name}", machines.items.len()));
+            listed.clone().map(|(name, instances)| format!("the {} of {name}", instances.items.len()));
         let names =
-            listed.flat_map(|(_, machines)| machines.items.iter().map(|machine| machine.name.as_str()));
-        let near = machine::nearest(&node.name, names);
+            listed.flat_map(|(_, instances)| instances.items.iter().map(|instance| instance.name.as_str()));
+        let near = instance::nearest(&node.name, names);
         let hint = if near.is_empty() {
             String::new()
         } else {
             format!("; the nearest names are {}", join(near.iter().map(|name| format!("{name:?}"))))
         };
         let message = format!(
-            "no machine is called {:?} among {}{hint}; give the machine the node's name, or start the node's kubelet \
+            "no instance is called {:?} among {}{hint}; give the instance the node's name, or start the node's kubelet \
              with --provider-id",
             node.name,
             join(searched)
@@ -94,7 +94,7 @@ impl<'a> Searched<'a> {
 
 /// Says to whom `node` belongs.
 #[must_use]
-pub fn claim<'a>(node: &NodeView, clouds: &[Cloud<'a>]) -> Claim<'a> {
+pub fn claim<'a>(node: &NodeView, clouds: &[Cloud<'a>]) -> NodeOwner<'a> {
     if let Some(id) = &node.provider_id {
         return by_id(node, id, clouds);
     }
@@ -102,7 +102,7 @@ pub fn claim<'a>(node: &NodeView, clouds: &[Cloud<'a>]) -> Claim<'a> {
         None => by_name(node, clouds),
         Some(label) => match clouds.iter().find(|cloud| cloud.name == label) {
             Some(cloud) => by_name(node, &[*cloud]),
-            None => Claim::Foreign(format!(
+            None => NodeOwner::Foreign(format!(
                 "label {PROVIDER_LABEL} names {label:?}; the clouds at work here are {}",
                 join(clouds.iter().map(|cloud| cloud.name.to_owned()))
             )),
@@ -110,40 +110,40 @@ pub fn claim<'a>(node: &NodeView, clouds: &[Cloud<'a>]) -> Claim<'a> {
     }
 }
 
-fn by_id<'a>(node: &NodeView, id: &str, clouds: &[Cloud<'a>]) -> Claim<'a> {
+fn by_id<'a>(node: &NodeView, id: &str, clouds: &[Cloud<'a>]) -> NodeOwner<'a> {
     let mut malformed = None;
     for cloud in clouds {
         match (cloud.read)(id) {
             Reading::Mine(id) => {
-                let machine = match cloud.machines {
-                    Ok(machines) => machine::by_id(&id, machines),
+                let instance = match cloud.instances {
+                    Ok(instances) => instance::by_id(&id, instances),
                     Err(why) => Lookup::Unknown(why.clone().context(cloud.name)),
                 };
-                return Claim::Ours { cloud: cloud.name, machine };
+                return NodeOwner::Ours { cloud: cloud.name, instance };
             }
             Reading::Malformed => malformed = malformed.or(Some(cloud)),
             Reading::Foreign => {}
         }
     }
     match malformed {
-        None => Claim::Foreign(format!("provider id {id:?} is of no cloud at work here")),
-        // The name can show which machine was meant. That it shows none proves nothing.
+        None => NodeOwner::Foreign(format!("provider id {id:?} is of no cloud at work here")),
+        // The name can show which instance was meant. That it shows none proves nothing.
         Some(cloud) => {
-            let machine = match search(node, cloud) {
+            let instance = match search(node, cloud) {
                 Lookup::Absent => Lookup::Unknown(Error::user_input(format!(
-                    "provider id {id:?} of node {:?} is not an id of {}, and no machine there has the node's name",
+                    "provider id {id:?} of node {:?} is not an id of {}, and no instance there has the node's name",
                     node.name, cloud.name
                 ))),
                 known => known,
             };
-            Claim::Ours { cloud: cloud.name, machine }
+            NodeOwner::Ours { cloud: cloud.name, instance }
         }
     }
 }
 
 fn search<'a>(node: &NodeView, cloud: &Cloud<'a>) -> Lookup<&'a Instance> {
-    let found = match cloud.machines {
-        Ok(machines) => machine::by_name(node, machines),
+    let found = match cloud.instances {
+        Ok(instances) => instance::by_name(node, instances),
         Err(why) => Lookup::Unknown(why.clone()),
     };
     match found {
@@ -152,25 +152,25 @@ fn search<'a>(node: &NodeView, cloud: &Cloud<'a>) -> Lookup<&'a Instance> {
     }
 }
 
-fn by_name<'a>(node: &NodeView, clouds: &[Cloud<'a>]) -> Claim<'a> {
+fn by_name<'a>(node: &NodeView, clouds: &[Cloud<'a>]) -> NodeOwner<'a> {
     let mut found = Vec::new();
     let mut unknown = None;
     for cloud in clouds {
         match search(node, cloud) {
-            Lookup::Present(machine) => found.push((cloud.name, machine)),
+            Lookup::Present(instance) => found.push((cloud.name, instance)),
             Lookup::Absent => {}
             Lookup::Unknown(why) => unknown = unknown.or(Some(why)),
         }
     }
     match (found.as_slice(), unknown) {
         ([_, _, ..], _) => {
-            let why = machine::ambiguous(node, found.iter().map(|(_, machine)| machine.id.to_string()));
+            let why = instance::ambiguous(node, found.iter().map(|(_, instance)| instance.id.to_string()));
             let fix = format!("{}; or say which cloud with the label {PROVIDER_LABEL}", why.message());
-            Claim::Undecided(Error::new(why.category(), fix))
+            NodeOwner::Undecided(Error::new(why.category(), fix))
         }
-        (_, Some(why)) => Claim::Undecided(why),
-        ([(cloud, machine)], None) => Claim::Ours { cloud, machine: Lookup::Present(machine) },
-        ([], None) => Claim::Nowhere(Searched::new(clouds)),
+        (_, Some(why)) => NodeOwner::Undecided(why),
+        ([(cloud, instance)], None) => NodeOwner::Ours { cloud, instance: Lookup::Present(instance) },
+        ([], None) => NodeOwner::Nowhere(Searched::new(clouds)),
     }
 }
 
@@ -182,7 +182,7 @@ fn join(items: impl Iterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::node::testkit::{machine, node};
+    use crate::decide::node::testkit::{instance, node};
     use crate::provider_id::ProviderId;
 
     fn alpha(text: &str) -> Reading {
@@ -197,26 +197,31 @@ mod tests {
         Reading::plain(text, |id| id.scheme() == "beta")
     }
 
-    type Machines = Result<Listing<Instance>>;
+    type Instances = Result<Listing<Instance>>;
 
-    fn two<'a>(a: &'a Machines, b: &'a Machines) -> [Cloud<'a>; 2] {
-        [Cloud { name: "alpha", read: &alpha, machines: a }, Cloud { name: "beta", read: &beta, machines: b }]
+    fn two<'a>(a: &'a Instances, b: &'a Instances) -> [Cloud<'a>; 2] {
+        [
+            Cloud { name: "alpha", read: &alpha, instances: a },
+            Cloud { name: "beta", read: &beta, instances: b },
+        ]
     }
 
-    fn listed(machines: &[(&str, &str)]) -> Machines {
-        let machine = |(id, name): &(&str, &str)| Ok(Instance::new(id.parse()?, name));
-        machines.iter().map(machine).collect::<Result<_>>().map(Listing::complete)
+    fn listed(instances: &[(&str, &str)]) -> Instances {
+        let instance = |(id, name): &(&str, &str)| Ok(Instance::new(id.parse()?, name));
+        instances.iter().map(instance).collect::<Result<_>>().map(Listing::complete)
     }
 
-    /// `cloud machine`, `foreign`, `nowhere` or `undecided`.
-    fn short(claim: &Claim<'_>) -> String {
+    /// `cloud instance`, `foreign`, `nowhere` or `undecided`.
+    fn short(claim: &NodeOwner<'_>) -> String {
         match claim {
-            Claim::Ours { cloud, machine: Lookup::Present(machine) } => format!("{cloud} {}", machine.id),
-            Claim::Ours { cloud, machine: Lookup::Absent } => format!("{cloud} absent"),
-            Claim::Ours { cloud, machine: Lookup::Unknown(_) } => format!("{cloud} unknown"),
-            Claim::Foreign(_) => "foreign".into(),
-            Claim::Nowhere(_) => "nowhere".into(),
-            Claim::Undecided(_) => "undecided".into(),
+            NodeOwner::Ours { cloud, instance: Lookup::Present(instance) } => {
+                format!("{cloud} {}", instance.id)
+            }
+            NodeOwner::Ours { cloud, instance: Lookup::Absent } => format!("{cloud} absent"),
+            NodeOwner::Ours { cloud, instance: Lookup::Unknown(_) } => format!("{cloud} unknown"),
+            NodeOwner::Foreign(_) => "foreign".into(),
+            NodeOwner::Nowhere(_) => "nowhere".into(),
+            NodeOwner::Undecided(_) => "undecided".into(),
         }
     }
 
@@ -224,8 +229,8 @@ mod tests {
     fn an_id_says_it_all() {
         let a = listed(&[("alpha://1", "n"), ("alpha://2", "other")]);
         let b = listed(&[("beta://1", "n")]);
-        let broken: Machines = Err(Error::temporary("503"));
-        let partial: Machines = Ok(Listing::short(vec![machine("alpha://1", "n")], "page 2 is missing"));
+        let broken: Instances = Err(Error::temporary("503"));
+        let partial: Instances = Ok(Listing::short(vec![instance("alpha://1", "n")], "page 2 is missing"));
         let table = [
             ("FW-43 by id, whatever the name", node("n").id("alpha://2"), &a, &b, "alpha alpha://2"),
             ("the other cloud does not answer", node("n").id("alpha://2"), &a, &broken, "alpha alpha://2"),
@@ -270,8 +275,8 @@ mod tests {
         let n1 = listed(&[("alpha://1", "n")]);
         let n2 = listed(&[("beta://1", "n")]);
         let twins = listed(&[("alpha://1", "n"), ("alpha://2", "n")]);
-        let broken: Machines = Err(Error::temporary("503"));
-        let partial: Machines = Ok(Listing::short(vec![machine("alpha://1", "n")], "page 2 is missing"));
+        let broken: Instances = Err(Error::temporary("503"));
+        let partial: Instances = Ok(Listing::short(vec![instance("alpha://1", "n")], "page 2 is missing"));
         let table = [
             ("in one", &n1, &empty, None, "alpha alpha://1"),
             ("in the other", &empty, &n2, None, "beta beta://1"),
@@ -297,7 +302,7 @@ mod tests {
     }
 
     fn explained(node: &NodeView, clouds: &[Cloud<'_>]) -> Error {
-        let Claim::Nowhere(searched) = claim(node, clouds) else { panic!() };
+        let NodeOwner::Nowhere(searched) = claim(node, clouds) else { panic!() };
         searched.explain(node)
     }
 
@@ -309,8 +314,8 @@ mod tests {
         assert_eq!(why.category(), Category::NotFound);
         assert_eq!(
             why.message(),
-            "no machine is called \"web-1\" among the 2 of alpha, the 1 of beta; the nearest names are \"web-01\", \
-             \"web-2\"; give the machine the node's name, or start the node's kubelet with --provider-id"
+            "no instance is called \"web-1\" among the 2 of alpha, the 1 of beta; the nearest names are \"web-01\", \
+             \"web-2\"; give the instance the node's name, or start the node's kubelet with --provider-id"
         );
         let why = explained(&node("zzzzzzzz"), &two(&a, &b));
         assert!(!why.message().contains("nearest"), "{why}");
@@ -321,30 +326,30 @@ mod tests {
         assert!(why.message().len() <= MESSAGE_LIMIT && why.message().ends_with('…'));
 
         let twin = listed(&[("beta://7", "web-01")]);
-        let Claim::Undecided(why) = claim(&node("web-01"), &two(&a, &twin)) else { panic!() };
+        let NodeOwner::Undecided(why) = claim(&node("web-01"), &two(&a, &twin)) else { panic!() };
         assert_eq!(why.category(), Category::Conflict);
         for part in ["\"web-01\": alpha://1, beta://7;", "--provider-id", PROVIDER_LABEL] {
             assert!(why.message().contains(part), "{why}");
         }
 
-        let broken: Machines = Err(Error::temporary("503"));
-        let Claim::Undecided(why) = claim(&node("db"), &two(&a, &broken)) else { panic!() };
+        let broken: Instances = Err(Error::temporary("503"));
+        let NodeOwner::Undecided(why) = claim(&node("db"), &two(&a, &broken)) else { panic!() };
         assert_eq!((why.category(), why.message()), (Category::Temporary, "beta: 503"));
         let claimed = claim(&node("db").id("beta://1"), &two(&a, &broken));
         assert_eq!(
             claimed,
-            Claim::Ours { cloud: "beta", machine: Lookup::Unknown(Error::temporary("beta: 503")) }
+            NodeOwner::Ours { cloud: "beta", instance: Lookup::Unknown(Error::temporary("beta: 503")) }
         );
 
-        let Claim::Foreign(why) = claim(&node("n").id("k3s://n"), &two(&a, &b)) else { panic!() };
+        let NodeOwner::Foreign(why) = claim(&node("n").id("k3s://n"), &two(&a, &b)) else { panic!() };
         assert_eq!(why, "provider id \"k3s://n\" is of no cloud at work here");
         let stranger = node("n").labelled("cloudberth.dev/provider=gamma");
-        let Claim::Foreign(why) = claim(&stranger, &two(&a, &b)) else { panic!() };
+        let NodeOwner::Foreign(why) = claim(&stranger, &two(&a, &b)) else { panic!() };
         assert_eq!(
             why,
             "label cloudberth.dev/provider names \"gamma\"; the clouds at work here are alpha, beta"
         );
-        let Claim::Ours { machine: Lookup::Unknown(why), .. } =
+        let NodeOwner::Ours { instance: Lookup::Unknown(why), .. } =
             claim(&node("x").id("alpha:broken"), &two(&a, &b))
         else {
             panic!()
@@ -365,8 +370,8 @@ mod tests {
         let wrong = |_: &str| Reading::Malformed;
         let (a, b) = (listed(&[("alpha://1", "n")]), listed(&[("beta://1", "n")]));
         let clouds = [
-            Cloud { name: "alpha", read: &wrong, machines: &a },
-            Cloud { name: "beta", read: &wrong, machines: &b },
+            Cloud { name: "alpha", read: &wrong, instances: &a },
+            Cloud { name: "beta", read: &wrong, instances: &b },
         ];
         assert_eq!(short(&claim(&node("n").id("x"), &clouds)), "alpha alpha://1");
     }

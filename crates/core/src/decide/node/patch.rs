@@ -27,7 +27,7 @@ pub enum Subresource {
 ///
 /// Every patch carries the UID of the node that it was decided on, so that it never lands on another node that was made
 /// under the same name meanwhile: a provider id that was written on the wrong node stays there, and that node is later
-/// deleted for a machine that it never had. It can be made only from a node, so none can be made without.
+/// deleted for an instance that it never had. It can be made only from a node, so none can be made without.
 ///
 /// A patch of [`Subresource::Main`] also carries the resource version that it was decided on, so that it meets either
 /// that object or a conflict, never somebody's newer edit. A patch of [`Subresource::Status`] carries none: it replaces

@@ -1,9 +1,9 @@
-//! What a node in service gets when its machine has changed.
+//! What a node in service gets when its instance has changed.
 
 use super::{
     addresses,
     labels::{self, LabelNotice},
-    ownership::Claim,
+    ownership::NodeOwner,
     patch::{self, NodePatch},
     taints,
 };
@@ -20,27 +20,27 @@ pub struct Upkeep {
     /// What was not done about labels, and why; for the log.
     pub notices: Vec<LabelNotice>,
     /// The node joined without waiting for its cloud and has no provider id: its kubelet runs without
-    /// `--cloud-provider=external`, and load balancers and routes cannot find its machine safely.
+    /// `--cloud-provider=external`, and load balancers and routes cannot find its instance safely.
     pub unbound: bool,
 }
 
-/// Decides on a node in service. Only a machine that is there can change anything: a node that still waits, one of
+/// Decides on a node in service. Only an instance that is there can change anything: a node that still waits, one of
 /// somebody else, and an answer that is missing or negative leave everything as it is.
 #[must_use]
-pub fn reconcile(node: &NodeView, claim: &Claim<'_>) -> Upkeep {
-    let Claim::Ours { machine: Lookup::Present(machine), .. } = claim else {
+pub fn reconcile(node: &NodeView, claim: &NodeOwner<'_>) -> Upkeep {
+    let NodeOwner::Ours { instance: Lookup::Present(instance), .. } = claim else {
         return Upkeep::default();
     };
     if node.has_taint(taints::UNINITIALISED) {
         return Upkeep::default();
     }
     let unbound = node.provider_id.is_none();
-    if let Some(why) = machine.unreadable() {
+    if let Some(why) = instance.unreadable() {
         return Upkeep { addresses_held: Some(why), unbound, ..Upkeep::default() };
     }
-    let changes = labels::in_service(node, machine);
+    let changes = labels::in_service(node, instance);
     let labels = (!changes.is_empty()).then(|| patch::main_patch(node, &changes, None, None));
-    let (addresses, addresses_held) = match addresses::update(node, &machine.addresses) {
+    let (addresses, addresses_held) = match addresses::update(node, &instance.addresses) {
         Ok(patch) => (patch, None),
         Err(why) => (None, Some(why)),
     };
@@ -60,40 +60,40 @@ mod tests {
             node_ip,
             ownership::Searched,
             patch::Subresource,
-            testkit::{addresses, apply, machine, map, node, waiting},
+            testkit::{addresses, apply, instance, map, node, waiting},
         },
         error::Category,
         instance::Instance,
     };
 
     fn moved() -> Instance {
-        machine("fake://1", "n").with_addresses("I 10.0.0.2").with_facts("flex-8", "-", "-")
+        instance("fake://1", "n").with_addresses("I 10.0.0.2").with_facts("flex-8", "-", "-")
     }
 
     const LABELS: &str = "beta.kubernetes.io/instance-type=flex-8, node.kubernetes.io/instance-type=flex-8";
 
     #[test]
-    fn only_a_machine_that_is_there_changes_anything() {
-        let machine = moved();
-        let present = Claim::Ours { cloud: "fake", machine: Lookup::Present(&machine) };
+    fn only_an_instance_that_is_there_changes_anything() {
+        let instance = moved();
+        let present = NodeOwner::Ours { cloud: "fake", instance: Lookup::Present(&instance) };
         let in_service = || node("n").id("fake://1").at("I 10.0.0.1");
         let table = [
             ("FW-65 still waiting", waiting("n").id("fake://1"), present.clone(), 0),
             (
                 "FW-68 the cloud does not answer",
                 in_service(),
-                Claim::Ours { cloud: "fake", machine: Lookup::Unknown(Error::temporary("503")) },
+                NodeOwner::Ours { cloud: "fake", instance: Lookup::Unknown(Error::temporary("503")) },
                 0,
             ),
             (
-                "L1-213 the machine is gone",
+                "L1-213 the instance is gone",
                 in_service(),
-                Claim::Ours { cloud: "fake", machine: Lookup::Absent },
+                NodeOwner::Ours { cloud: "fake", instance: Lookup::Absent },
                 0,
             ),
-            ("L1-214 not decided", in_service(), Claim::Undecided(Error::temporary("503")), 0),
-            ("nowhere", in_service(), Claim::Nowhere(Searched::default()), 0),
-            ("L3-205 another cloud's", in_service(), Claim::Foreign("not ours".into()), 0),
+            ("L1-214 not decided", in_service(), NodeOwner::Undecided(Error::temporary("503")), 0),
+            ("nowhere", in_service(), NodeOwner::Nowhere(Searched::default()), 0),
+            ("L3-205 another cloud's", in_service(), NodeOwner::Foreign("not ours".into()), 0),
             ("there", in_service(), present.clone(), 2),
             ("there, labels agree", in_service().labelled(LABELS), present.clone(), 1),
             ("L4-207 there, all agrees", in_service().labelled(LABELS).at("I 10.0.0.2"), present, 0),
@@ -105,8 +105,8 @@ mod tests {
 
     #[test]
     fn the_node_itself_is_written_before_its_addresses() {
-        let machine = moved().with_labels("k8s.io/x=1");
-        let claim = Claim::Ours { cloud: "fake", machine: Lookup::Present(&machine) };
+        let instance = moved().with_labels("k8s.io/x=1");
+        let claim = NodeOwner::Ours { cloud: "fake", instance: Lookup::Present(&instance) };
         let before = node("n").id("fake://1").at("I 10.0.0.1, H n");
         let upkeep = reconcile(&before, &claim);
         assert_eq!(
@@ -123,9 +123,9 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_is_not_described_changes_nothing() {
+    fn an_instance_that_is_not_described_changes_nothing() {
         let flawed = Instance::flawed("fake://1".parse().unwrap(), "n", "interfaces is missing");
-        let claim = Claim::Ours { cloud: "fake", machine: Lookup::Present(&flawed) };
+        let claim = NodeOwner::Ours { cloud: "fake", instance: Lookup::Present(&flawed) };
         let before = node("n").id("fake://1").at("I 10.0.0.1, H n").labelled(LABELS);
         let upkeep = reconcile(&before, &claim);
         assert_eq!((upkeep.writes, upkeep.unbound), (vec![], false), "L1-422");
@@ -135,15 +135,15 @@ mod tests {
             "{why}"
         );
         assert_eq!(why.category(), Category::Temporary);
-        let silent = machine("fake://1", "n").with_addresses("H n").with_facts("flex-8", "-", "-");
-        let claim = Claim::Ours { cloud: "fake", machine: Lookup::Present(&silent) };
+        let silent = instance("fake://1", "n").with_addresses("H n").with_facts("flex-8", "-", "-");
+        let claim = NodeOwner::Ours { cloud: "fake", instance: Lookup::Present(&silent) };
         assert_eq!(reconcile(&before, &claim).writes, [], "L1-423 a list without an IP");
     }
 
     #[test]
     fn addresses_that_cannot_be_settled_hold_up_nothing_else() {
-        let machine = moved();
-        let claim = Claim::Ours { cloud: "fake", machine: Lookup::Present(&machine) };
+        let instance = moved();
+        let claim = NodeOwner::Ours { cloud: "fake", instance: Lookup::Present(&instance) };
         let upkeep = reconcile(
             &node("n").id("fake://1").at("I 10.0.0.1").annotated(node_ip::ANNOTATION, "10.0.0.1"),
             &claim,
@@ -158,8 +158,8 @@ mod tests {
 
     #[test]
     fn a_node_that_joined_past_its_cloud_is_pointed_out() {
-        let machine = moved();
-        let claim = Claim::Ours { cloud: "fake", machine: Lookup::Present(&machine) };
+        let instance = moved();
+        let claim = NodeOwner::Ours { cloud: "fake", instance: Lookup::Present(&instance) };
         assert!(reconcile(&node("n"), &claim).unbound);
         assert!(!reconcile(&waiting("n"), &claim).unbound);
     }

@@ -1,49 +1,52 @@
-//! What the source itself says about a machine that a listing lacks.
+//! What the source itself says about an instance that a listing lacks.
 //!
 //! A listing may lag behind. Before anything is made of an absence, even if it is only an event, the cloud is asked
-//! about that one machine, and its answer counts.
+//! about that one instance, and its answer counts.
 
-use super::{machine, ownership::Claim};
+use super::{instance, ownership::NodeOwner};
 use crate::{error::Category, instance::Instance, lookup::Lookup, view::NodeView};
 
-/// What one cloud answered about the one machine that was asked for.
+/// What one cloud answered about the one instance that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The cloud's name.
     pub cloud: String,
     /// Its answer, past every listing.
-    pub machine: Lookup<Instance>,
+    pub instance: Lookup<Instance>,
 }
 
-/// Whether a listing denied the node's machine, so that the source is to be asked.
+/// Whether a listing denied the node's instance, so that the source is to be asked.
 #[must_use]
-pub const fn is_denied(claim: &Claim<'_>) -> bool {
-    matches!(claim, Claim::Ours { machine: Lookup::Absent, .. } | Claim::Nowhere(_))
+pub const fn is_denied(claim: &NodeOwner<'_>) -> bool {
+    matches!(claim, NodeOwner::Ours { instance: Lookup::Absent, .. } | NodeOwner::Nowhere(_))
 }
 
 /// Puts what the source answered in the place of what a listing denied. Any other claim stays.
 ///
-/// A machine that was denied by its id is what its cloud says it is. One that was denied by its name is found if exactly
+/// An instance that was denied by its id is what its cloud says it is. One that was denied by its name is found if exactly
 /// one cloud has it and none failed to answer; a cloud that cannot look up names at all (its answer is
 /// [`Category::Permanent`]) has said with its listing what it can say.
 #[must_use]
-pub fn settle<'a>(node: &NodeView, claim: Claim<'a>, answers: &'a [Answer]) -> Claim<'a> {
+pub fn settle<'a>(node: &NodeView, claim: NodeOwner<'a>, answers: &'a [Answer]) -> NodeOwner<'a> {
     match claim {
-        Claim::Ours { cloud, machine: Lookup::Absent } => {
+        NodeOwner::Ours { cloud, instance: Lookup::Absent } => {
             let answer = answers.iter().find(|answer| answer.cloud == cloud);
-            Claim::Ours { cloud, machine: answer.map_or(Lookup::Absent, |answer| answer.machine.as_ref()) }
+            NodeOwner::Ours {
+                cloud,
+                instance: answer.map_or(Lookup::Absent, |answer| answer.instance.as_ref()),
+            }
         }
-        Claim::Nowhere(searched) => by_name(node, answers).unwrap_or(Claim::Nowhere(searched)),
+        NodeOwner::Nowhere(searched) => by_name(node, answers).unwrap_or(NodeOwner::Nowhere(searched)),
         other => other,
     }
 }
 
-fn by_name<'a>(node: &NodeView, answers: &'a [Answer]) -> Option<Claim<'a>> {
+fn by_name<'a>(node: &NodeView, answers: &'a [Answer]) -> Option<NodeOwner<'a>> {
     let mut found = Vec::new();
     let mut unknown = None;
     for answer in answers {
-        match &answer.machine {
-            Lookup::Present(machine) => found.push((answer.cloud.as_str(), machine)),
+        match &answer.instance {
+            Lookup::Present(instance) => found.push((answer.cloud.as_str(), instance)),
             Lookup::Unknown(why) if why.category() != Category::Permanent => {
                 unknown = unknown.or_else(|| Some(why.clone().context(&answer.cloud)));
             }
@@ -52,11 +55,11 @@ fn by_name<'a>(node: &NodeView, answers: &'a [Answer]) -> Option<Claim<'a>> {
     }
     match (found.as_slice(), unknown) {
         ([_, _, ..], _) => {
-            let ids = found.iter().map(|(_, machine)| machine.id.to_string());
-            Some(Claim::Undecided(machine::ambiguous(node, ids)))
+            let ids = found.iter().map(|(_, instance)| instance.id.to_string());
+            Some(NodeOwner::Undecided(instance::ambiguous(node, ids)))
         }
-        (_, Some(why)) => Some(Claim::Undecided(why)),
-        ([(cloud, machine)], None) => Some(Claim::Ours { cloud, machine: Lookup::Present(machine) }),
+        (_, Some(why)) => Some(NodeOwner::Undecided(why)),
+        ([(cloud, instance)], None) => Some(NodeOwner::Ours { cloud, instance: Lookup::Present(instance) }),
         ([], None) => None,
     }
 }
@@ -67,38 +70,40 @@ mod tests {
     use crate::{
         decide::node::{
             ownership::Searched,
-            testkit::{machine, node},
+            testkit::{instance, node},
         },
         error::Error,
     };
 
     fn there(id: &str) -> Lookup<Instance> {
-        Lookup::Present(machine(id, "n"))
+        Lookup::Present(instance(id, "n"))
     }
 
     fn failed(category: Category) -> Lookup<Instance> {
         Lookup::Unknown(Error::new(category, "x"))
     }
 
-    fn short(claim: &Claim<'_>) -> String {
+    fn short(claim: &NodeOwner<'_>) -> String {
         match claim {
-            Claim::Ours { cloud, machine: Lookup::Present(machine) } => format!("{cloud} {}", machine.id),
-            Claim::Ours { cloud, machine: Lookup::Absent } => format!("{cloud} absent"),
-            Claim::Ours { cloud, machine: Lookup::Unknown(_) } => format!("{cloud} unknown"),
-            Claim::Foreign(_) => "foreign".into(),
-            Claim::Nowhere(_) => "nowhere".into(),
-            Claim::Undecided(_) => "undecided".into(),
+            NodeOwner::Ours { cloud, instance: Lookup::Present(instance) } => {
+                format!("{cloud} {}", instance.id)
+            }
+            NodeOwner::Ours { cloud, instance: Lookup::Absent } => format!("{cloud} absent"),
+            NodeOwner::Ours { cloud, instance: Lookup::Unknown(_) } => format!("{cloud} unknown"),
+            NodeOwner::Foreign(_) => "foreign".into(),
+            NodeOwner::Nowhere(_) => "nowhere".into(),
+            NodeOwner::Undecided(_) => "undecided".into(),
         }
     }
 
     #[test]
     fn an_absence_is_what_the_source_says_it_is() {
-        let absent = || Claim::Ours { cloud: "alpha", machine: Lookup::Absent };
-        let nowhere = || Claim::Nowhere(Searched::default());
+        let absent = || NodeOwner::Ours { cloud: "alpha", instance: Lookup::Absent };
+        let nowhere = || NodeOwner::Nowhere(Searched::default());
         let mute = || failed(Category::Permanent);
         let silent = || failed(Category::Temporary);
-        let other = machine("alpha://9", "n");
-        let shown = || Claim::Ours { cloud: "alpha", machine: Lookup::Present(&other) };
+        let other = instance("alpha://9", "n");
+        let shown = || NodeOwner::Ours { cloud: "alpha", instance: Lookup::Present(&other) };
         let table = [
             ("by id: not asked", absent(), vec![], "alpha absent"),
             ("by id: denied twice", absent(), vec![("alpha", Lookup::Absent)], "alpha absent"),
@@ -130,13 +135,14 @@ mod tests {
             ("what a listing shows stays", shown(), vec![("alpha", Lookup::Absent)], "alpha alpha://9"),
             (
                 "L3-206 foreign stays",
-                Claim::Foreign("x".into()),
+                NodeOwner::Foreign("x".into()),
                 vec![("alpha", there("alpha://1"))],
                 "foreign",
             ),
         ];
         for (case, claim, answers, want) in table {
-            let answer = |(cloud, machine): (&str, Lookup<Instance>)| Answer { cloud: cloud.into(), machine };
+            let answer =
+                |(cloud, instance): (&str, Lookup<Instance>)| Answer { cloud: cloud.into(), instance };
             let answers: Vec<_> = answers.into_iter().map(answer).collect();
             assert_eq!(short(&settle(&node("n"), claim, &answers)), want, "{case}");
         }

@@ -8,13 +8,13 @@ use crate::view::{NodeView, Taint, TaintEffect};
 /// Set by the kubelet on a node that waits for its cloud. Value and effect do not matter.
 pub const UNINITIALISED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
-/// Set on a node whose machine exists and is powered off.
+/// Set on a node whose instance exists and is powered off.
 pub const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
 
 /// Set by the cluster autoscaler on a node that it is about to remove.
 pub const TO_BE_DELETED: &str = "ToBeDeletedByClusterAutoscaler";
 
-/// The taint of a machine that is powered off.
+/// The taint of an instance that is powered off.
 #[must_use]
 pub fn shutdown() -> Taint {
     Taint { key: SHUTDOWN.to_owned(), value: None, effect: TaintEffect::NoSchedule, time_added: None }

@@ -1,4 +1,4 @@
-//! Short ways to write nodes, machines and addresses in tables, and what an API server makes of a patch.
+//! Short ways to write nodes, instances and addresses in tables, and what an API server makes of a patch.
 
 use serde_json::Value;
 
@@ -76,8 +76,8 @@ impl NodeView {
     }
 }
 
-/// A running machine without further facts.
-pub(super) fn machine(id: &str, name: &str) -> Instance {
+/// A running instance without further facts.
+pub(super) fn instance(id: &str, name: &str) -> Instance {
     Instance::new(id.parse().unwrap(), name)
 }
 

@@ -60,8 +60,8 @@ mod tests {
                 testing::{edited, excluded, node, taint, tainted},
             },
             service::{
+                assignments::{Assignments, Candidate},
                 need::wants,
-                roster::{Candidate, Roster},
             },
         },
         view::{ExternalTrafficPolicy, Ready, ServiceType, ServiceView},
@@ -78,10 +78,10 @@ mod tests {
     /// The names of the Services that a pass over all of them works on.
     fn pass(synced: &mut Synced, services: &[ServiceView], nodes: &[NodeView]) -> Vec<String> {
         let candidate = Candidate { name: "cloud".to_owned(), ..Candidate::default() };
-        let roster = Roster::new(vec![candidate], Some("cloud".to_owned())).unwrap();
+        let assignments = Assignments::new(vec![candidate], Some("cloud".to_owned())).unwrap();
         let nodes: Vec<_> = nodes.iter().cloned().map(Arc::new).collect();
         let fleet = Fleet::of(&members(&nodes, |_| true, None));
-        let wanting = services.iter().filter(|s| wants(s, &roster.standing(s)));
+        let wanting = services.iter().filter(|s| wants(s, &assignments.of(s)));
         let lacking = synced.lacking(wanting.map(|s| (s.key(), fleet.clone())));
         lacking.into_iter().map(|key| key.name).collect()
     }

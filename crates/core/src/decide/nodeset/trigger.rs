@@ -20,7 +20,7 @@ pub enum Trigger {
     None,
     /// It came, went, or is excluded or not any more.
     Membership,
-    /// It is another machine now, or known to be one.
+    /// It is another instance now, or known to be one.
     ProviderId,
     /// Other labels: only load balancers with a selector can be touched.
     Labels,

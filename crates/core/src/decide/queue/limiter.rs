@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use crate::time::{Dice, Tick};
+use crate::time::{Random, Tick};
 
 /// Says how long a key waits. Asking counts: every answer is a wait that will be taken.
 pub trait Limiter<K> {
@@ -162,12 +162,12 @@ pub struct Jittered<L> {
     /// The largest part on top: 0.1 makes 10 s into something in [10 s, 11 s).
     pub factor: f64,
     /// Where chance comes from.
-    pub dice: Arc<Dice>,
+    pub random: Arc<Random>,
 }
 
 impl<K, L: Limiter<K>> Limiter<K> for Jittered<L> {
     fn when(&mut self, key: &K, now: Tick) -> Duration {
-        self.dice.jitter(self.inner.when(key, now), self.factor)
+        self.random.jitter(self.inner.when(key, now), self.factor)
     }
 
     fn forget(&mut self, key: &K) {
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn jitter_lies_on_top_and_repeats_with_its_seed() {
-        let limiter = || Jittered { inner: service(), factor: 0.1, dice: Arc::new(Dice::seeded(3)) };
+        let limiter = || Jittered { inner: service(), factor: 0.1, random: Arc::new(Random::seeded(3)) };
         let (mut one, mut two) = (limiter(), limiter());
         for (failure, base) in [5, 10, 20, 40, 80, 160, 300, 300].into_iter().enumerate() {
             let wait = one.when(&"a", NOW);

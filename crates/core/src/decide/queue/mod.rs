@@ -13,5 +13,5 @@ mod work;
 mod model;
 
 pub use limiter::{Bucket, ItemExponential, Jittered, Limiter, MaxOf, MaxWait, default_controller_limiter};
-pub use policy::{After, after};
+pub use policy::{Requeue, requeue};
 pub use work::{Added, Counters, Taken, Unfinished, WorkQueue};

@@ -10,11 +10,11 @@ pub const SAFETY_CHECK: Duration = Duration::from_secs(30 * 60);
 
 /// What the queue does with a key when its work is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
+pub enum Requeue {
     /// Nothing more to do: the failure count is cleared.
     Forget,
     /// The object must change first: the failure count is cleared, and the key comes back after this long anyway.
-    Rest(Duration),
+    After(Duration),
     /// It comes back after exactly this long; the failure count is neither raised nor cleared.
     Exactly(Duration),
     /// It comes back after the limiter's wait, which raises the failure count.
@@ -23,7 +23,7 @@ pub enum After {
     Anew,
 }
 
-impl After {
+impl Requeue {
     /// The same for work that failed, but got further than ever since it was last well.
     #[must_use]
     pub const fn further(self) -> Self {
@@ -39,15 +39,15 @@ impl After {
 /// The category of the error decides alone. A wait that a server asked for is kept to the second, but not beyond
 /// [`SAFETY_CHECK`].
 #[must_use]
-pub fn after(outcome: Result<(), &Error>) -> After {
-    outcome.map_or_else(|error| error.category().retry().into(), |()| After::Forget)
+pub fn requeue(outcome: Result<(), &Error>) -> Requeue {
+    outcome.map_or_else(|error| error.category().retry().into(), |()| Requeue::Forget)
 }
 
-impl From<Retry> for After {
+impl From<Retry> for Requeue {
     fn from(retry: Retry) -> Self {
         match retry {
             Retry::Never => Self::Forget,
-            Retry::OnChange => Self::Rest(SAFETY_CHECK),
+            Retry::OnChange => Self::After(SAFETY_CHECK),
             Retry::After(wait) => Self::Exactly(wait.min(SAFETY_CHECK)),
             Retry::Slowly => Self::Exactly(SLOW_RETRY),
             Retry::Backoff => Self::RateLimited,
@@ -60,35 +60,35 @@ mod tests {
     use super::*;
     use crate::error::Category;
 
-    const fn exactly(secs: u64) -> After {
-        After::Exactly(Duration::from_secs(secs))
+    const fn exactly(secs: u64) -> Requeue {
+        Requeue::Exactly(Duration::from_secs(secs))
     }
 
     #[test]
     fn the_category_decides_when_a_key_comes_back() {
         let throttled = |secs| Category::Throttled { retry_after: Some(Duration::from_secs(secs)) };
         let table = [
-            ("a wrong object", Category::UserInput, After::Rest(Duration::from_secs(1_800))),
-            ("FW-251 something is missing", Category::NotFound, After::RateLimited),
-            ("FW-251 somebody else was there", Category::Conflict, After::RateLimited),
-            ("FW-251 it may work next time", Category::Temporary, After::RateLimited),
-            ("throttled, no wait named", Category::Throttled { retry_after: None }, After::RateLimited),
+            ("a wrong object", Category::UserInput, Requeue::After(Duration::from_secs(1_800))),
+            ("FW-251 something is missing", Category::NotFound, Requeue::RateLimited),
+            ("FW-251 somebody else was there", Category::Conflict, Requeue::RateLimited),
+            ("FW-251 it may work next time", Category::Temporary, Requeue::RateLimited),
+            ("throttled, no wait named", Category::Throttled { retry_after: None }, Requeue::RateLimited),
             ("FW-252 a wait was named", throttled(42), exactly(42)),
             ("L12-102 a wait of a day is cut", throttled(86_400), exactly(1_800)),
             ("a token must be mended", Category::Unauthorised, exactly(60)),
             ("the cloud refuses", Category::Permanent, exactly(60)),
-            ("we stopped ourselves", Category::Cancelled, After::Forget),
+            ("we stopped ourselves", Category::Cancelled, Requeue::Forget),
         ];
         for (case, category, want) in table {
-            assert_eq!(after(Err(&Error::new(category, "x"))), want, "{case}");
+            assert_eq!(requeue(Err(&Error::new(category, "x"))), want, "{case}");
         }
-        assert_eq!(after(Ok(())), After::Forget, "FW-250");
+        assert_eq!(requeue(Ok(())), Requeue::Forget, "FW-250");
     }
 
     #[test]
     fn only_a_back_off_begins_anew() {
-        assert_eq!(After::RateLimited.further(), After::Anew, "L12-832");
-        for other in [After::Forget, exactly(60), After::Rest(SAFETY_CHECK), After::Anew] {
+        assert_eq!(Requeue::RateLimited.further(), Requeue::Anew, "L12-832");
+        for other in [Requeue::Forget, exactly(60), Requeue::After(SAFETY_CHECK), Requeue::Anew] {
             assert_eq!(other.further(), other, "L12-833 a wait that was asked for is kept");
         }
     }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::{limiter::Limiter, policy::After};
+use super::{limiter::Limiter, policy::Requeue};
 use crate::time::Tick;
 
 /// What became of an addition.
@@ -205,20 +205,20 @@ impl<K: Ord + Clone, L: Limiter<K>> WorkQueue<K, L> {
     }
 
     /// The work on the key is over, and this is what becomes of it. Returns how long it took.
-    pub fn finish(&mut self, key: &K, after: After, now: Tick) -> Duration {
+    pub fn finish(&mut self, key: &K, after: Requeue, now: Tick) -> Duration {
         match after {
-            After::Forget => self.forget(key),
-            After::Rest(wait) => {
+            Requeue::Forget => self.forget(key),
+            Requeue::After(wait) => {
                 self.forget(key);
                 self.add_after(key.clone(), wait, now);
             }
-            After::Exactly(wait) => {
+            Requeue::Exactly(wait) => {
                 self.add_after(key.clone(), wait, now);
             }
-            After::RateLimited => {
+            Requeue::RateLimited => {
                 self.add_rate_limited(key.clone(), now);
             }
-            After::Anew => {
+            Requeue::Anew => {
                 self.forget(key);
                 self.add_rate_limited(key.clone(), now);
             }

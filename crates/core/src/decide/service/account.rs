@@ -1,12 +1,12 @@
 //! Is it the cluster's own account that denies a load balancer? (law 1)
 //!
 //! A token of another project is a good token: it authenticates, its listings are complete, and they lack everything
-//! that is ours. From the load balancer alone that cannot be told from one that somebody deleted. The machines tell:
+//! that is ours. From the load balancer alone that cannot be told from one that somebody deleted. The instances tell:
 //! the cluster runs on them, so the account that holds none of them is not the cluster's.
 //!
 //! ```text
 //!   denied ──► no node of this cloud ──────────────────────────► believed: nobody can tell
-//!          └─► list the machines ──► one of ours is there ─────► look once more, then believed
+//!          └─► list the instances ──► one of ours is there ─────► look once more, then believed
 //!                                └─► none, short, failed ──────► unknown: nothing is let go, nothing is created
 //! ```
 //!
@@ -14,12 +14,12 @@
 
 use crate::{
     decide::{
-        lifecycle::{MACHINE_IS_GONE, Suspect, shows_none},
+        lifecycle::{MACHINE_IS_GONE, NodeFacts, shows_none},
         service::FINALIZER,
     },
     error::{Category, Error, Result},
     instance::Instance,
-    lb::{Claim, ClaimKind, Goal, INTENT_ANNOTATION, Intent, Plan, Rest, Turn},
+    lb::{Goal, INTENT_ANNOTATION, Intent, LockKey, LockKind, Plan, Turn, TurnEnd},
     lookup::Listing,
     view::ServiceView,
 };
@@ -31,46 +31,46 @@ use crate::{
 /// whose end nobody knows. What the turn has removed itself was not denied, and while an intent pends nothing is let go
 /// or created anyway.
 #[must_use]
-pub fn is_denied(goal: Goal, turn: &Turn, intent: Intent, service: &ServiceView, claims: &[Claim]) -> bool {
+pub fn is_denied(goal: Goal, turn: &Turn, intent: Intent, service: &ServiceView, claims: &[LockKey]) -> bool {
     let silent = match goal {
-        Goal::Gone => turn.rest == Rest::Converged,
-        Goal::Present => turn.rest == Rest::NeedsIntent,
+        Goal::Gone => turn.end == TurnEnd::Converged,
+        Goal::Present => turn.end == TurnEnd::NeedsIntent,
     };
     silent && turn.done.is_empty() && intent == Intent::Free && remembers(service, claims)
 }
 
 /// Whether [`is_denied`] would be said of the turn that a plan towards absence stands for.
 #[must_use]
-pub fn would_be_denied(plan: &Plan, intent: Intent, service: &ServiceView, claims: &[Claim]) -> bool {
-    let silent = plan.rest == Rest::Converged && plan.steps.is_empty();
+pub fn would_be_denied(plan: &Plan, intent: Intent, service: &ServiceView, claims: &[LockKey]) -> bool {
+    let silent = plan.end == TurnEnd::Converged && plan.steps.is_empty();
     silent && intent == Intent::Free && remembers(service, claims)
 }
 
 /// Whether a Service says of itself that there was a load balancer, or may have been: it claims one by its id, an address
 /// is published, or a creation was sent whose end nobody knows.
-fn remembers(service: &ServiceView, claims: &[Claim]) -> bool {
-    let named = claims.iter().any(|claim| claim.kind == ClaimKind::Id);
+fn remembers(service: &ServiceView, claims: &[LockKey]) -> bool {
+    let named = claims.iter().any(|claim| claim.kind == LockKind::Id);
     named || service.annotations.contains_key(INTENT_ANNOTATION) || !service.ingress.is_empty()
 }
 
-/// What the machines of an account that denies a load balancer say about it. An error is the reason why the denial
+/// What the instances of an account that denies a load balancer say about it. An error is the reason why the denial
 /// means nothing.
 ///
 /// Only for clusters whose [nodes can tell](crate::decide::lifecycle::has_witnesses).
-pub fn vouch(machines: &Result<Listing<Instance>>, nodes: &[Suspect]) -> Result<()> {
+pub fn vouch(instances: &Result<Listing<Instance>>, nodes: &[NodeFacts]) -> Result<()> {
     let doing = "the load balancer is not found, and whether this is the right account is not known";
-    let listing = machines.as_ref().map_err(|why| why.clone().context(doing))?;
+    let listing = instances.as_ref().map_err(|why| why.clone().context(doing))?;
     let Some(doubt) = shows_none(listing, nodes) else { return Ok(()) };
     if let Some(short) = &listing.short {
-        return Err(Error::temporary(format!("{doing}: the listing of machines is incomplete: {short}")));
+        return Err(Error::temporary(format!("{doing}: the listing of instances is incomplete: {short}")));
     }
     // As rarely as with a token that is refused: somebody has to mend it.
     Err(Error::new(
         Category::Unauthorised,
         format!(
-            "the load balancer is not found, but neither is any machine of the cluster, so this looks like somebody \
+            "the load balancer is not found, but neither is any instance of the cluster, so this looks like somebody \
              else's account, and nothing is created or let go: {doubt}. If the token is of another project, put the right one back. \
-             If those machines are really gone, delete their nodes, or set the annotation {MACHINE_IS_GONE}: \"true\" \
+             If those instances are really gone, delete their nodes, or set the annotation {MACHINE_IS_GONE}: \"true\" \
              on them. To let go of a deleted Service by force, remove its finalizer {FINALIZER}; a load balancer that still \
              exists is then yours to delete"
         ),
@@ -95,9 +95,9 @@ mod tests {
 
     const PENDING: Intent = Intent::Pending(Duration::from_secs(30));
 
-    fn turn(rest: Rest, done: &[&str]) -> Turn {
+    fn turn(end: TurnEnd, done: &[&str]) -> Turn {
         let done = done.iter().map(|&step| step.to_owned()).collect();
-        Turn { rest, done, creation: Creation::Nothing, refused: vec![], notices: vec![] }
+        Turn { end, done, creation: Creation::Nothing, refused: vec![], notices: vec![] }
     }
 
     fn shown() -> ServiceView {
@@ -109,10 +109,10 @@ mod tests {
     fn a_denial_is_silence_where_something_was() {
         use Goal::{Gone, Present};
         let recorded = || annotated(service(), MARK, "7");
-        let found = || turn(Rest::Converged, &[]);
-        let missing = || turn(Rest::NeedsIntent, &[]);
-        let waiting = || turn(Rest::Wait { on: "deleting", poll: Duration::from_secs(5) }, &[]);
-        let unknown = || turn(Rest::Unknown(Error::temporary("503")), &[]);
+        let found = || turn(TurnEnd::Converged, &[]);
+        let missing = || turn(TurnEnd::NeedsIntent, &[]);
+        let waiting = || turn(TurnEnd::Wait { on: "deleting", poll: Duration::from_secs(5) }, &[]);
+        let unknown = || turn(TurnEnd::Unknown(Error::temporary("503")), &[]);
         let table = [
             ("L1-830 an id is recorded", Gone, found(), Intent::Free, recorded(), true),
             ("L1-831 an address is published", Gone, found(), Intent::Free, shown(), true),
@@ -125,7 +125,14 @@ mod tests {
                 true,
             ),
             ("there never was one: a name is no record", Gone, found(), Intent::Free, service(), false),
-            ("we deleted it", Gone, turn(Rest::Converged, &["delete it"]), Intent::Free, recorded(), false),
+            (
+                "we deleted it",
+                Gone,
+                turn(TurnEnd::Converged, &["delete it"]),
+                Intent::Free,
+                recorded(),
+                false,
+            ),
             ("it is going", Gone, waiting(), Intent::Free, recorded(), false),
             ("it is not known", Gone, unknown(), Intent::Free, recorded(), false),
             ("an intent holds it anyway", Gone, found(), PENDING, recorded(), false),
@@ -136,25 +143,25 @@ mod tests {
             ("an intent holds the creation anyway", Present, missing(), PENDING, recorded(), false),
         ];
         for (case, goal, turn, intent, service, want) in table {
-            let id = service.annotations.get(MARK).map(|id| Claim::new(ClaimKind::Id, id));
-            let claims: Vec<_> = [Claim::new(ClaimKind::Name, "web")].into_iter().chain(id).collect();
+            let id = service.annotations.get(MARK).map(|id| LockKey::new(LockKind::Id, id));
+            let claims: Vec<_> = [LockKey::new(LockKind::Name, "web")].into_iter().chain(id).collect();
             assert_eq!(is_denied(goal, &turn, intent, &service, &claims), want, "{case}");
         }
     }
 
-    fn node(number: usize) -> Suspect {
-        Suspect { ready: true, ..tests::node(number) }
+    fn node(number: usize) -> NodeFacts {
+        NodeFacts { ready: true, ..tests::node(number) }
     }
 
     #[test]
-    fn one_machine_of_ours_vouches_for_the_account() {
-        let machines = |numbers: &[usize]| {
+    fn one_instance_of_ours_vouches_for_the_account() {
+        let instances = |numbers: &[usize]| {
             numbers.iter().map(|&n| Instance::new(id(n), &format!("node{n}"))).collect::<Vec<_>>()
         };
-        let complete = |numbers: &[usize]| Ok(Listing::complete(machines(numbers)));
-        let short = |numbers: &[usize]| Ok(Listing::short(machines(numbers), "page 2 is missing"));
+        let complete = |numbers: &[usize]| Ok(Listing::complete(instances(numbers)));
+        let short = |numbers: &[usize]| Ok(Listing::short(instances(numbers), "page 2 is missing"));
         let three = || vec![node(1), node(2), node(3)];
-        let stranger = Some((Category::Unauthorised, "none of the machines whose ids 3 nodes carry"));
+        let stranger = Some((Category::Unauthorised, "none of the instances whose ids 3 nodes carry"));
         let table = [
             ("all are there", complete(&[1, 2, 3]), three(), None),
             ("one is there", complete(&[3]), three(), None),
@@ -174,14 +181,14 @@ mod tests {
                 Some((Category::Temporary, "503")),
             ),
             (
-                "a machine that is declared gone and is there",
+                "an instance that is declared gone and is there",
                 complete(&[1]),
-                vec![Suspect { declared_gone: true, ..node(1) }, node(2)],
+                vec![NodeFacts { declared_gone: true, ..node(1) }, node(2)],
                 None,
             ),
         ];
-        for (case, machines, nodes, want) in table {
-            let said = vouch(&machines, &nodes);
+        for (case, instances, nodes, want) in table {
+            let said = vouch(&instances, &nodes);
             let said = said.as_ref().err().map(|why| (why.category(), why.message()));
             match want {
                 None => assert_eq!(said, None, "{case}"),
@@ -205,15 +212,15 @@ mod tests {
     }
 
     #[test]
-    fn whose_machine_may_be_gone_is_no_witness() {
+    fn whose_instance_may_be_gone_is_no_witness() {
         let table = [
             ("of ours", node(1), true),
-            ("not Ready", Suspect { ready: false, ..node(1) }, true),
-            ("L1-838 another cloud's", Suspect { tie: Tie::Foreign, ..node(1) }, false),
-            ("L1-839 without an id", Suspect { tie: Tie::NoId, ..node(1) }, false),
-            ("L1-840 being deleted", Suspect { deleting: true, ..node(1) }, false),
-            ("L1-841 the autoscaler removes it", Suspect { autoscaler_removes: true, ..node(1) }, false),
-            ("L1-842 a person said so", Suspect { declared_gone: true, ..node(1) }, false),
+            ("not Ready", NodeFacts { ready: false, ..node(1) }, true),
+            ("L1-838 another cloud's", NodeFacts { tie: Tie::Foreign, ..node(1) }, false),
+            ("L1-839 without an id", NodeFacts { tie: Tie::NoId, ..node(1) }, false),
+            ("L1-840 being deleted", NodeFacts { deleting: true, ..node(1) }, false),
+            ("L1-841 the autoscaler removes it", NodeFacts { autoscaler_removes: true, ..node(1) }, false),
+            ("L1-842 a person said so", NodeFacts { declared_gone: true, ..node(1) }, false),
         ];
         for (case, node, want) in table {
             assert_eq!(has_witnesses(&[node]), want, "{case}");

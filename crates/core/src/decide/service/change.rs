@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fmt};
 use serde_json::Value;
 
 use crate::{
-    decide::service::{need, roster::Roster},
+    decide::service::{assignments::Assignments, need},
     view::{ServiceView, SessionAffinity},
 };
 
@@ -96,12 +96,12 @@ impl fmt::Display for Change {
 /// Whether `new` needs work that `old` did not, and why.
 #[must_use]
 pub fn needs_update(
-    roster: &Roster,
+    assignments: &Assignments,
     old: &ServiceView,
     new: &ServiceView,
     written: &Written,
 ) -> Option<Change> {
-    let (before, now) = (roster.standing(old), roster.standing(new));
+    let (before, now) = (assignments.of(old), assignments.of(new));
     match (need::wants(old, &before), need::wants(new, &now)) {
         (false, false) => return None,
         (false, true) => return Some(Change::Wanted),
@@ -156,8 +156,8 @@ mod tests {
     use crate::{
         decide::service::{
             FINALIZER, PROVIDER_ANNOTATION,
-            roster::Candidate,
-            testing::{CLOUD, annotated, classy, roster, service, typed},
+            assignments::Candidate,
+            testing::{CLOUD, annotated, assignments, classy, service, typed},
         },
         lb::INTENT_ANNOTATION,
         net::IpFamily,
@@ -268,9 +268,9 @@ mod tests {
             ("FW-193 both ClusterIP", cluster_ip(), busy, None),
             ("FW-194 it gains another class", service(), classy("example.net/other"), Some(Unwanted)),
         ];
-        let roster = roster();
+        let assignments = assignments();
         for (case, old, new, want) in table {
-            assert_eq!(needs_update(&roster, &old, &new, &Written::new()), want, "{case}");
+            assert_eq!(needs_update(&assignments, &old, &new, &Written::new()), want, "{case}");
         }
     }
 
@@ -306,7 +306,7 @@ mod tests {
         for (first, name) in names.iter().enumerate() {
             let mut new = old.clone();
             all[first..].iter().for_each(|edit| edit(&mut new));
-            let change = needs_update(&roster(), &old, &new, &Written::new()).unwrap();
+            let change = needs_update(&assignments(), &old, &new, &Written::new()).unwrap();
             assert_eq!(&change.to_string(), name);
         }
         let rest = [
@@ -351,7 +351,7 @@ mod tests {
             ),
         ];
         for (case, old, new, want) in table {
-            assert_eq!(needs_update(&roster(), &old, &new, &written), want, "{case}");
+            assert_eq!(needs_update(&assignments(), &old, &new, &written), want, "{case}");
         }
     }
 
@@ -383,7 +383,7 @@ mod tests {
             let mut written = ours();
             let mut got = Vec::new();
             for pair in versions.windows(2) {
-                got.push(needs_update(&roster(), &pair[0], &pair[1], &written));
+                got.push(needs_update(&assignments(), &pair[0], &pair[1], &written));
                 overwritten(&mut written, &pair[0], &pair[1]);
             }
             assert_eq!(got, want, "{case}");
@@ -396,7 +396,7 @@ mod tests {
         overwritten(&mut written, &id("7"), &id("8"));
         remember(&mut written, &json!({"metadata": {"annotations": {"cloud.example/id": "7"}}}));
         assert_eq!(
-            needs_update(&roster(), &id("8"), &id("7"), &written),
+            needs_update(&assignments(), &id("8"), &id("7"), &written),
             None,
             "L4-827 we put it back ourselves"
         );
@@ -422,14 +422,15 @@ mod tests {
             ("taken away from one that goes", held, going, None),
         ];
         for (case, old, new, want) in table {
-            assert_eq!(needs_update(&roster(), &old, &new, &Written::new()), want, "{case}");
+            assert_eq!(needs_update(&assignments(), &old, &new, &Written::new()), want, "{case}");
         }
     }
 
     #[test]
     fn a_service_can_move_to_another_provider() {
         let candidate = |name: &str| Candidate { name: name.to_owned(), ..Candidate::default() };
-        let two = Roster::new(vec![candidate(CLOUD), candidate("beta")], Some(CLOUD.to_owned())).unwrap();
+        let two =
+            Assignments::new(vec![candidate(CLOUD), candidate("beta")], Some(CLOUD.to_owned())).unwrap();
         let moved = annotated(service(), PROVIDER_ANNOTATION, "beta");
         assert_eq!(needs_update(&two, &service(), &moved, &Written::new()), Some(Change::Provider));
     }

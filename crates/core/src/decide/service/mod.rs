@@ -2,7 +2,7 @@
 //!
 //! | module | question |
 //! |---|---|
-//! | [`roster`] | which provider serves a Service, and with which one something of it may still stand |
+//! | [`assignments`] | which provider serves a Service, and with which one something of it may still stand |
 //! | [`need`] | does it want a load balancer, does it need cleaning up |
 //! | [`change`] | which difference between two versions is work |
 //! | [`wake`] | which events of the watch put it into the queue; what a vanished one leaves behind |
@@ -14,6 +14,7 @@
 //! | [`source_ranges`], [`health`], [`name`] | what providers have in common |
 
 pub mod account;
+pub mod assignments;
 pub mod change;
 pub mod events;
 pub mod health;
@@ -23,7 +24,6 @@ pub mod need;
 pub mod ownership;
 pub mod patch;
 pub mod progress;
-pub mod roster;
 pub mod source_ranges;
 pub mod telling;
 pub mod wake;

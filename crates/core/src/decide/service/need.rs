@@ -1,14 +1,14 @@
 //! Does a Service want a load balancer, and does it need cleaning up?
 
 use crate::{
-    decide::service::{FINALIZER, roster::Standing},
+    decide::service::{FINALIZER, assignments::Assignment},
     view::{ServiceType, ServiceView},
 };
 
 /// Whether the Service wants a load balancer from one of our providers.
 #[must_use]
-pub fn wants(service: &ServiceView, standing: &Standing<'_>) -> bool {
-    service.service_type == ServiceType::LoadBalancer && standing.server.is_some()
+pub fn wants(service: &ServiceView, assignment: &Assignment<'_>) -> bool {
+    service.service_type == ServiceType::LoadBalancer && assignment.server.is_some()
 }
 
 /// Whether the Service carries [`FINALIZER`].
@@ -22,19 +22,21 @@ pub fn has_finalizer(service: &ServiceView) -> bool {
 /// Only where one of our providers holds something for it, or is suspected to, and only on a positive word: the Service is being deleted,
 /// is of another type now, or is served by somebody else now. A type that we do not know is no such word (law 5).
 #[must_use]
-pub fn needs_cleanup(service: &ServiceView, standing: &Standing<'_>) -> bool {
+pub fn needs_cleanup(service: &ServiceView, assignment: &Assignment<'_>) -> bool {
     let unwanted = match service.service_type {
-        ServiceType::LoadBalancer => standing.server != standing.holder,
+        ServiceType::LoadBalancer => assignment.server != assignment.holder,
         ServiceType::ClusterIp | ServiceType::NodePort | ServiceType::ExternalName => true,
         ServiceType::Other(_) => false,
     };
-    standing.holder.is_some() && has_finalizer(service) && (service.deleting || unwanted)
+    assignment.holder.is_some() && has_finalizer(service) && (service.deleting || unwanted)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::service::testing::{CLASS, CLOUD, MARK, annotated, classy, roster, service, typed};
+    use crate::decide::service::testing::{
+        CLASS, CLOUD, MARK, annotated, assignments, classy, service, typed,
+    };
 
     fn held(mut view: ServiceView) -> ServiceView {
         view.finalizers = vec!["other".to_owned(), FINALIZER.to_owned()];
@@ -56,9 +58,9 @@ mod tests {
             ("NodePort", typed(ServiceType::NodePort), false),
             ("a type that we do not know", typed(ServiceType::Other("New".to_owned())), false),
         ];
-        let roster = roster();
+        let assignments = assignments();
         for (case, view, want) in table {
-            assert_eq!(wants(&view, &roster.standing(&view)), want, "{case}");
+            assert_eq!(wants(&view, &assignments.of(&view)), want, "{case}");
         }
     }
 
@@ -99,16 +101,16 @@ mod tests {
             ("FW-194 another class and a suspicious id", held(annotated(other(), MARK, "7")), true),
             ("our class", held(classy(CLASS)), false),
         ];
-        let roster = roster();
+        let assignments = assignments();
         for (case, view, want) in table {
-            assert_eq!(needs_cleanup(&view, &roster.standing(&view)), want, "{case}");
+            assert_eq!(needs_cleanup(&view, &assignments.of(&view)), want, "{case}");
         }
     }
 
     #[test]
     fn a_service_that_moves_is_cleaned_up_where_it_was() {
-        let standing = Standing { server: Some("new"), holder: Some(CLOUD), ..Standing::default() };
-        assert!(needs_cleanup(&held(service()), &standing));
-        assert!(!needs_cleanup(&service(), &standing), "not without the finalizer");
+        let assignment = Assignment { server: Some("new"), holder: Some(CLOUD), ..Assignment::default() };
+        assert!(needs_cleanup(&held(service()), &assignment));
+        assert!(!needs_cleanup(&service(), &assignment), "not without the finalizer");
     }
 }

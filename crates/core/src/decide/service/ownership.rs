@@ -16,7 +16,7 @@
 //! [`Erased`](crate::lb::Erased) asks before every turn, so no provider can forget to.
 
 use crate::{
-    lb::{Claim, ClaimKind, Goal, INTENT_ANNOTATION, Identity, Name, Refusal, intended_name},
+    lb::{Goal, INTENT_ANNOTATION, Identity, LockKey, LockKind, Name, Refusal, intended_name},
     net::parse_ip,
     view::ServiceView,
 };
@@ -55,7 +55,7 @@ impl Ownership {
 
 /// Whose a load balancer is that was found for `service`, which makes these `claims` and would call a new one `name`.
 #[must_use]
-pub fn judge(service: &ServiceView, claims: &[Claim], name: &Name, found: &Identity) -> Ownership {
+pub fn judge(service: &ServiceView, claims: &[LockKey], name: &Name, found: &Identity) -> Ownership {
     let made_for = found.made_for.as_deref();
     let named = name.generated && name.text == found.name;
     if named || made_for.is_some_and(|uid| is_uid_of(uid, service)) || shows_address(service, found) {
@@ -65,7 +65,7 @@ pub fn judge(service: &ServiceView, claims: &[Claim], name: &Name, found: &Ident
     if let Some(uid) = made_for.filter(|uid| !adopted && looks_like_uid(uid)) {
         return Ownership::AnotherServices { uid: uid.to_owned() };
     }
-    let recorded = claims.contains(&Claim::new(ClaimKind::Id, found.id.as_str()));
+    let recorded = claims.contains(&LockKey::new(LockKind::Id, found.id.as_str()));
     if adopted || recorded || is_intended(service, claims, found) {
         Ownership::Told
     } else {
@@ -75,12 +75,12 @@ pub fn judge(service: &ServiceView, claims: &[Claim], name: &Name, found: &Ident
 
 /// Whether a recorded intent may be the reason why the load balancer is there. One from before intents had names speaks of
 /// the name that the Service has now.
-fn is_intended(service: &ServiceView, claims: &[Claim], found: &Identity) -> bool {
+fn is_intended(service: &ServiceView, claims: &[LockKey], found: &Identity) -> bool {
     match intended_name(service) {
         Some(name) => name == found.name,
         None => {
             service.annotations.contains_key(INTENT_ANNOTATION)
-                && claims.contains(&Claim::new(ClaimKind::Name, found.name.as_str()))
+                && claims.contains(&LockKey::new(LockKind::Name, found.name.as_str()))
         }
     }
 }
@@ -193,9 +193,9 @@ mod tests {
 
     /// As a provider would: the id where one is recorded, and the name.
     fn verdict(view: &ServiceView, name: &Name, found: &Identity) -> Ownership {
-        let id = view.annotations.get(MARK).map(|id| Claim::new(ClaimKind::Id, id));
+        let id = view.annotations.get(MARK).map(|id| LockKey::new(LockKind::Id, id));
         let claims: Vec<_> =
-            [Claim::new(ClaimKind::Name, name.text.as_str())].into_iter().chain(id).collect();
+            [LockKey::new(LockKind::Name, name.text.as_str())].into_iter().chain(id).collect();
         judge(view, &claims, name, found)
     }
 

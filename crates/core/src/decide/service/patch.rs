@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     decide::service::{
         FINALIZER, PROVIDER_ANNOTATION,
-        roster::{Roster, Standing},
+        assignments::{Assignment, Assignments},
     },
     error::{Category, Error, Result},
     lb::{INTENT_ANNOTATION, Publish, intent_value},
@@ -78,7 +78,7 @@ impl Draft {
 /// Adding to a list states the order of the whole list, as the programs that we replace do.
 #[must_use]
 pub fn prepare(
-    roster: &Roster,
+    assignments: &Assignments,
     service: &ServiceView,
     provider: &str,
     intent: Option<(Timestamp, &str)>,
@@ -91,7 +91,7 @@ pub fn prepare(
         }
         draft.metadata.insert("finalizers".to_owned(), json!([FINALIZER]));
     }
-    if roster.needs_record(provider) {
+    if assignments.needs_record(provider) {
         draft.annotate(service, PROVIDER_ANNOTATION, provider);
     }
     if let Some((time, name)) = intent {
@@ -135,7 +135,7 @@ pub fn record(service: &ServiceView, publish: &Publish, clear_intent: bool) -> O
 #[must_use]
 pub fn release(
     service: &ServiceView,
-    standing: &Standing<'_>,
+    assignment: &Assignment<'_>,
     recorded: impl IntoIterator<Item = &'static str>,
 ) -> Option<Value> {
     let mut draft = Draft::default();
@@ -145,7 +145,7 @@ pub fn release(
     draft.strike(service, PROVIDER_ANNOTATION);
     draft.strike(service, INTENT_ANNOTATION);
     recorded.into_iter().for_each(|key| draft.strike(service, key));
-    let others = service.service_type == ServiceType::LoadBalancer && standing.server.is_none();
+    let others = service.service_type == ServiceType::LoadBalancer && assignment.server.is_none();
     draft.status = if others { None } else { status(&service.ingress, &[]) };
     draft.finish(service, true)
 }
@@ -194,7 +194,7 @@ fn ingress_port(port: &IngressPort) -> Value {
 mod tests {
     use super::*;
     use crate::{
-        decide::service::testing::{CLOUD, annotated, apply, roster, service, typed},
+        decide::service::testing::{CLOUD, annotated, apply, assignments, service, typed},
         view::ServiceProtocol,
     };
 
@@ -205,15 +205,15 @@ mod tests {
         TIME.parse().unwrap()
     }
 
-    /// A roster that has to record its provider.
-    fn recording() -> Roster {
+    /// A assignments that has to record its provider.
+    fn recording() -> Assignments {
         let cloud =
-            crate::decide::service::roster::Candidate { name: CLOUD.to_owned(), ..Default::default() };
-        Roster::new(vec![cloud], None).unwrap()
+            crate::decide::service::assignments::Candidate { name: CLOUD.to_owned(), ..Default::default() };
+        Assignments::new(vec![cloud], None).unwrap()
     }
 
-    fn mine() -> Standing<'static> {
-        Standing { server: Some(CLOUD), holder: Some(CLOUD), ..Standing::default() }
+    fn mine() -> Assignment<'static> {
+        Assignment { server: Some(CLOUD), holder: Some(CLOUD), ..Assignment::default() }
     }
 
     fn with(finalizers: &[&str]) -> ServiceView {
@@ -237,7 +237,8 @@ mod tests {
     #[test]
     fn adding_the_finalizer() {
         let anonymous = |finalizers: &[&str]| ServiceView { uid: String::new(), ..with(finalizers) };
-        let text = |view: &ServiceView| prepare(&roster(), view, CLOUD, None).map(|patch| patch.to_string());
+        let text =
+            |view: &ServiceView| prepare(&assignments(), view, CLOUD, None).map(|patch| patch.to_string());
         let among = format!(
             r#"{{"metadata":{{"$setElementOrder/finalizers":["foo","{FINALIZER}"],"finalizers":["{FINALIZER}"]}}}}"#
         );
@@ -245,7 +246,7 @@ mod tests {
         assert_eq!(text(&anonymous(&["foo"])), Some(among), "FW-204");
         assert_eq!(text(&anonymous(&[])), Some(alone), "FW-196");
         assert_eq!(text(&with(&["foo", FINALIZER])), None, "FW-195");
-        let known = prepare(&roster(), &with(&[]), CLOUD, None).unwrap();
+        let known = prepare(&assignments(), &with(&[]), CLOUD, None).unwrap();
         assert_eq!(known, json!({"metadata": {"finalizers": [FINALIZER], "uid": "u-1"}}));
     }
 
@@ -292,12 +293,12 @@ mod tests {
             "FW-198"
         );
         assert_eq!(
-            release(&full, &Standing::default(), recorded),
+            release(&full, &Assignment::default(), recorded),
             Some(json!({"metadata": meta})),
             "the status is another's"
         );
         let plain = showing(typed(ServiceType::ClusterIp), vec![ip("8.8.8.8")]);
-        assert!(release(&plain, &Standing::default(), []).is_some(), "FW-148 no class, no addresses");
+        assert!(release(&plain, &Assignment::default(), []).is_some(), "FW-148 no class, no addresses");
         assert_eq!(release(&with(&["foo"]), &mine(), recorded), None, "FW-197");
     }
 

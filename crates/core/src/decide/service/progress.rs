@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::lb::{Rest, Turn};
+use crate::lb::{Turn, TurnEnd};
 
 /// More steps than these are not remembered, and none beyond them counts as progress.
 const MOST: usize = 256;
@@ -22,11 +22,11 @@ pub struct Progress {
 impl Progress {
     /// Takes in how a turn ended. Returns whether it got further than all before it.
     pub fn advance(&mut self, turn: &Turn) -> bool {
-        if turn.rest == Rest::Converged {
+        if turn.end == TurnEnd::Converged {
             *self = Self::default();
             return true;
         }
-        let looks = !turn.done.is_empty() || !matches!(turn.rest, Rest::Unknown(_));
+        let looks = !turn.done.is_empty() || !matches!(turn.end, TurnEnd::Unknown(_));
         let mut further = looks && !self.looked;
         self.looked |= looks;
         for step in &turn.done {
@@ -41,16 +41,16 @@ mod tests {
     use super::*;
     use crate::{error::Error, lb::Creation};
 
-    fn turn(rest: Rest, done: &[&str]) -> Turn {
+    fn turn(end: TurnEnd, done: &[&str]) -> Turn {
         let done = done.iter().map(|&step| step.to_owned()).collect();
-        Turn { rest, done, creation: Creation::Nothing, refused: vec![], notices: vec![] }
+        Turn { end, done, creation: Creation::Nothing, refused: vec![], notices: vec![] }
     }
 
     #[test]
     fn what_was_not_done_before_is_progress() {
-        let failed = || Rest::Failed(Error::temporary("503"));
-        let unknown = || Rest::Unknown(Error::temporary("no answer"));
-        let table: [(&str, Rest, &[&str], bool); 11] = [
+        let failed = || TurnEnd::Failed(Error::temporary("503"));
+        let unknown = || TurnEnd::Unknown(Error::temporary("no answer"));
+        let table: [(&str, TurnEnd, &[&str], bool); 11] = [
             ("nothing was seen", unknown(), &[], false),
             ("L12-839 it could look, then a step failed", failed(), &[], true),
             ("no further than that", failed(), &[], false),
@@ -60,7 +60,7 @@ mod tests {
             ("L12-841 the same step again", failed(), &["a"], false),
             ("two more, the last one lost", unknown(), &["b", "c"], true),
             ("one of old and one of new", failed(), &["a", "d"], true),
-            ("all is well", Rest::Converged, &["e"], true),
+            ("all is well", TurnEnd::Converged, &["e"], true),
             ("L12-842 from here it counts anew", failed(), &["a"], true),
         ];
         let mut progress = Progress::default();
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn a_plan_that_never_ends_does_not_fill_the_memory() {
         let mut progress = Progress::default();
-        let failed = || Rest::Failed(Error::temporary("503"));
+        let failed = || TurnEnd::Failed(Error::temporary("503"));
         let further = |number: usize| {
             let step = format!("step {number}");
             progress.advance(&turn(failed(), &[&step]))

@@ -1,14 +1,14 @@
 //! Saying everything, and nothing twice (law 4).
 //!
 //! A pass that finds nothing to do says nothing. So what was said last is remembered per Service, in memory: after a
-//! restart a standing refusal is said once more, which tells the reader that it still stands.
+//! restart a assignment refusal is said once more, which tells the reader that it still stands.
 
 use crate::{
     decide::service::{
         events,
         lifecycle::{Closing, Opening},
     },
-    lb::{Goal, Notice, Rest, Turn},
+    lb::{Goal, Notice, Turn, TurnEnd},
 };
 
 /// What made a pass necessary.
@@ -23,8 +23,8 @@ pub enum Occasion {
 /// What people know about one Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
-    /// The standing notices: refusals and whatever the planner adds.
-    standing: Vec<Notice>,
+    /// The assignment notices: refusals and whatever the planner adds.
+    assignment: Vec<Notice>,
     /// That the Service is an orphan, or its owner unclear.
     opening: Option<Notice>,
     /// That there are no nodes.
@@ -58,7 +58,7 @@ impl Told {
         nodes: &[&str],
         closing: &Closing,
     ) -> Vec<Notice> {
-        let mut out = self.standing(turn);
+        let mut out = self.of(turn);
         match goal {
             Goal::Present => self.present(occasion, turn, nodes, &mut out),
             Goal::Gone if !turn.done.is_empty() && !self.deleting => {
@@ -92,10 +92,10 @@ impl Told {
     }
 
     /// Refusals and notices that were not among the last ones.
-    fn standing(&mut self, turn: &Turn) -> Vec<Notice> {
+    fn of(&mut self, turn: &Turn) -> Vec<Notice> {
         let now: Vec<_> = events::refused(&turn.refused).into_iter().chain(turn.notices.clone()).collect();
-        let news = now.iter().filter(|notice| !self.standing.contains(notice)).cloned().collect();
-        self.standing = now;
+        let news = now.iter().filter(|notice| !self.assignment.contains(notice)).cloned().collect();
+        self.assignment = now;
         news
     }
 
@@ -105,7 +105,7 @@ impl Told {
             out.push(events::no_nodes());
         }
         self.no_nodes = nodes.is_empty();
-        if turn.rest == Rest::Converged && self.working {
+        if turn.end == TurnEnd::Converged && self.working {
             self.working = false;
             match occasion {
                 Occasion::Service => out.push(events::ensured()),
@@ -126,12 +126,12 @@ mod tests {
         lb::{Creation, Refusal, Severity},
     };
 
-    const REST: Closing = Closing::Rest { clear_intent: false };
+    const REST: Closing = Closing::TurnEnd { clear_intent: false };
     const PREPARE: Opening<'_> = Opening::Prepare { provider: "cloud", intent: true };
 
-    fn turn(rest: Rest, done: &[&str]) -> Turn {
+    fn turn(end: TurnEnd, done: &[&str]) -> Turn {
         let done = done.iter().map(|&step| step.to_owned()).collect();
-        Turn { rest, done, creation: Creation::Nothing, refused: vec![], notices: vec![] }
+        Turn { end, done, creation: Creation::Nothing, refused: vec![], notices: vec![] }
     }
 
     fn reasons(notices: &[Notice]) -> Vec<&'static str> {
@@ -149,13 +149,13 @@ mod tests {
             let turn = turn(rest, done);
             reasons(&told.closing(Goal::Present, Occasion::Service, &turn, &["n"], closing))
         };
-        let wait = || Rest::Wait { on: "building", poll: Duration::from_secs(5) };
+        let wait = || TurnEnd::Wait { on: "building", poll: Duration::from_secs(5) };
         let waiting = Closing::Wait { poll: Duration::from_secs(5), clear_intent: true };
-        assert_eq!(say(Rest::NeedsIntent, &[], &Closing::RecordIntent), ["EnsuringLoadBalancer"]);
+        assert_eq!(say(TurnEnd::NeedsIntent, &[], &Closing::RecordIntent), ["EnsuringLoadBalancer"]);
         assert_eq!(say(wait(), &["create"], &waiting), [""; 0]);
-        assert_eq!(say(Rest::Converged, &[], &REST), ["EnsuredLoadBalancer"]);
-        assert_eq!(say(Rest::Converged, &[], &REST), [""; 0], "L4-107 nothing to do, nothing to say");
-        assert_eq!(say(Rest::Converged, &["resize"], &REST), ["EnsuredLoadBalancer"]);
+        assert_eq!(say(TurnEnd::Converged, &[], &REST), ["EnsuredLoadBalancer"]);
+        assert_eq!(say(TurnEnd::Converged, &[], &REST), [""; 0], "L4-107 nothing to do, nothing to say");
+        assert_eq!(say(TurnEnd::Converged, &["resize"], &REST), ["EnsuredLoadBalancer"]);
     }
 
     #[test]
@@ -169,8 +169,8 @@ mod tests {
     #[test]
     fn new_nodes_have_their_own_words() {
         let error = Error::temporary("503");
-        let (failed, unknown) = (Rest::Failed(error.clone()), Rest::Unknown(error.clone()));
-        let converged = || Rest::Converged;
+        let (failed, unknown) = (TurnEnd::Failed(error.clone()), TurnEnd::Unknown(error.clone()));
+        let converged = || TurnEnd::Converged;
         let table = [
             (
                 "an update",
@@ -231,7 +231,7 @@ mod tests {
     fn the_lack_of_nodes_is_said_when_it_begins_and_when_something_is_done() {
         let mut told = Told::default();
         let mut say = |done: &[&str], nodes: &[&str]| {
-            let turn = turn(Rest::Converged, done);
+            let turn = turn(TurnEnd::Converged, done);
             reasons(&told.closing(Goal::Present, Occasion::Nodes, &turn, nodes, &REST))
         };
         assert_eq!(say(&[], &[]), ["UnAvailableLoadBalancer"]);
@@ -248,10 +248,13 @@ mod tests {
         let say = |told: &mut Told, rest, done: &[&str], closing: &Closing| {
             reasons(&told.closing(Goal::Gone, Occasion::Nodes, &turn(rest, done), &[], closing))
         };
-        let failed = Rest::Failed(error.clone());
+        let failed = TurnEnd::Failed(error.clone());
         assert_eq!(say(&mut told, failed, &[], &retry(&error)), ["SyncLoadBalancerFailed"], "FW-152");
-        assert_eq!(say(&mut told, Rest::Converged, &["delete"], &Closing::Release), ["DeletingLoadBalancer"]);
-        assert_eq!(say(&mut told, Rest::Converged, &["delete"], &Closing::Release), [""; 0]);
+        assert_eq!(
+            say(&mut told, TurnEnd::Converged, &["delete"], &Closing::Release),
+            ["DeletingLoadBalancer"]
+        );
+        assert_eq!(say(&mut told, TurnEnd::Converged, &["delete"], &Closing::Release), [""; 0]);
         assert_eq!(reasons(&told.released()), ["DeletedLoadBalancer"]);
         assert_eq!(told, Told::default());
     }
@@ -266,7 +269,7 @@ mod tests {
         };
         let notice = |reason| Notice { severity: Severity::Warning, reason, message: "look".to_owned() };
         let mut say = |refused: Vec<Refusal>, notices: Vec<Notice>| {
-            let turn = Turn { refused, notices, ..turn(Rest::Converged, &[]) };
+            let turn = Turn { refused, notices, ..turn(TurnEnd::Converged, &[]) };
             reasons(&told.closing(Goal::Present, Occasion::Service, &turn, &["n"], &REST))
         };
         assert_eq!(say(vec![refusal("a")], vec![notice("One")]), ["Unsupported", "One"]);

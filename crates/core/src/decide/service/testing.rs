@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    decide::service::roster::{Candidate, Roster},
+    decide::service::assignments::{Assignments, Candidate},
     view::{ServicePort, ServiceType, ServiceView},
 };
 
@@ -12,13 +12,13 @@ pub(super) const CLASS: &str = "cloud.example/lb";
 pub(super) const MARK: &str = "cloud.example/id";
 
 /// One provider, which is the default and claims one class.
-pub(super) fn roster() -> Roster {
+pub(super) fn assignments() -> Assignments {
     let cloud = Candidate {
         name: CLOUD.to_owned(),
         classes: [CLASS.to_owned()].into(),
         marks: [MARK.to_owned()].into(),
     };
-    Roster::new(vec![cloud], Some(CLOUD.to_owned())).unwrap()
+    Assignments::new(vec![cloud], Some(CLOUD.to_owned())).unwrap()
 }
 
 /// A Service of type `LoadBalancer` that nobody has touched yet.

@@ -3,9 +3,9 @@
 use crate::{
     decide::service::{
         PROVIDER_ANNOTATION,
+        assignments::Assignments,
         change::{Change, Written, needs_update},
         need::{has_finalizer, needs_cleanup, wants},
-        roster::Roster,
     },
     lb::INTENT_ANNOTATION,
     view::ServiceView,
@@ -43,22 +43,22 @@ pub enum Why {
 /// A resync of a Service that is as it should be is none; one that needs cleaning up is, every time, so that the
 /// cleanup does not hang on a single event.
 #[must_use]
-pub fn wake(roster: &Roster, sighting: Sighting<'_>, written: &Written) -> Option<Why> {
+pub fn wake(assignments: &Assignments, sighting: Sighting<'_>, written: &Written) -> Option<Why> {
     let (old, new) = match sighting {
         Sighting::Added(new) => (None, new),
         Sighting::Updated { old, new } => (Some(old), new),
     };
-    let standing = roster.standing(new);
-    let change = old.and_then(|old| needs_update(roster, old, new, written));
+    let assignment = assignments.of(new);
+    let change = old.and_then(|old| needs_update(assignments, old, new, written));
     if let Some(change) = change {
         Some(Why::Changed(change))
-    } else if needs_cleanup(new, &standing) {
+    } else if needs_cleanup(new, &assignment) {
         Some(Why::Cleanup)
-    } else if old.is_none() && wants(new, &standing) {
+    } else if old.is_none() && wants(new, &assignment) {
         Some(Why::Appeared)
     } else {
-        let news = old.is_none_or(|old| roster.standing(old).doubt != standing.doubt);
-        (standing.doubt.is_some() && news).then_some(Why::Doubt)
+        let news = old.is_none_or(|old| assignments.of(old).doubt != assignment.doubt);
+        (assignment.doubt.is_some() && news).then_some(Why::Doubt)
     }
 }
 
@@ -66,11 +66,11 @@ pub fn wake(roster: &Roster, sighting: Sighting<'_>, written: &Written) -> Optio
 ///
 /// What we let go of ourselves has lost these traces in the same write as the finalizer.
 #[must_use]
-pub fn traces<'a>(roster: &'a Roster, service: &ServiceView) -> Option<&'a str> {
+pub fn traces<'a>(assignments: &'a Assignments, service: &ServiceView) -> Option<&'a str> {
     let has = |key| service.annotations.contains_key(key);
-    let standing = roster.standing(service);
-    let published = wants(service, &standing) && !service.ingress.is_empty();
-    standing.holder.filter(|_| has(PROVIDER_ANNOTATION) || has(INTENT_ANNOTATION) || published)
+    let assignment = assignments.of(service);
+    let published = wants(service, &assignment) && !service.ingress.is_empty();
+    assignment.holder.filter(|_| has(PROVIDER_ANNOTATION) || has(INTENT_ANNOTATION) || published)
 }
 
 /// Whether a Service that is gone from Kubernetes left a load balancer behind, and with whom.
@@ -79,10 +79,10 @@ pub fn traces<'a>(roster: &'a Roster, service: &ServiceView) -> Option<&'a str> 
 /// says that we ourselves took the finalizer off this very object; the last version that a watch shows may be the one
 /// before that.
 #[must_use]
-pub fn orphaned<'a>(roster: &'a Roster, last: &ServiceView, released: bool) -> Option<&'a str> {
-    let standing = roster.standing(last);
-    let holder = standing.holder.filter(|_| has_finalizer(last) && !standing.unproven);
-    if released { None } else { holder.or_else(|| traces(roster, last)) }
+pub fn orphaned<'a>(assignments: &'a Assignments, last: &ServiceView, released: bool) -> Option<&'a str> {
+    let assignment = assignments.of(last);
+    let holder = assignment.holder.filter(|_| has_finalizer(last) && !assignment.unproven);
+    if released { None } else { holder.or_else(|| traces(assignments, last)) }
 }
 
 #[cfg(test)]
@@ -91,7 +91,7 @@ mod tests {
     use crate::{
         decide::service::{
             FINALIZER,
-            testing::{CLOUD, MARK, annotated, classy, roster, service, typed},
+            testing::{CLOUD, MARK, annotated, assignments, classy, service, typed},
         },
         view::{Ingress, ServiceType},
     };
@@ -145,11 +145,11 @@ mod tests {
             ("resync of one whose owner is unclear", Some(lost()), lost(), None),
             ("the owner becomes unclear", Some(cluster_ip()), lost(), Some(Why::Doubt)),
         ];
-        let roster = roster();
+        let assignments = assignments();
         for (case, old, new, want) in table {
             let sighting =
                 old.as_ref().map_or(Sighting::Added(&new), |old| Sighting::Updated { old, new: &new });
-            assert_eq!(wake(&roster, sighting, &Written::new()), want, "{case}");
+            assert_eq!(wake(&assignments, sighting, &Written::new()), want, "{case}");
         }
     }
 
@@ -158,8 +158,8 @@ mod tests {
         let written: Written = [("cloud.example/id".to_owned(), Some("7".to_owned()))].into();
         let new = held(published(annotated(service(), "cloud.example/id", "7")));
         let sighting = Sighting::Updated { old: &service(), new: &new };
-        assert_eq!(wake(&roster(), sighting, &written), None, "L4-105");
-        assert!(wake(&roster(), sighting, &Written::new()).is_some());
+        assert_eq!(wake(&assignments(), sighting, &written), None, "L4-105");
+        assert!(wake(&assignments(), sighting, &Written::new()).is_some());
     }
 
     #[test]
@@ -179,9 +179,9 @@ mod tests {
             ("L3-112 another class", held(published(foreign())), false, None),
             ("L3-314 another class and an id", held(annotated(foreign(), MARK, "7")), false, None),
         ];
-        let roster = roster();
+        let assignments = assignments();
         for (case, last, released, want) in table {
-            assert_eq!(orphaned(&roster, &last, released), want, "{case}");
+            assert_eq!(orphaned(&assignments, &last, released), want, "{case}");
         }
     }
 }

@@ -10,10 +10,10 @@ use crate::{
 };
 
 /// A node that was missed by the round that ended at 1001.
-fn missed(suspect: &Suspect) -> Memory {
+fn missed(facts: &NodeFacts) -> Memory {
     let mut memory = Memory::default();
     assert_eq!(
-        judge(suspect, &mut memory, &round(Missing, 1_000)),
+        judge(facts, &mut memory, &round(Missing, 1_000)),
         AskAgain(at(1_011)),
         "L2-101 not on one round"
     );
@@ -22,61 +22,61 @@ fn missed(suspect: &Suspect) -> Memory {
 
 #[test]
 fn a_node_goes_only_on_repeated_positive_evidence() {
-    let tainted = || Suspect { marked_shut_down: true, ..node(1) };
+    let tainted = || NodeFacts { marked_shut_down: true, ..node(1) };
     let table = [
         ("FW-105 missing twice", node(1), Missing, Delete),
         ("FW-106 the cloud does not answer", node(1), Unclear, Verdict::Unclear),
-        ("FW-107 the machine runs", node(1), Seen(Running), Keep),
-        ("the machine is there after all", node(1), Seen(Pending), Keep),
-        ("FW-112 the machine is stopped", node(1), Seen(Stopped), AddShutdownTaint),
+        ("FW-107 the instance runs", node(1), Seen(Running), Keep),
+        ("the instance is there after all", node(1), Seen(Pending), Keep),
+        ("FW-112 the instance is stopped", node(1), Seen(Stopped), AddShutdownTaint),
         ("stopped, and marked already", tainted(), Seen(Stopped), Keep),
         ("FW-117 FW-118 FW-120 missing, whatever its state was", tainted(), Missing, Delete),
         ("FW-121 FW-122 it is there, in a state that we cannot read", node(1), Seen(Other), Keep),
         ("FW-125 runs again, not Ready yet: the mark stays", tainted(), Seen(Running), Keep),
     ];
-    for (case, suspect, newest, want) in table {
-        let mut memory = missed(&suspect);
-        assert_eq!(judge(&suspect, &mut memory, &round(newest, 1_011)), want, "{case}");
+    for (case, facts, newest, want) in table {
+        let mut memory = missed(&facts);
+        assert_eq!(judge(&facts, &mut memory, &round(newest, 1_011)), want, "{case}");
     }
 }
 
 #[test]
 fn some_nodes_are_judged_without_the_cloud() {
-    let shut_down = || Suspect { marked_shut_down: true, ..ready(1) };
-    let foreign = || Suspect { tie: Tie::Foreign, ..node(1) };
+    let shut_down = || NodeFacts { marked_shut_down: true, ..ready(1) };
+    let foreign = || NodeFacts { tie: Tie::Foreign, ..node(1) };
     let table = [
         ("FW-110 FW-119 FW-124 Ready, nothing to take off", ready(1), Some(Keep)),
         ("FW-123 Ready again", shut_down(), Some(RemoveShutdownTaint)),
         ("L3-103 another cloud's node", foreign(), Some(Keep)),
         (
             "L3-104 another cloud's node, Ready and marked",
-            Suspect { tie: Tie::Foreign, ..shut_down() },
+            NodeFacts { tie: Tie::Foreign, ..shut_down() },
             Some(Keep),
         ),
-        ("on its way out", Suspect { deleting: true, ..node(1) }, Some(Keep)),
-        ("on its way out, Ready and marked", Suspect { deleting: true, ..shut_down() }, Some(Keep)),
+        ("on its way out", NodeFacts { deleting: true, ..node(1) }, Some(Keep)),
+        ("on its way out, Ready and marked", NodeFacts { deleting: true, ..shut_down() }, Some(Keep)),
         ("not Ready", node(1), None),
-        ("no id", Suspect { tie: Tie::NoId, ..node(1) }, None),
-        ("uninitialised", Suspect { uninitialised: true, ..node(1) }, None),
+        ("no id", NodeFacts { tie: Tie::NoId, ..node(1) }, None),
+        ("uninitialised", NodeFacts { uninitialised: true, ..node(1) }, None),
     ];
-    for (case, suspect, want) in table {
-        assert_eq!(at_once(&suspect), want, "{case}");
+    for (case, facts, want) in table {
+        assert_eq!(at_once(&facts), want, "{case}");
         let Some(want) = want else { continue };
         for evidence in [Missing, Seen(Stopped), Unclear] {
             let mut memory = missed(&node(1));
-            assert_eq!(judge(&suspect, &mut memory, &round(evidence, 1_011)), want, "{case} {evidence:?}");
+            assert_eq!(judge(&facts, &mut memory, &round(evidence, 1_011)), want, "{case} {evidence:?}");
         }
     }
 }
 
 #[test]
 fn an_uninitialised_node_is_never_deleted() {
-    let suspect = Suspect { uninitialised: true, ..node(1) };
+    let facts = NodeFacts { uninitialised: true, ..node(1) };
     let mut memory = missed(&node(1));
     for begun in [1_011, 1_100, 9_000] {
-        assert_eq!(judge(&suspect, &mut memory, &round(Missing, begun)), Keep, "L2-102");
+        assert_eq!(judge(&facts, &mut memory, &round(Missing, begun)), Keep, "L2-102");
     }
-    assert_eq!(judge(&suspect, &mut memory, &round(Seen(Stopped), 9_100)), AddShutdownTaint);
+    assert_eq!(judge(&facts, &mut memory, &round(Seen(Stopped), 9_100)), AddShutdownTaint);
     assert_eq!(
         judge(&node(1), &mut memory, &round(Missing, 9_200)),
         AskAgain(at(9_211)),
@@ -110,27 +110,27 @@ fn an_outage_neither_deletes_nor_starts_over() {
 
 #[test]
 fn whoever_was_seen_or_became_ready_starts_over() {
-    let suspects =
-        [(node(1), Seen(Running)), (ready(1), Unclear), (Suspect { deleting: true, ..node(1) }, Missing)];
-    for (suspect, evidence) in suspects {
+    let all_facts =
+        [(node(1), Seen(Running)), (ready(1), Unclear), (NodeFacts { deleting: true, ..node(1) }, Missing)];
+    for (facts, evidence) in all_facts {
         let mut memory = missed(&node(1));
-        judge(&suspect, &mut memory, &round(evidence, 1_011));
+        judge(&facts, &mut memory, &round(evidence, 1_011));
         let next = judge(&node(1), &mut memory, &round(Missing, 1_020));
-        assert_eq!(next, AskAgain(at(1_031)), "L2-106 {suspect:?}");
+        assert_eq!(next, AskAgain(at(1_031)), "L2-106 {facts:?}");
     }
 }
 
 #[test]
 fn a_new_node_of_the_same_name_starts_over() {
     let mut memory = missed(&node(1));
-    let reborn = Suspect { uid: "another".to_owned(), ..node(1) };
+    let reborn = NodeFacts { uid: "another".to_owned(), ..node(1) };
     assert_eq!(judge(&reborn, &mut memory, &round(Missing, 1_011)), AskAgain(at(1_022)), "L2-107");
     assert_eq!(judge(&reborn, &mut memory, &round(Missing, 1_022)), Delete);
 }
 
 #[test]
 fn a_new_node_is_safe_for_a_while() {
-    let young = Suspect { first_seen: at(950), ..node(1) };
+    let young = NodeFacts { first_seen: at(950), ..node(1) };
     let mut memory = Memory::default();
     for begun in [960, 1_000, 1_009] {
         assert_eq!(judge(&young, &mut memory, &round(Missing, begun)), AskAgain(at(1_010)), "L2-108 {begun}");
@@ -142,7 +142,7 @@ fn a_new_node_is_safe_for_a_while() {
 
 #[test]
 fn a_node_without_an_id_is_reported_once_and_never_deleted() {
-    let no_id = Suspect { tie: Tie::NoId, ..node(1) };
+    let no_id = NodeFacts { tie: Tie::NoId, ..node(1) };
     let mut memory = missed(&no_id);
     assert_eq!(judge(&no_id, &mut memory, &round(Missing, 1_011)), ReportNotFound, "FW-114 FW-116 law 2");
     for begun in 1_012..1_100 {
@@ -152,11 +152,11 @@ fn a_node_without_an_id_is_reported_once_and_never_deleted() {
     assert_eq!(judge(&no_id, &mut memory, &round(Seen(Stopped), 1_101)), AddShutdownTaint, "FW-113");
     judge(&no_id, &mut memory, &round(Missing, 1_200));
     assert_eq!(judge(&no_id, &mut memory, &round(Missing, 1_300)), ReportNotFound, "it came and went");
-    let text = machine_not_found(&no_id);
+    let text = instance_not_found(&no_id);
     assert_eq!((text.warning, text.reason), (true, "MachineNotFound"));
     assert_eq!(
         text.message,
-        "Node node1 has no provider id, and the cloud lists no machine of that name. Such a node is never deleted \
+        "Node node1 has no provider id, and the cloud lists no instance of that name. Such a node is never deleted \
          automatically: if it is a left-over, delete it"
     );
 }
@@ -166,8 +166,8 @@ fn both_sources_must_deny_and_either_can_show() {
     let present = Lookup::Present;
     let unknown = || Lookup::Unknown(error());
     let unasked =
-        || Lookup::Unknown(Error::temporary("a listing lacks the machine; the source was not asked"));
-    let no_id = Suspect { tie: Tie::NoId, ..node(1) };
+        || Lookup::Unknown(Error::temporary("a listing lacks the instance; the source was not asked"));
+    let no_id = NodeFacts { tie: Tie::NoId, ..node(1) };
     let table = [
         ("both deny", node(1), Lookup::Absent, Some(Lookup::Absent), Lookup::Absent),
         ("L2-109 only the listing was asked", node(1), Lookup::Absent, None, unasked()),
@@ -193,8 +193,8 @@ fn both_sources_must_deny_and_either_can_show() {
         ("no id: the listing alone", no_id.clone(), Lookup::Absent, None, Lookup::Absent),
         ("no id, but a search by name failed", no_id, Lookup::Absent, Some(unknown()), unknown()),
     ];
-    for (case, suspect, listed, by_id, want) in table {
-        assert_eq!(gather(&suspect, listed, by_id), want, "{case}");
+    for (case, facts, listed, by_id, want) in table {
+        assert_eq!(gather(&facts, listed, by_id), want, "{case}");
     }
     assert_eq!(Evidence::from(&present(Stopped)), Seen(Stopped));
     assert_eq!(Evidence::from(&Lookup::Absent), Missing);
@@ -203,25 +203,25 @@ fn both_sources_must_deny_and_either_can_show() {
 
 #[test]
 fn the_source_is_asked_only_where_a_deletion_could_follow() {
-    let young = Suspect { first_seen: at(950), ..node(1) };
+    let young = NodeFacts { first_seen: at(950), ..node(1) };
     let (fresh, missed) = (Memory::default(), missed(&node(1)));
-    let reborn = Suspect { uid: "another".to_owned(), ..node(1) };
+    let reborn = NodeFacts { uid: "another".to_owned(), ..node(1) };
     let table = [
         ("not listed", node(1), &fresh, Lookup::Absent, Some(60)),
         ("L7-103 listed", node(1), &fresh, Lookup::Present(Running), None),
         ("the listing is no good", node(1), &fresh, Lookup::Unknown(error()), None),
         ("Ready", ready(1), &fresh, Lookup::Absent, None),
-        ("another cloud's", Suspect { tie: Tie::Foreign, ..node(1) }, &fresh, Lookup::Absent, None),
-        ("no id to ask by", Suspect { tie: Tie::NoId, ..node(1) }, &fresh, Lookup::Absent, None),
-        ("uninitialised", Suspect { uninitialised: true, ..node(1) }, &fresh, Lookup::Absent, None),
-        ("on its way out", Suspect { deleting: true, ..node(1) }, &fresh, Lookup::Absent, None),
+        ("another cloud's", NodeFacts { tie: Tie::Foreign, ..node(1) }, &fresh, Lookup::Absent, None),
+        ("no id to ask by", NodeFacts { tie: Tie::NoId, ..node(1) }, &fresh, Lookup::Absent, None),
+        ("uninitialised", NodeFacts { uninitialised: true, ..node(1) }, &fresh, Lookup::Absent, None),
+        ("on its way out", NodeFacts { deleting: true, ..node(1) }, &fresh, Lookup::Absent, None),
         ("L7-104 new: not yet", young, &fresh, Lookup::Absent, Some(1_010)),
         ("L7-105 missed: not before it confirms", node(1), &missed, Lookup::Absent, Some(1_011)),
         ("missed, and seen again", node(1), &missed, Lookup::Present(Running), None),
         ("another node of that name was missed", reborn, &missed, Lookup::Absent, Some(60)),
     ];
-    for (case, suspect, memory, listed, want) in table {
-        assert_eq!(lookup_due(&suspect, memory, &listed), want.map(at), "{case}");
+    for (case, facts, memory, listed, want) in table {
+        assert_eq!(lookup_due(&facts, memory, &listed), want.map(at), "{case}");
     }
 }
 
@@ -229,13 +229,13 @@ fn the_source_is_asked_only_where_a_deletion_could_follow() {
 fn the_source_is_not_asked_about_a_node_that_the_cap_holds() {
     let (mut deletions, mut memory) = (Deletions::default(), missed(&node(1)));
     deletions.note(at(1_005), Cap::LAW);
-    deletions.sentence(&node(1), &mut memory, Cap::LAW, 9, at(1_020));
-    let due = |suspect: &Suspect, memory: &Memory| lookup_due(suspect, memory, &Lookup::Absent);
+    deletions.decision(&node(1), &mut memory, Cap::LAW, 9, at(1_020));
+    let due = |facts: &NodeFacts, memory: &Memory| lookup_due(facts, memory, &Lookup::Absent);
     assert_eq!(due(&node(1), &memory), Some(at(1_605)), "L7-106");
-    let removed = Suspect { autoscaler_removes: true, ..node(1) };
+    let removed = NodeFacts { autoscaler_removes: true, ..node(1) };
     assert_eq!(due(&removed, &memory), Some(at(1_011)), "the cap is not for what the autoscaler removes");
     let never = Cap { share: Share::Count(0), ..Cap::LAW };
-    Deletions::default().sentence(&node(1), &mut memory, never, 9, at(1_020));
+    Deletions::default().decision(&node(1), &mut memory, never, 9, at(1_020));
     assert_eq!(due(&node(1), &memory), Some(Tick(Duration::MAX)), "L7-106 never");
     judge(&node(1), &mut memory, &round(Seen(Running), 1_030));
     assert_eq!(due(&node(1), &memory), Some(at(60)), "seen, and all is forgotten");
@@ -243,8 +243,8 @@ fn the_source_is_not_asked_about_a_node_that_the_cap_holds() {
 
 #[test]
 fn questions_are_counted_under_the_labels_that_dashboards_know() {
-    let labels = |suspect: &Suspect, answer: &Lookup<InstanceState>| {
-        let asked = questions(suspect, answer);
+    let labels = |facts: &NodeFacts, answer: &Lookup<InstanceState>| {
+        let asked = questions(facts, answer);
         asked.iter().map(|(what, came)| format!("{}/{}", what.label(), came.label())).collect::<Vec<_>>()
     };
     let of = |category| Lookup::Unknown(Error::new(category, "x"));
@@ -268,10 +268,10 @@ fn only_ready_itself_protects_a_node() {
     let judged = |ready, newest| {
         let provider_id = Some("fake://1".to_owned());
         let view = NodeView { ready, provider_id, uid: "u1".to_owned(), ..NodeView::default() };
-        let suspect = Suspect::of(&view, |text| Reading::plain(text, |_| true), at(0));
+        let facts = NodeFacts::of(&view, |text| Reading::plain(text, |_| true), at(0));
         let mut memory = Memory::default();
-        judge(&suspect, &mut memory, &round(newest, 1_000));
-        judge(&suspect, &mut memory, &round(newest, 1_011))
+        judge(&facts, &mut memory, &round(newest, 1_000));
+        judge(&facts, &mut memory, &round(newest, 1_011))
     };
     let table = [
         ("FW-105", Ready::False, Missing, Delete),

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::decide::node::{
     patch, record,
-    testkit::{apply, machine, map, node},
+    testkit::{apply, instance, map, node},
 };
 use crate::view::Pairs;
 
@@ -59,7 +59,7 @@ fn record_of(node: &NodeView) -> Pairs {
 }
 
 #[test]
-fn at_initialisation_the_machine_is_right_about_its_facts() {
+fn at_initialisation_the_instance_is_right_about_its_facts() {
     let all = "t=flex-4, T=flex-4, z=rma1, Z=rma1, r=rma, R=rma";
     let table = [
         ("FW-16 nothing there", "", ("flex-4", "rma1", "rma"), all),
@@ -76,7 +76,7 @@ fn at_initialisation_the_machine_is_right_about_its_facts() {
     ];
     for (case, labels, (kind, zone, region), want) in table {
         let node = labelled(labels);
-        let changes = at_initialisation(&node, &machine("fake://1", "n").with_facts(kind, zone, region));
+        let changes = at_initialisation(&node, &instance("fake://1", "n").with_facts(kind, zone, region));
         assert_eq!(after(&node, &changes).labels, long(want), "{case}");
         assert_eq!(changes.notices, [], "{case}");
     }
@@ -84,15 +84,15 @@ fn at_initialisation_the_machine_is_right_about_its_facts() {
 
 #[test]
 fn what_is_written_at_initialisation_is_remembered() {
-    let machine = machine("fake://1", "n").with_facts("flex-4", "rma1", "-").with_labels("a=1, b=2, c=3");
+    let instance = instance("fake://1", "n").with_facts("flex-4", "rma1", "-").with_labels("a=1, b=2, c=3");
     let node = labelled("z=rma1, Z=rma1, b=2, c=user, R=elsewhere");
-    let changes = at_initialisation(&node, &machine);
+    let changes = at_initialisation(&node, &instance);
     let node = after(&node, &changes);
     assert_eq!(record_of(&node), long("t=flex-4, T=flex-4, z=rma1, Z=rma1, a=1"));
     let want = r#"{"a":"1","beta.kubernetes.io/instance-type":"flex-4","failure-domain.beta.kubernetes.io/zone":"rma1","node.kubernetes.io/instance-type":"flex-4","topology.kubernetes.io/zone":"rma1"}"#;
     assert_eq!(&node.annotations[record::ANNOTATION], want);
     let agreeing = labelled("z=rma1, Z=rma1, t=flex-4, T=flex-4");
-    let facts = machine.with_labels("");
+    let facts = instance.with_labels("");
     let changes = at_initialisation(&agreeing, &facts);
     assert_eq!((changes.labels.len(), changes.record.is_some()), (0, true), "the node is written to anyway");
     assert_eq!(at_initialisation(&after(&agreeing, &changes), &facts), LabelChanges::default());
@@ -100,7 +100,7 @@ fn what_is_written_at_initialisation_is_remembered() {
 
 #[test]
 fn an_empty_fact_is_none() {
-    let mut odd = machine("fake://1", "n");
+    let mut odd = instance("fake://1", "n");
     odd.instance_type = Some(LabelValue::new("").unwrap());
     assert_eq!(at_initialisation(&labelled("t=a, T=a"), &odd), LabelChanges::default());
 }
@@ -140,8 +140,8 @@ fn extra_labels_never_replace_what_the_node_has() {
     ];
     for (case, labels, extra, want, notices) in table {
         let node = labelled(labels);
-        let machine = machine("fake://1", "n").with_labels(extra);
-        for changes in [at_initialisation(&node, &machine), in_service(&node, &machine)] {
+        let instance = instance("fake://1", "n").with_labels(extra);
+        for changes in [at_initialisation(&node, &instance), in_service(&node, &instance)] {
             assert_eq!(after(&node, &changes).labels, long(want), "{case}");
             assert_eq!(changes.notices, notices, "{case}");
         }
@@ -165,9 +165,9 @@ fn without_a_record_beta_leads_and_gaps_are_filled() {
     let all = ("flex-4", "rma1", "rma");
     let table = [
         ("FW-50", "t=a, z=b, r=c", silent, "t=a, T=a, z=b, Z=b, r=c, R=c"),
-        ("FW-50 whatever the machine says", "t=a, z=b, r=c", all, "t=a, T=a, z=b, Z=b, r=c, R=c"),
+        ("FW-50 whatever the instance says", "t=a, z=b, r=c", all, "t=a, T=a, z=b, Z=b, r=c, R=c"),
         ("FW-51", "t=a, T=a, z=b, Z=b, r=c, R=c", silent, ""),
-        ("FW-51 whatever the machine says", "t=a, T=a, z=b, Z=b, r=c, R=c", all, ""),
+        ("FW-51 whatever the instance says", "t=a, T=a, z=b, Z=b, r=c, R=c", all, ""),
         ("FW-52", "t=a, T=1, z=b, Z=2, r=c, R=3", all, "t=a, T=a, z=b, Z=b, r=c, R=c"),
         ("FW-53", "T=a, Z=b, R=c", all, ""),
         ("FW-54", "Z=b, r=c", silent, "Z=b, r=c, R=c"),
@@ -177,18 +177,18 @@ fn without_a_record_beta_leads_and_gaps_are_filled() {
     ];
     for (case, labels, (kind, zone, region), want) in table {
         let node = labelled(labels);
-        let machine = machine("fake://1", "n").with_facts(kind, zone, region);
-        let changes = in_service(&node, &machine);
+        let instance = instance("fake://1", "n").with_facts(kind, zone, region);
+        let changes = in_service(&node, &instance);
         assert_eq!(changes.is_empty(), want.is_empty(), "{case}");
         let node = after(&node, &changes);
         assert_eq!(node.labels, long(if want.is_empty() { labels } else { want }), "{case}");
-        assert!(in_service(&node, &machine).is_empty(), "{case}, once more");
+        assert!(in_service(&node, &instance).is_empty(), "{case}, once more");
     }
 }
 
 #[test]
-fn a_record_is_written_only_along_with_something_from_the_machine() {
-    let facts = machine("fake://1", "n").with_facts("flex-4", "rma1", "rma");
+fn a_record_is_written_only_along_with_something_from_the_instance() {
+    let facts = instance("fake://1", "n").with_facts("flex-4", "rma1", "rma");
     let table = [
         (
             "L4-203 the labels of a replaced program agree",
@@ -213,8 +213,8 @@ fn a_record_is_written_only_along_with_something_from_the_machine() {
 
 #[test]
 fn with_a_record_our_labels_follow_and_the_users_stay() {
-    let resized = machine("fake://1", "n").with_facts("flex-8", "-", "-").with_labels("a=2");
-    let bare = machine("fake://1", "n");
+    let resized = instance("fake://1", "n").with_facts("flex-8", "-", "-").with_labels("a=2");
+    let bare = instance("fake://1", "n");
     let table = [
         (
             "resized",
@@ -271,18 +271,18 @@ fn with_a_record_our_labels_follow_and_the_users_stay() {
         ("half a record claims half a pair", "t=flex-4", "t=flex-4, a=1", &resized, "t=flex-8"),
         ("unrecorded and missing is filled", "a=2", "a=2", &resized, "t=flex-8, T=flex-8, a=2"),
     ];
-    for (case, labels, record, machine, want) in table {
+    for (case, labels, record, instance, want) in table {
         let node = recorded(labelled(labels), record);
-        let changes = in_service(&node, machine);
+        let changes = in_service(&node, instance);
         let node = after(&node, &changes);
         assert_eq!(node.labels, long(want), "{case}");
-        assert!(in_service(&node, machine).is_empty(), "{case}, once more");
+        assert!(in_service(&node, instance).is_empty(), "{case}, once more");
     }
 }
 
 #[test]
 fn the_record_says_what_we_wrote_and_forgets_what_we_no_longer_do() {
-    let machine = machine("fake://1", "n").with_facts("flex-8", "-", "-").with_labels("a=2");
+    let instance = instance("fake://1", "n").with_facts("flex-8", "-", "-").with_labels("a=2");
     let table = [
         ("moved on", "t=flex-4, T=flex-4, a=1", "t=flex-4, T=flex-4, a=1", "t=flex-8, T=flex-8, a=2"),
         (
@@ -302,19 +302,19 @@ fn the_record_says_what_we_wrote_and_forgets_what_we_no_longer_do() {
     ];
     for (case, labels, record, want) in table {
         let node = recorded(labelled(labels), record);
-        assert_eq!(record_of(&after(&node, &in_service(&node, &machine))), long(want), "{case}");
+        assert_eq!(record_of(&after(&node, &in_service(&node, &instance))), long(want), "{case}");
     }
     let empty = recorded(labelled("a=1"), "a=1");
-    let node = after(&empty, &in_service(&empty, &crate::decide::node::testkit::machine("fake://1", "n")));
+    let node = after(&empty, &in_service(&empty, &crate::decide::node::testkit::instance("fake://1", "n")));
     assert!(!node.annotations.contains_key(record::ANNOTATION), "an empty record is no record");
 }
 
 #[test]
 fn a_second_initialisation_moves_our_extras_and_no_others() {
-    let machine = machine("fake://1", "n").with_facts("flex-8", "-", "-").with_labels("a=2, b=2, c=2");
+    let instance = instance("fake://1", "n").with_facts("flex-8", "-", "-").with_labels("a=2, b=2, c=2");
     let node =
         recorded(labelled("a=1, b=mine, d=4, t=flex-4, T=mine"), "a=1, b=1, c=1, d=4, t=flex-4, T=flex-4");
-    let node = after(&node, &at_initialisation(&node, &machine));
+    let node = after(&node, &at_initialisation(&node, &instance));
     assert_eq!(node.labels, long("a=2, b=mine, t=flex-8, T=flex-8"));
 }
 
@@ -350,11 +350,11 @@ fn some_labels() -> impl Strategy<Value = Pairs> {
     })
 }
 
-fn some_machine() -> impl Strategy<Value = Instance> {
+fn some_instance() -> impl Strategy<Value = Instance> {
     let fact = || prop::sample::select(vec!["-", "1", "2", "3"]);
     let extra = prop::sample::select(vec!["", "a=1", "a=2, b=1", "a=3, b=2, c=1", "k8s.io/x=1"]);
     (fact(), fact(), fact(), extra)
-        .prop_map(|(t, z, r, extra)| machine("fake://1", "n").with_facts(t, z, r).with_labels(extra))
+        .prop_map(|(t, z, r, extra)| instance("fake://1", "n").with_facts(t, z, r).with_labels(extra))
 }
 
 fn some_node() -> impl Strategy<Value = NodeView> {
@@ -365,16 +365,16 @@ fn some_node() -> impl Strategy<Value = NodeView> {
 
 proptest! {
     #[test]
-    fn a_second_pass_writes_nothing(node in some_node(), machine in some_machine()) {
-        let once = after(&node, &in_service(&node, &machine));
-        prop_assert!(in_service(&once, &machine).is_empty(), "L4-204");
-        let initialised = after(&node, &at_initialisation(&node, &machine));
-        prop_assert!(in_service(&initialised, &machine).is_empty(), "L4-205");
+    fn a_second_pass_writes_nothing(node in some_node(), instance in some_instance()) {
+        let once = after(&node, &in_service(&node, &instance));
+        prop_assert!(in_service(&once, &instance).is_empty(), "L4-204");
+        let initialised = after(&node, &at_initialisation(&node, &instance));
+        prop_assert!(in_service(&initialised, &instance).is_empty(), "L4-205");
     }
 
     #[test]
-    fn every_change_is_one(node in some_node(), machine in some_machine()) {
-        for changes in [in_service(&node, &machine), at_initialisation(&node, &machine)] {
+    fn every_change_is_one(node in some_node(), instance in some_instance()) {
+        for changes in [in_service(&node, &instance), at_initialisation(&node, &instance)] {
             for (key, value) in &changes.labels {
                 prop_assert_ne!(node.labels.get(key), value.as_deref());
             }
@@ -383,9 +383,9 @@ proptest! {
     }
 
     #[test]
-    fn what_somebody_else_set_stays(node in some_node(), machine in some_machine()) {
+    fn what_somebody_else_set_stays(node in some_node(), instance in some_instance()) {
         let record = Record::of(&node);
-        let next = after(&node, &in_service(&node, &machine));
+        let next = after(&node, &in_service(&node, &instance));
         for (key, value) in node.labels.iter() {
             let copied = PAIRS.iter().any(|p| p.current == key && record.get(p.current).is_none() && record.get(p.beta).is_none());
             if !copied && record.get(key) != Some(value) {
@@ -395,7 +395,7 @@ proptest! {
     }
 
     #[test]
-    fn once_ours_a_label_follows_every_change(node in some_node(), first in some_machine(), second in some_machine()) {
+    fn once_ours_a_label_follows_every_change(node in some_node(), first in some_instance(), second in some_instance()) {
         let node = NodeView { labels: Pairs::default(), annotations: Pairs::default(), ..node };
         let joined = after(&node, &at_initialisation(&node, &first));
         let moved = after(&joined, &in_service(&joined, &second));

@@ -1,5 +1,5 @@
 use super::{
-    super::{limiter::ItemExponential, policy::after},
+    super::{limiter::ItemExponential, policy::requeue},
     *,
 };
 use crate::error::{Category, Error};
@@ -181,7 +181,7 @@ fn the_outcome_of_the_work_brings_the_key_back() {
     let mut fail = |q: &mut Queue, category| {
         q.add("a", now);
         assert!(matches!(q.get(now), Taken::Work { .. }));
-        let took = q.finish(&"a", after(Err(&Error::new(category, "x"))), now + secs_of(1));
+        let took = q.finish(&"a", requeue(Err(&Error::new(category, "x"))), now + secs_of(1));
         assert_eq!(took, secs_of(1));
         now = now + secs_of(1);
         let wait = q.next_wakeup().map(|due| due.since(now).as_secs());
@@ -203,7 +203,7 @@ fn the_outcome_of_the_work_brings_the_key_back() {
     let end = q.next_wakeup().unwrap();
     assert!(matches!(q.get(end), Taken::Work { .. }));
     let retries = q.counters().retries;
-    q.finish(&"a", after(Ok(())), end);
+    q.finish(&"a", requeue(Ok(())), end);
     assert_eq!((q.next_wakeup(), q.failures(&"a"), q.known()), (None, 0, 0), "FW-250");
     assert_eq!(q.counters().retries, retries, "FW-250");
 }
@@ -213,8 +213,13 @@ fn work_that_got_further_begins_its_back_off_anew() {
     let mut queue = queue();
     let mut waits = Vec::new();
     let mut now = Tick::from_secs(100);
-    for after in [After::RateLimited, After::RateLimited, After::RateLimited, After::Anew, After::RateLimited]
-    {
+    for after in [
+        Requeue::RateLimited,
+        Requeue::RateLimited,
+        Requeue::RateLimited,
+        Requeue::Anew,
+        Requeue::RateLimited,
+    ] {
         queue.add("a", now);
         assert!(matches!(queue.get(now), Taken::Work { .. }));
         queue.finish(&"a", after, now);
@@ -237,10 +242,10 @@ fn what_failed_is_revived_when_its_time_has_come() {
         queue.get(now);
     }
     for _ in 0..5 {
-        queue.finish(&"a", After::RateLimited, now);
+        queue.finish(&"a", Requeue::RateLimited, now);
     }
-    queue.finish(&"b", After::Exactly(Duration::from_secs(60)), now);
-    queue.finish(&"c", After::RateLimited, now);
+    queue.finish(&"b", Requeue::Exactly(Duration::from_secs(60)), now);
+    queue.finish(&"c", Requeue::RateLimited, now);
     let soon = Duration::from_millis(300);
     let revived = ["a", "b", "c", "d"].map(|key| queue.revive(&key, soon, now));
     assert_eq!(revived, [true, false, true, false], "L12-835 only what failed");

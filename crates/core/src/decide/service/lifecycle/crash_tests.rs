@@ -10,7 +10,7 @@ use crate::{
         FINALIZER,
         change::{Written, remember},
         patch,
-        testing::{MARK, apply, roster},
+        testing::{MARK, apply, assignments},
         wake::{Sighting, Why, wake},
     },
     lb::{INTENT_ANNOTATION, Intents, Publish, intended_name},
@@ -172,7 +172,7 @@ impl World {
         self.edit(|object| apply(object, &body));
         if self.object.is_some() {
             let sighting = Sighting::Updated { old: &old, new: &self.view() };
-            let why = wake(&roster(), sighting, &self.written);
+            let why = wake(&assignments(), sighting, &self.written);
             assert!(matches!(why, None | Some(Why::Cleanup)), "L4-112 our own write is work: {why:?}");
         }
         Ok(())
@@ -189,33 +189,33 @@ impl World {
 
     /// A turn of the loop, with the toy's own plan: one load balancer, its id, its address.
     fn turn(&mut self, view: &ServiceView, goal: Goal, permit: Permit, luck: &Luck) -> Result<Turn, Dead> {
-        let turn = |rest, creation| Turn { rest, done: vec![], creation, refused: vec![], notices: vec![] };
+        let turn = |end, creation| Turn { end, done: vec![], creation, refused: vec![], notices: vec![] };
         let error = || Error::temporary("bad luck");
         self.call()?;
         if luck.blind {
-            return Ok(turn(Rest::Unknown(error()), Creation::Nothing));
+            return Ok(turn(TurnEnd::Unknown(error()), Creation::Nothing));
         }
         let found = self.found(view);
         let (id, creation) = match (goal, found.first()) {
-            (Goal::Gone, None) => return Ok(turn(Rest::Converged, Creation::Nothing)),
+            (Goal::Gone, None) => return Ok(turn(TurnEnd::Converged, Creation::Nothing)),
             (Goal::Gone, Some(_)) => {
                 self.call()?;
                 if luck.refuse {
-                    return Ok(turn(Rest::Failed(error()), Creation::Nothing));
+                    return Ok(turn(TurnEnd::Failed(error()), Creation::Nothing));
                 }
                 self.cloud.retain(|lb| !found.contains(&lb.id));
-                return Ok(turn(Rest::Converged, Creation::Nothing));
+                return Ok(turn(TurnEnd::Converged, Creation::Nothing));
             }
             (Goal::Present, Some(id)) => (*id, Creation::Nothing),
             (Goal::Present, None)
                 if permit == Permit::NoCreate || intended_name(view) != Some(name(view)) =>
             {
-                return Ok(turn(Rest::NeedsIntent, Creation::Nothing));
+                return Ok(turn(TurnEnd::NeedsIntent, Creation::Nothing));
             }
             (Goal::Present, None) => {
                 self.call()?;
                 if luck.refuse {
-                    return Ok(turn(Rest::Failed(error()), Creation::Nothing));
+                    return Ok(turn(TurnEnd::Failed(error()), Creation::Nothing));
                 }
                 self.now += SignedDuration::from_secs(luck.slow);
                 self.created += 1;
@@ -223,7 +223,7 @@ impl World {
                 self.cloud.push(Balancer { id: self.created, name: name(view).to_owned(), shows_at });
                 assert_eq!(self.cloud.len(), 1, "a second load balancer");
                 if luck.lost {
-                    return Ok(turn(Rest::Unknown(error()), Creation::Unsure));
+                    return Ok(turn(TurnEnd::Unknown(error()), Creation::Unsure));
                 }
                 (self.created, Creation::Known)
             }
@@ -235,21 +235,21 @@ impl World {
         let publish =
             Publish { ingress: Some(vec![address]), annotations: [(MARK.to_owned(), id.to_string())].into() };
         self.patch(patch::record(view, &publish, true))?;
-        Ok(turn(Rest::Converged, creation))
+        Ok(turn(TurnEnd::Converged, creation))
     }
 
     /// One pass of the shell.
     fn pass(&mut self, luck: &Luck) -> Result<(), Dead> {
         self.calls_left = luck.calls;
-        let roster = roster();
+        let assignments = assignments();
         let known = self.history.iter().chain(&self.object).rev().nth(luck.stale).or(self.object.as_ref());
         let Some(known) = known else { return Ok(()) };
         let mut view = ServiceView::from_json(known).unwrap();
-        let opening = open(&roster, &view, self.intent(&view));
+        let opening = open(&assignments, &view, self.intent(&view));
         let Some((provider, goal, mut permit)) = opening.turn() else { return Ok(()) };
         if let Opening::Prepare { intent, .. } = opening {
             let intent = intent.then(|| (self.wall(), name(&view)));
-            self.patch(patch::prepare(&roster, &view, provider, intent))?;
+            self.patch(patch::prepare(&assignments, &view, provider, intent))?;
             view = self.view();
         }
         loop {
@@ -266,7 +266,7 @@ impl World {
             let clear = match close(goal, permit, &turn, self.intent(&newest)) {
                 Closing::RecordIntent => {
                     self.patch(patch::prepare(
-                        &roster,
+                        &assignments,
                         &newest,
                         provider,
                         Some((self.wall(), name(&newest))),
@@ -276,10 +276,10 @@ impl World {
                     continue;
                 }
                 Closing::Release => {
-                    return self.patch(patch::release(&newest, &roster.standing(&newest), []));
+                    return self.patch(patch::release(&newest, &assignments.of(&newest), []));
                 }
                 Closing::Hold { .. } => false,
-                Closing::Rest { clear_intent }
+                Closing::TurnEnd { clear_intent }
                 | Closing::Wait { clear_intent, .. }
                 | Closing::Retry { clear_intent, .. } => clear_intent,
             };

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            open                       the loop's turn                  close
-//!   ┌─► Prepare (finalizer, intent) ──► Goal::Present, Permit::Create ──► Rest, Wait, Retry
+//!   ┌─► Prepare (finalizer, intent) ──► Goal::Present, Permit::Create ──► TurnEnd, Wait, Retry
 //!   ├─► Ensure ───────────────────────► Goal::Present, Permit::NoCreate ─► …, RecordIntent, Hold
 //!   ├─► Cleanup, CleanupIfProven ─────► Goal::Gone ──────────────────────► Release, Hold, Wait, Retry
 //!   └─► LeaveAlone, Nothing, Doubt, Orphan
@@ -22,12 +22,12 @@ use std::time::Duration;
 
 use crate::{
     decide::service::{
+        assignments::Assignments,
         need::{has_finalizer, needs_cleanup, wants},
-        roster::Roster,
         wake::traces,
     },
     error::Error,
-    lb::{Creation, Goal, Intent, Permit, Rest, Turn},
+    lb::{Creation, Goal, Intent, Permit, Turn, TurnEnd},
     view::ServiceView,
 };
 
@@ -104,24 +104,24 @@ impl<'a> Opening<'a> {
 ///
 /// `intent` is the judgement of [`Intents`](crate::lb::Intents) on it, by the settle time of the provider in question.
 #[must_use]
-pub fn open<'a>(roster: &'a Roster, service: &ServiceView, intent: Intent) -> Opening<'a> {
-    let mut standing = roster.standing(service);
-    if let Some(why) = standing.doubt.take() {
+pub fn open<'a>(assignments: &'a Assignments, service: &ServiceView, intent: Intent) -> Opening<'a> {
+    let mut assignment = assignments.of(service);
+    if let Some(why) = assignment.doubt.take() {
         return Opening::Doubt(why);
     }
-    let Some(holder) = standing.holder else { return Opening::LeaveAlone };
-    let wanted = standing.server.filter(|_| wants(service, &standing) && !service.deleting);
+    let Some(holder) = assignment.holder else { return Opening::LeaveAlone };
+    let wanted = assignment.server.filter(|_| wants(service, &assignment) && !service.deleting);
     match wanted {
         // A Service that moves is cleaned up where it was even if somebody took the finalizer away meanwhile.
         Some(server) if server != holder => Opening::Cleanup { provider: holder },
         Some(server) if has_finalizer(service) => Opening::Ensure { provider: server },
         // An intent that still pends must not be renewed: it is all that is known about a creation.
         Some(server) => Opening::Prepare { provider: server, intent: intent == Intent::Free },
-        None if needs_cleanup(service, &standing) && standing.unproven => {
+        None if needs_cleanup(service, &assignment) && assignment.unproven => {
             Opening::CleanupIfProven { provider: holder }
         }
-        None if needs_cleanup(service, &standing) => Opening::Cleanup { provider: holder },
-        None if !has_finalizer(service) && traces(roster, service).is_some() => {
+        None if needs_cleanup(service, &assignment) => Opening::Cleanup { provider: holder },
+        None if !has_finalizer(service) && traces(assignments, service).is_some() => {
             Opening::Orphan { provider: holder }
         }
         None => Opening::Nothing,
@@ -132,7 +132,7 @@ pub fn open<'a>(roster: &'a Roster, service: &ServiceView, intent: Intent) -> Op
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Closing {
     /// Nothing is left to do until something changes.
-    Rest {
+    TurnEnd {
         /// Whether a recorded intent ends; see [`patch::record`](super::patch::record).
         clear_intent: bool,
     },
@@ -166,19 +166,19 @@ pub enum Closing {
 #[must_use]
 pub fn close(goal: Goal, permit: Permit, turn: &Turn, intent: Intent) -> Closing {
     let clear_intent = goal == Goal::Present && intent_is_over(permit, turn, intent);
-    match (&turn.rest, goal) {
-        (Rest::Unknown(error) | Rest::Failed(error), _) => {
+    match (&turn.end, goal) {
+        (TurnEnd::Unknown(error) | TurnEnd::Failed(error), _) => {
             Closing::Retry { error: error.clone(), clear_intent }
         }
-        (Rest::Wait { poll, .. }, _) => Closing::Wait { poll: *poll, clear_intent },
-        (Rest::Converged | Rest::Refused, Goal::Present) => Closing::Rest { clear_intent },
-        (Rest::NeedsIntent, Goal::Present) if permit == Permit::NoCreate => {
+        (TurnEnd::Wait { poll, .. }, _) => Closing::Wait { poll: *poll, clear_intent },
+        (TurnEnd::Converged | TurnEnd::Refused, Goal::Present) => Closing::TurnEnd { clear_intent },
+        (TurnEnd::NeedsIntent, Goal::Present) if permit == Permit::NoCreate => {
             unless_pending(intent, Closing::RecordIntent)
         }
         // The Service was edited since, and asks for another name than the one that was recorded.
-        (Rest::NeedsIntent, Goal::Present) => Closing::Wait { poll: AGAIN, clear_intent },
-        (Rest::Converged, Goal::Gone) => unless_pending(intent, Closing::Release),
-        (Rest::NeedsIntent | Rest::Refused, _) => {
+        (TurnEnd::NeedsIntent, Goal::Present) => Closing::Wait { poll: AGAIN, clear_intent },
+        (TurnEnd::Converged, Goal::Gone) => unless_pending(intent, Closing::Release),
+        (TurnEnd::NeedsIntent | TurnEnd::Refused, _) => {
             let error = Error::permanent("internal error: the plan asks for a creation out of turn");
             Closing::Retry { error, clear_intent: false }
         }
@@ -200,14 +200,14 @@ fn unless_pending(intent: Intent, then: Closing) -> Closing {
 /// after a creation may be that of recording the id.
 fn intent_is_over(permit: Permit, turn: &Turn, intent: Intent) -> bool {
     let nothing_sent = permit == Permit::Create && turn.creation == Creation::Nothing;
-    match turn.rest {
+    match turn.end {
         _ if turn.creation == Creation::Unsure => false,
-        Rest::Converged => true,
-        Rest::Wait { .. } => nothing_sent || turn.creation == Creation::Known,
+        TurnEnd::Converged => true,
+        TurnEnd::Wait { .. } => nothing_sent || turn.creation == Creation::Known,
         // Something would have to be created, so nothing was found.
-        Rest::Refused => nothing_sent || intent == Intent::Free,
-        Rest::Failed(_) | Rest::NeedsIntent => nothing_sent,
-        Rest::Unknown(_) => false,
+        TurnEnd::Refused => nothing_sent || intent == Intent::Free,
+        TurnEnd::Failed(_) | TurnEnd::NeedsIntent => nothing_sent,
+        TurnEnd::Unknown(_) => false,
     }
 }
 

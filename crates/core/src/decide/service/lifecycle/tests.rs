@@ -2,8 +2,8 @@ use super::*;
 use crate::{
     decide::service::{
         FINALIZER, PROVIDER_ANNOTATION,
-        roster::Candidate,
-        testing::{CLASS, CLOUD, MARK, annotated, classy, roster, service, typed},
+        assignments::Candidate,
+        testing::{CLASS, CLOUD, MARK, annotated, assignments, classy, service, typed},
     },
     lb::INTENT_ANNOTATION,
     view::{Ingress, ServicePort, ServiceProtocol, ServiceType},
@@ -91,9 +91,9 @@ fn how_a_pass_begins() {
             Opening::Nothing,
         ),
     ];
-    let roster = roster();
+    let assignments = assignments();
     for (case, view, intent, want) in table {
-        assert_eq!(open(&roster, &view, intent), want, "{case}");
+        assert_eq!(open(&assignments, &view, intent), want, "{case}");
     }
 }
 
@@ -104,14 +104,17 @@ fn a_service_moves_by_going_first() {
         classes: [name.to_owned()].into(),
         ..Candidate::default()
     };
-    let roster = Roster::new(vec![candidate("alpha"), candidate("beta")], None).unwrap();
+    let assignments = Assignments::new(vec![candidate("alpha"), candidate("beta")], None).unwrap();
     let moved = annotated(classy("beta"), PROVIDER_ANNOTATION, "alpha");
     let cleanup = Opening::Cleanup { provider: "alpha" };
-    assert_eq!(open(&roster, &held(moved.clone()), FREE), cleanup);
-    assert_eq!(open(&roster, &moved, FREE), cleanup, "even if the finalizer was taken away");
-    assert_eq!(open(&roster, &classy("beta"), FREE), Opening::Prepare { provider: "beta", intent: true });
+    assert_eq!(open(&assignments, &held(moved.clone()), FREE), cleanup);
+    assert_eq!(open(&assignments, &moved, FREE), cleanup, "even if the finalizer was taken away");
+    assert_eq!(
+        open(&assignments, &classy("beta"), FREE),
+        Opening::Prepare { provider: "beta", intent: true }
+    );
     let lost = annotated(held(classy("beta")), PROVIDER_ANNOTATION, "gamma");
-    assert!(matches!(open(&roster, &lost, FREE), Opening::Doubt(_)));
+    assert!(matches!(open(&assignments, &lost, FREE), Opening::Doubt(_)));
 }
 
 #[test]
@@ -136,8 +139,8 @@ fn the_turn_that_follows() {
     }
 }
 
-fn ended(rest: Rest, creation: Creation) -> Turn {
-    Turn { rest, done: vec![], creation, refused: vec![], notices: vec![] }
+fn ended(end: TurnEnd, creation: Creation) -> Turn {
+    Turn { end, done: vec![], creation, refused: vec![], notices: vec![] }
 }
 
 #[test]
@@ -146,35 +149,47 @@ fn how_a_pass_towards_presence_ends() {
     use Permit::{Create, NoCreate};
     let poll = Duration::from_secs(5);
     let error = Error::temporary("503");
-    let rest = |clear_intent| Closing::Rest { clear_intent };
+    let rest = |clear_intent| Closing::TurnEnd { clear_intent };
     let waiting = |clear_intent| Closing::Wait { poll, clear_intent };
     let retry = |clear_intent| Closing::Retry { error: error.clone(), clear_intent };
-    let busy = || Rest::Wait { on: "building", poll };
-    let failed = || Rest::Failed(error.clone());
-    let unknown = || Rest::Unknown(error.clone());
+    let busy = || TurnEnd::Wait { on: "building", poll };
+    let failed = || TurnEnd::Failed(error.clone());
+    let unknown = || TurnEnd::Unknown(error.clone());
     let hold = || Closing::Hold { left: LEFT };
     let table = [
-        ("FW-160 all is well", NoCreate, ended(Rest::Converged, Nothing), FREE, rest(true)),
-        ("created, and its id recorded", Create, ended(Rest::Converged, Known), PENDING, rest(true)),
-        ("L6-110 it showed up after all", NoCreate, ended(Rest::Converged, Nothing), PENDING, rest(true)),
-        ("refused, nothing was sent", Create, ended(Rest::Refused, Nothing), PENDING, rest(true)),
-        ("L6-111 refused, an older one pends", NoCreate, ended(Rest::Refused, Nothing), PENDING, rest(false)),
-        ("L6-130 refused, an older one is over", NoCreate, ended(Rest::Refused, Nothing), FREE, rest(true)),
+        ("FW-160 all is well", NoCreate, ended(TurnEnd::Converged, Nothing), FREE, rest(true)),
+        ("created, and its id recorded", Create, ended(TurnEnd::Converged, Known), PENDING, rest(true)),
+        ("L6-110 it showed up after all", NoCreate, ended(TurnEnd::Converged, Nothing), PENDING, rest(true)),
+        ("refused, nothing was sent", Create, ended(TurnEnd::Refused, Nothing), PENDING, rest(true)),
+        (
+            "L6-111 refused, an older one pends",
+            NoCreate,
+            ended(TurnEnd::Refused, Nothing),
+            PENDING,
+            rest(false),
+        ),
+        (
+            "L6-130 refused, an older one is over",
+            NoCreate,
+            ended(TurnEnd::Refused, Nothing),
+            FREE,
+            rest(true),
+        ),
         ("building, its id known", Create, ended(busy(), Known), PENDING, waiting(true)),
         ("waiting before anything was sent", Create, ended(busy(), Nothing), PENDING, waiting(true)),
         ("L6-112 waiting, an older one pends", NoCreate, ended(busy(), Nothing), PENDING, waiting(false)),
         ("L6-113 an answer was lost", Create, ended(unknown(), Unsure), PENDING, retry(false)),
         ("L6-114 lost, and then a wait", Create, ended(busy(), Unsure), PENDING, waiting(false)),
-        ("L6-115 lost, and then rest", Create, ended(Rest::Converged, Unsure), PENDING, rest(false)),
+        ("L6-115 lost, and then rest", Create, ended(TurnEnd::Converged, Unsure), PENDING, rest(false)),
         ("L5-116 the cloud does not answer", Create, ended(unknown(), Nothing), PENDING, retry(false)),
         ("the creation was refused by the cloud", Create, ended(failed(), Nothing), PENDING, retry(true)),
         ("L6-116 created, perhaps not recorded", Create, ended(failed(), Known), PENDING, retry(false)),
         ("L6-117 a failure, an older one pends", NoCreate, ended(failed(), Nothing), PENDING, retry(false)),
-        ("to be created", NoCreate, ended(Rest::NeedsIntent, Nothing), FREE, Closing::RecordIntent),
+        ("to be created", NoCreate, ended(TurnEnd::NeedsIntent, Nothing), FREE, Closing::RecordIntent),
         (
             "L6-118 to be created, an older one pends",
             NoCreate,
-            ended(Rest::NeedsIntent, Nothing),
+            ended(TurnEnd::NeedsIntent, Nothing),
             PENDING,
             hold(),
         ),
@@ -182,7 +197,7 @@ fn how_a_pass_towards_presence_ends() {
     for (case, permit, turn, intent, want) in table {
         assert_eq!(close(Goal::Present, permit, &turn, intent), want, "{case}");
     }
-    let overtaken = |creation| close(Goal::Present, Create, &ended(Rest::NeedsIntent, creation), PENDING);
+    let overtaken = |creation| close(Goal::Present, Create, &ended(TurnEnd::NeedsIntent, creation), PENDING);
     let again = |clear_intent| Closing::Wait { poll: AGAIN, clear_intent };
     assert_eq!(overtaken(Nothing), again(true), "L6-304 the name was edited after it was recorded");
     assert_eq!(overtaken(Known), again(false), "L6-305 the intent covers what was created before");
@@ -195,18 +210,18 @@ fn how_a_pass_towards_absence_ends() {
     let error = Error::temporary("503");
     let retry = || Closing::Retry { error: error.clone(), clear_intent: false };
     let table = [
-        ("FW-148 FW-149 it is gone", Rest::Converged, FREE, Closing::Release),
-        ("FW-151 nobody knows whether it is there", Rest::Unknown(error.clone()), FREE, retry()),
-        ("FW-152 the deletion fails", Rest::Failed(error.clone()), FREE, retry()),
+        ("FW-148 FW-149 it is gone", TurnEnd::Converged, FREE, Closing::Release),
+        ("FW-151 nobody knows whether it is there", TurnEnd::Unknown(error.clone()), FREE, retry()),
+        ("FW-152 the deletion fails", TurnEnd::Failed(error.clone()), FREE, retry()),
         (
             "it is going",
-            Rest::Wait { on: "deleting", poll },
+            TurnEnd::Wait { on: "deleting", poll },
             FREE,
             Closing::Wait { poll, clear_intent: false },
         ),
         (
             "L6-120 absent, but a creation may be on its way",
-            Rest::Converged,
+            TurnEnd::Converged,
             PENDING,
             Closing::Hold { left: LEFT },
         ),
@@ -214,7 +229,7 @@ fn how_a_pass_towards_absence_ends() {
     for (case, rest, intent, want) in table {
         assert_eq!(close(Goal::Gone, Permit::NoCreate, &ended(rest, Nothing), intent), want, "{case}");
     }
-    for rest in [Rest::NeedsIntent, Rest::Refused] {
+    for rest in [TurnEnd::NeedsIntent, TurnEnd::Refused] {
         let closing = close(Goal::Gone, Permit::NoCreate, &ended(rest, Nothing), FREE);
         assert!(matches!(closing, Closing::Retry { .. }), "L5-117 {closing:?}");
     }
