@@ -75,8 +75,11 @@ fn about_node(node: &NodeView, id: &str, instance: &FakeInstance, wrong: &mut Ve
     if !node.addresses.iter().any(|address| address.address() == instance.private_ip) {
         wrong.push(format!("{name} lacks its address {}", instance.private_ip));
     }
-    let stopped = instance.state == PowerState::Stopped && node.ready != Ready::True;
-    if node.has_taint(SHUTDOWN) != stopped {
+    let stopped = instance.state == PowerState::Stopped;
+    if stopped && node.ready == Ready::True {
+        // Its kubelet has not been missed yet. What follows from that is still to come.
+        wrong.push(format!("{name} is switched off and still says that it is Ready"));
+    } else if node.has_taint(SHUTDOWN) != stopped {
         wrong.push(format!("{name} has the shutdown taint: {}, and should: {stopped}", !stopped));
     }
     if node.network_unavailable.as_ref().is_none_or(|condition| condition.status != "False") {
