@@ -75,6 +75,13 @@ impl Random {
         self.draw(|rng| rng.u64(..))
     }
 
+    /// A UUID of version 4.
+    pub fn uuid(&self) -> String {
+        let (high, low) = (self.bits(), self.bits());
+        let bits = u128::from(high) << 64 | u128::from(low);
+        uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid().to_string()
+    }
+
     /// A wait in `[base, base × (1 + factor))`, drawn uniformly.
     pub fn jitter(&self, base: Duration, factor: f64) -> Duration {
         let extra = base.as_secs_f64() * factor.max(0.0) * self.fraction();
@@ -108,6 +115,17 @@ mod tests {
         assert_eq!(first, draw(&b));
         assert_ne!(first, draw(&c));
         assert_ne!(first, draw(&a), "the numbers go on");
+    }
+
+    #[test]
+    fn a_uuid_is_one_of_version_four_and_comes_from_the_seed() {
+        let (a, b) = (Random::seeded(7), Random::seeded(7));
+        let id = a.uuid();
+        assert_eq!(id, b.uuid());
+        assert_ne!(id, a.uuid());
+        let parsed: uuid::Uuid = id.parse().unwrap();
+        assert_eq!((parsed.get_version_num(), parsed.get_variant()), (4, uuid::Variant::RFC4122), "{id}");
+        assert_eq!(id, parsed.hyphenated().to_string(), "lower case, with hyphens");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use cloudberth_core::Random;
+use cloudberth_core::{Random, rate::Backoff};
 use jiff::Timestamp;
 
 /// A server that asks for a longer pause is asked again after this one: a slip in a header must not put a whole
@@ -18,10 +18,8 @@ const LONGEST_WAIT_OF_A_WRITE: Duration = Duration::from_secs(1);
 pub struct Policy {
     /// How often something is sent at most, the first time included.
     pub attempts: u32,
-    /// The wait before the first repetition; it doubles with each further one.
-    pub backoff: Duration,
-    /// The longest of these waits.
-    pub backoff_limit: Duration,
+    /// The wait before a repetition.
+    pub backoff: Backoff,
     /// How much is added to each wait at random, as a fraction of it.
     pub jitter: f64,
     /// How long one attempt to read may take.
@@ -38,8 +36,7 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             attempts: 4,
-            backoff: Duration::from_millis(500),
-            backoff_limit: Duration::from_secs(8),
+            backoff: Backoff { first: Duration::from_millis(500), longest: Duration::from_secs(8) },
             jitter: 0.5,
             read_attempt: Duration::from_secs(30),
             // Just above the minute after which gateways give up, so that their answer is still heard.
@@ -110,9 +107,7 @@ impl Policy {
         if !allowed || sent >= self.attempts {
             return None;
         }
-        let doublings = sent.saturating_sub(1).min(31);
-        let base = self.backoff.saturating_mul(1 << doublings).min(self.backoff_limit);
-        Some(random.jitter(base, self.jitter).max(asked.unwrap_or_default()))
+        Some(random.jitter(self.backoff.after(sent), self.jitter).max(asked.unwrap_or_default()))
     }
 }
 
@@ -180,8 +175,12 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_a_limit_and_end() {
-        let policy =
-            Policy { attempts: 8, jitter: 0.0, backoff_limit: Duration::from_secs(5), ..Policy::default() };
+        let policy = Policy {
+            attempts: 8,
+            jitter: 0.0,
+            backoff: Backoff { longest: Duration::from_secs(5), ..Policy::default().backoff },
+            ..Policy::default()
+        };
         let asked = Some(Duration::from_secs(3));
         let waits = |asked| {
             (1..=8)

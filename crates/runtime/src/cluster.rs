@@ -13,6 +13,7 @@ use cloudberth_core::{
     decide::node::patch::{NodePatch, Subresource},
     lb::ServerVersion,
     lookup::Lookup,
+    rate::Backoff,
     time::Tick,
 };
 use kube::{
@@ -33,8 +34,8 @@ const NODES: &str = "/api/v1/nodes";
 
 /// How long the API server may take to say its version.
 const VERSION_PATIENCE: Duration = Duration::from_secs(10);
-/// The rests between two questions for it, each twice as long as the one before.
-const VERSION_RESTS: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(300));
+/// How long we wait before we ask for it again.
+const VERSION_BACKOFF: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(300) };
 
 /// A cluster, as the controllers see it.
 #[derive(Clone)]
@@ -107,11 +108,10 @@ impl Cluster {
 
     /// Asks until there is an answer. Nothing has to wait for it.
     pub async fn learn_version(&self, random: &Random) {
-        let (mut rest, longest) = VERSION_RESTS;
-        while let Err(why) = self.ask_version().await {
+        for failures in 1.. {
+            let Err(why) = self.ask_version().await else { return };
             tracing::info!(%why, "the Kubernetes API did not say its version; until it does, it counts as new");
-            tokio::time::sleep(random.jitter(rest, 0.5)).await;
-            rest = (rest * 2).min(longest);
+            tokio::time::sleep(random.jitter(VERSION_BACKOFF.after(failures), 0.5)).await;
         }
     }
 

@@ -9,7 +9,10 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use cloudberth_core::time::Tick;
+use cloudberth_core::{
+    rate::{Rate, TokenBucket},
+    time::Tick,
+};
 use jiff::Timestamp;
 
 use super::{Event, ObjectRef, recent::Recent};
@@ -18,10 +21,8 @@ use super::{Event, ObjectRef, recent::Recent};
 const DIFFERENT: usize = 10;
 /// After so long without anything similar, the counting begins anew.
 const QUIET: Duration = Duration::from_secs(600);
-/// So much may be said at once about one object …
-const BURST: u32 = 25;
-/// … and one thing more each time that this has passed.
-const REFILL: Duration = Duration::from_secs(300);
+/// How many events one object may get.
+const ALLOWED: Rate = Rate { interval: Duration::from_secs(300), burst: 25 };
 /// More is never remembered, of each kind.
 const REMEMBERED: usize = 4096;
 
@@ -64,7 +65,7 @@ type Subject = (&'static str, ObjectRef, bool);
 pub struct Memory {
     similar: Recent<(Subject, String), Similar>,
     told: Recent<(Event, bool), Option<Told>>,
-    allowance: Recent<Subject, Allowance>,
+    allowance: Recent<Subject, TokenBucket>,
     last_name: i128,
 }
 
@@ -80,10 +81,6 @@ struct Told {
     count: u64,
     first: Timestamp,
 }
-
-/// A bucket, by the time at which it will be full.
-#[derive(Debug, Default)]
-struct Allowance(Tick);
 
 impl Default for Memory {
     fn default() -> Self {
@@ -115,7 +112,7 @@ pub fn correlate(memory: &mut Memory, what: &Event, at: Timestamp, now: Tick) ->
     told.count += 1;
     let note =
         Note { name: told.name.clone(), what, combined, count: told.count, first: told.first, last: at };
-    if !memory.allowance.of(subject).take(now) {
+    if !memory.allowance.of(subject).try_take(ALLOWED, now) {
         return Step::Drop;
     }
     if known { Step::Patch(note) } else { Step::Create(note) }
@@ -148,17 +145,6 @@ impl Similar {
         }
         self.messages.insert(message.to_owned());
         false
-    }
-}
-
-impl Allowance {
-    fn take(&mut self, now: Tick) -> bool {
-        let full_at = self.0.max(now) + REFILL;
-        let allowed = full_at.since(now) <= REFILL.saturating_mul(BURST);
-        if allowed {
-            self.0 = full_at;
-        }
-        allowed
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::Random;
+use cloudberth_core::{Random, rate::Backoff};
 use futures_util::{StreamExt as _, pin_mut};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, runtime::watcher::watch_object};
@@ -26,8 +26,7 @@ const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
 /// The first look may take so long.
 const TIMEOUT: Duration = Duration::from_secs(10);
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const BACKOFF: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(60) };
 
 /// A file with authorities, and what was in it when it was last taken over.
 #[derive(Debug)]
@@ -165,23 +164,23 @@ impl Keeper {
 
     async fn follow_cluster(&self) {
         let Some(api) = &self.cluster else { return };
-        let mut wait = FIRST_WAIT;
+        let mut failures = 0_u32;
         let changes = watch_object(api.clone(), NAME);
         pin_mut!(changes);
         while let Some(change) = changes.next().await {
             match change {
                 Ok(Some(map)) => {
-                    wait = FIRST_WAIT;
+                    failures = 0;
                     if let Some(why) = self.take(&map) {
                         tracing::warn!("ConfigMap {NAMESPACE}/{NAME}: {why}");
                     }
                 }
                 // What the cluster last said stays in force.
-                Ok(None) => wait = FIRST_WAIT,
+                Ok(None) => failures = 0,
                 Err(error) => {
                     tracing::warn!(%error, "cannot watch ConfigMap {NAMESPACE}/{NAME}");
-                    sleep(self.random.jitter(wait, 0.2)).await;
-                    wait = (wait * 2).min(LONGEST_WAIT);
+                    failures = failures.saturating_add(1);
+                    sleep(self.random.jitter(BACKOFF.after(failures), 0.2)).await;
                 }
             }
         }

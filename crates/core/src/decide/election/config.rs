@@ -112,22 +112,6 @@ impl Config {
     }
 }
 
-/// The identity of a replica: its host's name and a version-4 UUID made of `bits`.
-#[must_use]
-pub fn identity(host: &str, bits: [u64; 2]) -> String {
-    let [high, low] = bits;
-    let high = (high & 0xffff_ffff_ffff_0fff) | 0x4000;
-    let low = (low & 0x3fff_ffff_ffff_ffff) | 0x8000_0000_0000_0000;
-    format!(
-        "{host}_{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-        high >> 32,
-        high >> 16 & 0xffff,
-        high & 0xffff,
-        low >> 48,
-        low & 0xffff_ffff_ffff
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,15 +212,5 @@ mod tests {
             assert_eq!(config.pause(fraction).as_millis(), millis, "{fraction}");
         }
         assert_eq!(config.pause(f64::NAN).as_millis(), 2_000);
-    }
-
-    #[test]
-    fn an_identity_is_a_host_and_a_uuid_of_version_four() {
-        assert_eq!(identity("node0", [0, 0]), "node0_00000000-0000-4000-8000-000000000000");
-        assert_eq!(identity("node0", [u64::MAX; 2]), "node0_ffffffff-ffff-4fff-bfff-ffffffffffff");
-        assert_eq!(
-            identity("h", [0x0123_4567_89ab_cdef, 0x0123_4567_89ab_cdef]),
-            "h_01234567-89ab-4def-8123-456789abcdef"
-        );
     }
 }

@@ -12,6 +12,6 @@ mod work;
 #[cfg(test)]
 mod model;
 
-pub use limiter::{Bucket, ItemExponential, Jittered, Limiter, MaxOf, MaxWait, default_controller_limiter};
+pub use limiter::{ItemExponential, Jittered, Limiter};
 pub use policy::{Requeue, requeue};
 pub use work::{Added, Counters, Taken, Unfinished, WorkQueue};
