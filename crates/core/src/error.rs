@@ -131,8 +131,6 @@ impl Category {
 pub enum Doing {
     /// Building or changing a load balancer.
     SyncLoadBalancer,
-    /// Removing a load balancer.
-    DeleteLoadBalancer,
     /// Giving a load balancer its new set of nodes.
     UpdateLoadBalancer,
     /// Deleting a node whose instance is gone.
@@ -150,7 +148,6 @@ impl Doing {
         match (self, category) {
             (_, Category::Cancelled) => None,
             (Self::SyncLoadBalancer, _) => Some("SyncLoadBalancerFailed"),
-            (Self::DeleteLoadBalancer, _) => Some("DeleteLoadBalancerFailed"),
             (Self::UpdateLoadBalancer, _) => Some("UpdateLoadBalancerFailed"),
             (Self::DeleteNode, _) => Some("DeletingNodeFailed"),
             (Self::CreateRoute, _) => Some("FailedToCreateRoute"),
@@ -286,7 +283,6 @@ mod tests {
     fn known_operations_keep_the_reasons_that_alerts_look_for() {
         let table = [
             (Doing::SyncLoadBalancer, "SyncLoadBalancerFailed"),
-            (Doing::DeleteLoadBalancer, "DeleteLoadBalancerFailed"),
             (Doing::UpdateLoadBalancer, "UpdateLoadBalancerFailed"),
             (Doing::DeleteNode, "DeletingNodeFailed"),
             (Doing::CreateRoute, "FailedToCreateRoute"),

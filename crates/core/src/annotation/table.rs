@@ -30,9 +30,6 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without annotations.
-    pub const EMPTY: Self = Self::new(&[]);
-
     /// A table of these keys. Values are taken as they are: an empty one is a value, blanks count.
     pub const fn new(entries: &'static [&'static dyn Entry]) -> Self {
         let reading = Reading { trim: false, empty_is_absent: false };
@@ -276,7 +273,7 @@ mod tests {
         static QUIET: Table = Table::new(&[&COUNT]);
         let set = annotations(&[("x.io/coumt", "1")]);
         assert_eq!(QUIET.parse(&set).notices, []);
-        assert_eq!(Table::EMPTY.parse(&set).notices, []);
+        assert_eq!(Table::new(&[]).parse(&set).notices, []);
     }
 
     #[test]
@@ -287,12 +284,12 @@ mod tests {
         static RETIRED: &[Retired] = &[Retired { name: "x.io/name", why: "" }];
         static CASES: [(Table, Option<&str>); 7] = [
             (TABLE, None),
-            (Table::EMPTY, None),
+            (Table::new(&[]), None),
             (Table::new(&[&BAD_DEFAULT]), Some("x.io/bad: the default Text(\"many\") is not a number from")),
             (Table::new(&[&BAD_KEY]), Some("\"x.io/no spaces\" is not a key")),
             (Table::new(&[&COUNT, &TWICE]), Some("x.io/count is declared twice")),
             (Table::new(&[&NAME]).retired(RETIRED), Some("x.io/name is declared twice")),
-            (Table::EMPTY.watching(&["x"]), Some("a watched prefix needs a slash")),
+            (Table::new(&[]).watching(&["x"]), Some("a watched prefix needs a slash")),
         ];
         for (table, want) in CASES {
             let flaws = table.flaws();
