@@ -70,7 +70,7 @@ impl NodeAddress {
         Ok(Self { kind, address: address.to_owned() })
     }
 
-    /// An entry that Kubernetes already holds: taken as it is, because it is not ours to judge.
+    /// An entry from Kubernetes, taken as it is.
     #[must_use]
     pub fn recorded(kind: AddressKind, address: &str) -> Self {
         Self { kind, address: address.to_owned() }

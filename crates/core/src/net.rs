@@ -75,12 +75,12 @@ impl IpFamily {
     }
 }
 
-/// A port that exists: 1 to 65,535.
+/// A valid port: 1 to 65,535.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port(NonZeroU16);
 
 impl Port {
-    /// Takes a number as Kubernetes or a cloud gives it; `field` names it in the refusal.
+    /// Checks a number from Kubernetes or a cloud; the error names `field`.
     pub fn new(number: i64, field: &str) -> Result<Self> {
         u16::try_from(number)
             .ok()

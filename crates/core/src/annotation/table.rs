@@ -44,7 +44,7 @@ impl Table {
         self
     }
 
-    /// Keys that do nothing; whoever sets one is told so.
+    /// Keys that do nothing; their use is reported.
     #[must_use]
     pub const fn retired(mut self, retired: &'static [Retired]) -> Self {
         self.retired = retired;
@@ -146,7 +146,7 @@ pub struct Parsed<'a> {
     annotations: &'a Annotations,
     /// Values that cannot be carried out; each names its key.
     pub refused: Vec<Refusal>,
-    /// What else people should be told.
+    /// What else to report.
     pub notices: Vec<Notice>,
 }
 
@@ -161,8 +161,8 @@ impl Parsed<'_> {
         key.judge(self.reading, self.annotations).decider
     }
 
-    /// What goes for `key`: the value that is set; the key's default where none is; the observed value where a wrong
-    /// one is (law 8). `None` where the key has no default of its own and nothing better is known.
+    /// The value to use for `key`: the one that is set; the key's default if none is; the observed one if a wrong one is set
+    /// (law 8). `None` if the key has no default and nothing better is known.
     pub fn settle<K: Kind>(&self, key: &Key<K>, observed: Option<K::Value>) -> Option<K::Value> {
         match self.get(key) {
             Value::Set(value) => Some(value),

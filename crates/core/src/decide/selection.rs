@@ -138,7 +138,7 @@ pub fn worker_mistake(flag: &str, workers: i32) -> Option<Error> {
     (workers < 1).then(|| Error::user_input(format!("{flag} is {workers}; it must be at least 1")))
 }
 
-/// The name under which this program stands in migration files.
+/// The name of this program in migration files.
 pub const COMPONENT: &str = "cloud-controller-manager";
 
 /// One entry of a migration file: which program runs a controller.

@@ -1,4 +1,6 @@
-//! A node, cut down to what a decision may look at.
+//! A node, reduced to what decisions use.
+
+#![allow(missing_docs, reason = "names are those of the Kubernetes API")]
 
 use jiff::Timestamp;
 
@@ -26,7 +28,6 @@ pub enum TaintEffect {
     PreferNoSchedule,
     /// `NoExecute`.
     NoExecute,
-    /// Anything else.
     Other(String),
 }
 
@@ -57,11 +58,9 @@ impl From<&str> for TaintEffect {
 /// A taint of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taint {
-    /// The key.
     pub key: String,
     /// The value; `None` when not set.
     pub value: Option<String>,
-    /// The effect.
     pub effect: TaintEffect,
     /// When it was added, as Kubernetes wrote it; handed back untouched.
     pub time_added: Option<String>,
@@ -76,7 +75,7 @@ pub struct Condition {
     pub reason: String,
 }
 
-/// A node, cut down to what a decision may look at.
+/// A node, reduced to what decisions use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeView {
     /// `metadata.name`.
@@ -101,9 +100,7 @@ pub struct NodeView {
     pub taints: Vec<Taint>,
     /// `status.addresses`, in order.
     pub addresses: Vec<NodeAddress>,
-    /// The `Ready` condition.
     pub ready: Ready,
-    /// The `NetworkUnavailable` condition.
     pub network_unavailable: Option<Condition>,
 }
 

@@ -1,20 +1,20 @@
-//! What can be set about an election.
+//! The settings of an election.
 
 use std::time::Duration;
 
 use crate::{call::CLAIM_RESERVE, error::Error};
 
-/// The part of the retry period that chance may add to a wait: 2 s become something in [2 s, 4.4 s).
+/// The jitter of the retry period: 2 s become something in [2 s, 4.4 s).
 pub const JITTER: f64 = 1.2;
 
-/// What can be set about an election.
+/// The settings of an election.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Where the Lease lies.
+    /// The Lease's namespace.
     pub namespace: String,
     /// The Lease's name.
     pub name: String,
-    /// Who we are; no two replicas share it, and none has it again after a restart.
+    /// Our identity; no two replicas share it, and it changes with every restart.
     pub identity: String,
     /// How long others leave an unchanged record alone. Only whole seconds reach the record.
     pub lease_duration: Duration,
@@ -25,7 +25,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The settings that every Kubernetes component has, for this identity.
+    /// The defaults of all Kubernetes components, with this identity.
     #[must_use]
     pub fn with_defaults(identity: &str) -> Self {
         Self {
@@ -86,13 +86,13 @@ impl Config {
         whole.saturating_sub(whole / 1_000)
     }
 
-    /// A claim that is not longer than this never allows a write: a retry period passes until it is renewed, and by
-    /// then no more than the reserve would be left.
+    /// A claim that is not longer than this never allows a write: it is renewed after a retry period, and by then no more
+    /// than the reserve would be left.
     fn least_claim(&self) -> Duration {
         CLAIM_RESERVE.saturating_add(self.retry_period)
     }
 
-    /// The least whole seconds of a lease whose claim is long enough.
+    /// The shortest lease, in seconds, whose claim is long enough.
     fn shortest_lease(&self) -> u128 {
         // A claim is 999 ms for each second of the lease.
         self.least_claim().as_nanos() / 999_000_000 + 1

@@ -1,7 +1,7 @@
 //! Which nodes may take traffic.
 //!
-//! Readiness does not count: it flaps, and to answer that is the health check's job, not the configuration's. A node
-//! without a provider id may still be the cloud's own; who owns it is the caller's word.
+//! Readiness does not count: it flaps, and the health checks of the load balancer react to it. A node without a provider id
+//! may still be the cloud's own; the caller says who owns it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
 /// Keeps a node out of every load balancer, unless its value says "false".
 pub const EXCLUDE_LABEL: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 
-/// The values that say "false" to the programs that we replace.
+/// The values that the programs we replace read as "false".
 const FALSE: [&str; 6] = ["0", "f", "F", "false", "False", "FALSE"];
 
 /// Whether no label keeps the node out.
@@ -52,7 +52,7 @@ pub fn members(
 mod tests {
     use super::*;
     use crate::{
-        decide::nodeset::testing::{edited, excluded, label, node, taint, tainted},
+        decide::nodeset::fixture::{edited, excluded, label, node, taint, tainted},
         view::Ready,
     };
 

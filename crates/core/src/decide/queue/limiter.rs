@@ -7,7 +7,7 @@ use crate::{
     time::{Random, Tick},
 };
 
-/// Says how long a key waits. Asking counts: every answer is a wait that will be taken.
+/// Says how long a failed key waits. Asking counts as a failure.
 pub trait Limiter<K> {
     /// The wait of `key`, which has just failed once more.
     fn when(&mut self, key: &K, now: Tick) -> Duration;
@@ -17,7 +17,7 @@ pub trait Limiter<K> {
     fn failures(&self, key: &K) -> u32;
     /// How many keys are remembered at all.
     fn remembered(&self) -> usize;
-    /// Forgets every key that `known` denies, so that the memory cannot outgrow the queue.
+    /// Forgets every key for which `known` is false, so that the counts cannot outgrow the queue.
     fn retain(&mut self, known: &dyn Fn(&K) -> bool);
 }
 
@@ -63,11 +63,11 @@ impl<K: Ord + Clone> Limiter<K> for ItemExponential<K> {
 /// The inner wait and a random part of it on top, so that keys which failed together come back apart.
 #[derive(Clone, Debug)]
 pub struct Jittered<L> {
-    /// The limiter that is asked.
+    /// The limiter whose wait is extended.
     pub inner: L,
     /// The largest part on top: 0.1 makes 10 s into something in [10 s, 11 s).
     pub factor: f64,
-    /// Where chance comes from.
+    /// Where the random part comes from.
     pub random: Arc<Random>,
 }
 
