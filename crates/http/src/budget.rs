@@ -1,4 +1,4 @@
-//! How many requests a credential may send, and how it slows down when the cloud says so.
+//! The rate limit of a credential, and how it slows down when the cloud asks for it.
 
 use std::{
     fmt,
@@ -16,9 +16,9 @@ const RECOVERY: Duration = Duration::from_secs(30);
 /// The pace is never less than a sixteenth.
 const SLOWEST: u32 = 4;
 
-/// A token bucket. Clones share it, and so do all clients of one credential.
+/// A rate limit that its clones share, and so all clients of one credential.
 ///
-/// Whoever has to wait waits in order, so that a flood of reads cannot starve a removal.
+/// Requests that have to wait are let through in order, so that a flood of reads cannot starve a removal.
 #[derive(Clone)]
 pub struct Budget(Arc<Inner>);
 
@@ -40,7 +40,7 @@ struct State {
 }
 
 impl Budget {
-    /// One request every `gap`, and up to `burst` at once after a rest.
+    /// One request every `gap`, and up to `burst` at once after a quiet time.
     pub fn new(gap: Duration, burst: u32, clock: Arc<dyn Clock>) -> Self {
         let (state, turnstile) = (Mutex::default(), tokio::sync::Mutex::default());
         let rate = Rate { interval: gap, burst: burst.max(1) };
@@ -58,8 +58,8 @@ impl Budget {
         state.bucket.left(self.rate(&state), now)
     }
 
-    /// Waits for permission to send one request. Refuses at once if that would take until `until` or longer. Whoever
-    /// gives up while waiting leaves no gap.
+    /// Waits for permission to send one request. Fails at once if that would take until `until` or longer. Dropping the
+    /// future while it waits uses nothing up.
     pub async fn take(&self, until: Tick) -> Result<Permit> {
         let now = self.0.clock.now();
         {
@@ -101,8 +101,8 @@ impl Budget {
         }
     }
 
-    /// The cloud answered 429. With a wait, nothing is sent until it is over; without, the pace is halved. Either
-    /// way the bucket is empty afterwards.
+    /// The cloud answered 429. If it named a wait, nothing is sent until then; otherwise the pace is halved. Either way
+    /// the bucket is empty afterwards.
     pub(crate) fn throttled(&self, asked: Option<Duration>) {
         let now = self.0.clock.now();
         let mut state = self.state(now);
@@ -118,9 +118,9 @@ impl Budget {
         state.bucket.empty_until(rate, resume);
     }
 
-    /// The state at `now`: what has recovered meanwhile has recovered.
+    /// The state at `now`, with the pace recovered as far as it is due.
     fn state(&self, now: Tick) -> MutexGuard<'_, State> {
-        // Every change is complete before the lock goes, so a panic elsewhere leaves nothing half done.
+        // Every change completes while the lock is held, so a poisoned lock still holds a good state.
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         while state.halvings > 0 && state.faster_at <= now {
             state.halvings -= 1;
@@ -148,12 +148,12 @@ impl Budget {
     }
 }
 
-/// Permission to send one request. One that is dropped unused is given back.
+/// Permission to send one request. Dropping it unused gives it back.
 #[derive(Debug)]
 #[must_use = "a permit that is dropped is given back"]
 pub struct Permit {
     budget: Budget,
-    /// What it was taken for.
+    /// The interval of the rate at which it was taken.
     interval: Duration,
     used: bool,
 }
@@ -181,7 +181,7 @@ fn busy(wait: Duration) -> Error {
     )
 }
 
-/// Leaves the queue, also when the waiting task is dropped.
+/// Leaves the queue when the waiting task ends or is dropped.
 struct Leaving<'a>(&'a Budget);
 
 impl Drop for Leaving<'_> {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_burst_goes_at_once_and_the_rest_in_step() {
+    async fn a_burst_goes_at_once_and_then_one_per_interval() {
         let (budget, clock) = budget(3);
         assert_eq!(budget.left(), 3);
         assert_eq!(rush(&budget, &clock, 7).await, [0, 0, 0, 100, 200, 300, 400], "BL-133 in order, exactly");
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_time_to_wait_is_said_at_once() {
+    async fn a_wait_past_the_deadline_fails_at_once() {
         let (budget, clock) = budget(1);
         let soon = |ms| clock.now() + Duration::from_millis(ms);
         budget.take(soon(1)).await.unwrap().used();
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_leaves_the_queue_makes_room() {
+    async fn a_waiter_that_gives_up_uses_nothing() {
         let (budget, clock) = budget(1);
         let until = clock.now() + Duration::from_secs(10);
         budget.take(until).await.unwrap().used();

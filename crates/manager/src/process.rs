@@ -12,7 +12,7 @@ mod start;
 use std::{ffi::OsString, io::Write, process::ExitCode, sync::Arc};
 
 use cloudberth_core::{Clock, Error, Random};
-use cloudberth_http::surroundings::{SystemClock, dice_from_os, environment};
+use cloudberth_http::surroundings::{SystemClock, environment, random_from_os};
 use futures_util::FutureExt;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -87,7 +87,7 @@ fn complain(text: &str, code: u8) -> ExitCode {
 
 async fn run(line: &CommandLine, offers: &[Offer]) -> ExitCode {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let random = Arc::new(dice_from_os());
+    let random = Arc::new(random_from_os());
     let env: Env = environment().into_iter().collect();
     let found = start::find(line, offers, &env, &clock, &random).await;
     let more = found.as_ref().err().map(Vec::as_slice).unwrap_or_default();
