@@ -1,5 +1,7 @@
 //! What the controllers measure.
 
+#![allow(missing_docs, reason = "fields are labels and metrics, explained where they are registered")]
+
 use prometheus_client::encoding::EncodeLabelSet;
 
 use super::{
@@ -24,7 +26,6 @@ impl Default for NodeMetrics {
 }
 
 impl NodeMetrics {
-    /// Makes it visible.
     pub fn register(&self, registry: &mut Registry) {
         let name = "node_controller_cloud_provider_taint_removal_delay_seconds";
         let help = "Seconds from the creation of a node until the taint of uninitialised nodes was removed";
@@ -38,9 +39,7 @@ impl NodeMetrics {
 /// Which question was put to the cloud, and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub struct CallLabels {
-    /// The question.
     pub operation: &'static str,
-    /// The answer's kind.
     pub result: &'static str,
 }
 
@@ -66,12 +65,10 @@ impl Default for LifecycleMetrics {
 }
 
 impl LifecycleMetrics {
-    /// Counts a question.
     pub fn called(&self, operation: &'static str, result: &'static str) {
         self.cloud_calls.with(&CallLabels { operation, result }).inc();
     }
 
-    /// Makes it visible.
     pub fn register(&self, registry: &mut Registry) {
         let name = "cloud_node_lifecycle_controller_monitor_nodes_duration_seconds";
         publish(
@@ -94,7 +91,6 @@ impl LifecycleMetrics {
 pub struct ServiceMetrics {
     /// Updates of a load balancer's hosts. Ensuring one is not counted.
     pub load_balancer_syncs: Counter,
-    /// Those that failed.
     pub node_sync_errors: Counter,
     /// How long a pass over all load balancers took after the set of nodes had changed.
     pub node_sync_latency: Histogram,
@@ -118,7 +114,6 @@ impl Default for ServiceMetrics {
 }
 
 impl ServiceMetrics {
-    /// Makes it visible.
     pub fn register(&self, registry: &mut Registry) {
         let name = "service_controller_loadbalancer_sync_total";
         let help = "Updates of the hosts of load balancers";
@@ -143,7 +138,6 @@ impl ServiceMetrics {
 pub struct RouteLabels {
     /// `changed`, `noop` or `error`.
     pub outcome: &'static str,
-    /// `periodic` or `node_change`.
     pub trigger: &'static str,
 }
 
@@ -155,12 +149,10 @@ pub struct RouteMetrics {
 }
 
 impl RouteMetrics {
-    /// Counts a pass.
     pub fn synced(&self, outcome: &'static str, trigger: &'static str) {
         self.syncs.with(&RouteLabels { outcome, trigger }).inc();
     }
 
-    /// Makes it visible.
     pub fn register(&self, registry: &mut Registry) {
         publish(
             registry,
