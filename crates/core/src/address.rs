@@ -76,13 +76,13 @@ impl NodeAddress {
         Self { kind, address: address.to_owned() }
     }
 
-    /// Its kind.
+    /// The kind that it was made with.
     #[must_use]
     pub const fn kind(&self) -> AddressKind {
         self.kind
     }
 
-    /// Its text.
+    /// The address as the cloud wrote it.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address

@@ -13,7 +13,7 @@ use crate::{
 pub enum InstanceState {
     /// Being built, or starting: not to be judged yet.
     Pending,
-    /// Powered on.
+    /// It exists and is powered on.
     Running,
     /// It exists and is powered off: the node gets the shutdown taint.
     Stopped,

@@ -89,7 +89,7 @@ impl Port {
             .ok_or_else(|| Error::user_input(format!("{field}: {number} is not a port (1 to 65535)")))
     }
 
-    /// The number.
+    /// The number, from 1 to 65,535.
     #[must_use]
     pub const fn get(self) -> u16 {
         self.0.get()

@@ -28,7 +28,7 @@ impl Answer {
         self
     }
 
-    /// The status.
+    /// The status that the server sent.
     #[must_use]
     pub const fn status(&self) -> StatusCode {
         self.status

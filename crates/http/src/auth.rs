@@ -53,7 +53,7 @@ pub struct Authorization {
 }
 
 impl Authorization {
-    /// No header.
+    /// No `Authorization` header.
     #[must_use]
     pub const fn none() -> Self {
         Self { header: None, hidden: Vec::new() }

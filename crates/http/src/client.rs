@@ -74,7 +74,7 @@ impl Builder {
         self
     }
 
-    /// The client.
+    /// A client with these settings.
     #[must_use]
     pub fn build(self) -> Client {
         Client(Arc::new(self.0))

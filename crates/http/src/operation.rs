@@ -98,13 +98,13 @@ impl Operation<Write> {
         Self::new(name, Method::PATCH, path, true, Repeat::IfUndone)
     }
 
-    /// Replaces something as a whole.
+    /// Replaces something as a whole. Not retried once it may have had an effect.
     #[must_use]
     pub fn put(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::PUT, path, true, Repeat::IfUndone)
     }
 
-    /// Removes something.
+    /// Removes something. Not retried once it may have had an effect.
     #[must_use]
     pub fn delete(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::DELETE, path, true, Repeat::IfUndone)

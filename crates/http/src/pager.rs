@@ -29,7 +29,7 @@ pub struct Page<T> {
 /// Where the next page is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// There is none.
+    /// This was the last page.
     End,
     /// At this URL. It is followed only if it stays below the client's base.
     Link(String),

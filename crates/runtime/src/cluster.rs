@@ -44,9 +44,9 @@ pub struct Cluster {
     clock: Arc<dyn Clock>,
     gate: Arc<dyn Gate>,
     version: Arc<OnceLock<ServerVersion>>,
-    /// The nodes.
+    /// All nodes, kept current by a watch.
     pub nodes: Arc<Informer<NodeView>>,
-    /// The Services.
+    /// All Services, kept current by a watch.
     pub services: Arc<Informer<ServiceView>>,
 }
 

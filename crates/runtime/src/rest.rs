@@ -15,7 +15,7 @@ use tower::{Layer, Service};
 
 use crate::metrics::{RestMetrics, rest::VerbLabels};
 
-/// The layer.
+/// Measures the requests of a client and names it to the server.
 #[derive(Clone)]
 pub struct RestLayer {
     metrics: RestMetrics,

@@ -56,7 +56,7 @@ pub(crate) async fn connection(
     }
 }
 
-/// The handshake.
+/// Makes the TLS handshake; `None` if it fails, times out or the server stops.
 async fn open(
     acceptor: TlsAcceptor,
     stream: TcpStream,

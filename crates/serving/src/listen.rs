@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 
 const BACKLOG: u32 = 1024;
 
-/// Where to listen.
+/// The address and port to listen on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bind {
     /// `--bind-address`.

@@ -92,7 +92,7 @@ impl Server {
         Ok(Self { listener, acceptor: TlsAcceptor::from(config), certificates, shared })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn local_addr(&self) -> Result<SocketAddr> {
         self.listener.local_addr().map_err(|error| Error::new(error.to_string()))
     }

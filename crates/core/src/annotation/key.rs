@@ -225,9 +225,9 @@ pub(super) struct Judged<T> {
 /// What to report about the annotations of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What blocks.
+    /// Wrong values, which block a creation.
     pub refused: Vec<Refusal>,
-    /// What does not.
+    /// Remarks, which block nothing.
     pub notices: Vec<Notice>,
 }
 
@@ -260,7 +260,7 @@ pub struct Row {
     pub impact: Option<Impact>,
     /// We write it ourselves.
     pub recorded: bool,
-    /// What it does.
+    /// What the annotation does, in one line.
     pub about: &'static str,
 }
 

@@ -226,7 +226,7 @@ impl Election {
         lock(&self.state).candidate.health(self.clock.now(), HEALTH_TOLERANCE)
     }
 
-    /// The metrics.
+    /// The current values of the metrics.
     pub fn tally(&self) -> Tally {
         let state = lock(&self.state);
         Tally { master: state.leads, slow_paths: state.slow_paths + state.candidate.slow_paths() }

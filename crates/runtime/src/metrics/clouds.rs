@@ -35,7 +35,7 @@ pub struct ProviderLabels {
     pub provider: String,
 }
 
-/// Of the calls to all clouds.
+/// The metrics of the calls to all clouds.
 #[derive(Clone, Debug)]
 pub struct CloudMetrics {
     pub attempts: Family<AttemptLabels, Counter>,
@@ -83,7 +83,7 @@ impl CloudMetrics {
     }
 }
 
-/// Of the calls to one cloud. What observes its client forwards to this.
+/// The metrics of the calls to one cloud. What observes its client forwards to this.
 #[derive(Clone, Debug)]
 pub struct CloudMeter {
     labels: ProviderLabels,

@@ -9,7 +9,7 @@ use super::{
     kinds::{Counter, Family, Histogram, Stability::Alpha, publish},
 };
 
-/// Of the node controller.
+/// The metrics of the node controller.
 #[derive(Clone, Debug)]
 pub struct NodeMetrics {
     /// From a node's creation until its taint was gone.
@@ -43,7 +43,7 @@ pub struct CallLabels {
     pub result: &'static str,
 }
 
-/// Of the node lifecycle controller.
+/// The metrics of the node lifecycle controller.
 #[derive(Clone, Debug)]
 pub struct LifecycleMetrics {
     /// How long a pass over all nodes took.
@@ -86,7 +86,7 @@ impl LifecycleMetrics {
     }
 }
 
-/// Of the service controller.
+/// The metrics of the service controller.
 #[derive(Clone, Debug)]
 pub struct ServiceMetrics {
     /// Updates of a load balancer's hosts. Ensuring one is not counted.
@@ -141,7 +141,7 @@ pub struct RouteLabels {
     pub trigger: &'static str,
 }
 
-/// Of the route controller.
+/// The metrics of the route controller.
 #[derive(Clone, Debug, Default)]
 pub struct RouteMetrics {
     /// Passes over the routes.

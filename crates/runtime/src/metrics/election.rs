@@ -14,7 +14,7 @@ pub struct LeaseLabels {
     pub name: String,
 }
 
-/// Of the leader election.
+/// The metrics of the leader election.
 #[derive(Clone, Debug, Default)]
 pub struct ElectionMetrics {
     /// Who leads: 1 for us.

@@ -39,7 +39,7 @@ pub struct BuildInfo {
     pub platform: String,
 }
 
-/// Of the program as a whole.
+/// The metrics of the program as a whole.
 #[derive(Clone, Debug, Default)]
 pub struct ManagerMetrics {
     pub running: Family<ControllerLabels, Gauge>,

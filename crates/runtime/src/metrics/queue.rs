@@ -31,7 +31,7 @@ pub struct PoolLabels {
     pub queue: &'static str,
 }
 
-/// Of every queue and its workers.
+/// The metrics of every queue and its workers.
 #[derive(Clone, Debug)]
 pub struct QueueMetrics {
     /// Keys that wait for a worker.
@@ -114,7 +114,7 @@ impl QueueMetrics {
     }
 }
 
-/// Of one queue. When it is dropped, nothing waits and nothing is in progress any more.
+/// The metrics of one queue. When it is dropped, nothing waits and nothing is in progress any more.
 #[derive(Debug)]
 pub struct Meter {
     depth: Gauge,
@@ -183,7 +183,7 @@ enum Aspect {
     Oldest,
 }
 
-/// The ages of the work in progress, as they are when somebody asks.
+/// The ages of the work in progress, computed at each scrape.
 #[derive(Clone)]
 struct Ages {
     aspect: Aspect,

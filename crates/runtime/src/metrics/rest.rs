@@ -33,7 +33,7 @@ pub struct VerbLabels {
     pub host: String,
 }
 
-/// Of the calls to the Kubernetes API.
+/// The metrics of the calls to the Kubernetes API.
 #[derive(Clone, Debug)]
 pub struct RestMetrics {
     pub requests: Family<EndLabels, Counter>,

@@ -47,24 +47,24 @@ pub struct ObjectRef {
     pub kind: String,
     /// Empty for what has none.
     pub namespace: String,
-    /// Its name.
+    /// `metadata.name`.
     pub name: String,
-    /// Its UID.
+    /// `metadata.uid`.
     pub uid: String,
 }
 
 impl ObjectRef {
-    /// A node.
+    /// The reference to a node.
     pub fn node(node: &NodeView) -> Self {
         Self::core("Node", "", &node.name, &node.uid)
     }
 
-    /// A Service.
+    /// The reference to a Service.
     pub fn service(service: &ServiceView) -> Self {
         Self::core("Service", &service.namespace, &service.name, &service.uid)
     }
 
-    /// An object of the core group.
+    /// The reference to an object of the core group.
     pub fn core(kind: &str, namespace: &str, name: &str, uid: &str) -> Self {
         Self {
             api_version: "v1".into(),

@@ -32,7 +32,7 @@ impl AlwaysAllow {
         if mistakes.is_empty() { Ok(allowed) } else { Err(mistakes) }
     }
 
-    /// The health pages.
+    /// The default: the health pages.
     #[must_use]
     pub fn usual() -> Self {
         Self { exact: ["healthz", "readyz", "livez"].map(str::to_owned).to_vec(), prefixes: Vec::new() }
@@ -57,11 +57,11 @@ pub(crate) struct AccessRequest<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ruling {
     Allowed,
-    /// Nobody said yes, nobody said no; the reason may be empty.
+    /// Nothing allows it and nothing denies it; the reason may be empty.
     NoOpinion(String),
-    /// Somebody said no.
+    /// The review denies it, for this reason.
     Denied(String),
-    /// Nobody could say.
+    /// The review failed.
     Failed(String),
 }
 

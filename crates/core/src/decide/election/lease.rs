@@ -32,7 +32,7 @@ impl Record {
 /// A Lease with everything around its record, so that writing it back loses nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// The record.
+    /// Who leads, as the spec says.
     pub record: Record,
     /// `metadata.resourceVersion`: what a replacement insists on. Empty for one that was never stored.
     pub resource_version: String,

@@ -26,7 +26,7 @@ pub enum Added {
 pub enum Taken<K> {
     /// A key to work on, and how long it has waited. Give it back with [`WorkQueue::done`].
     Work {
-        /// The key.
+        /// The key that no other worker has.
         key: K,
         /// How long it waited for a worker.
         waited: Duration,
