@@ -5,7 +5,9 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use cloudberth_core::{Call, Category, Clock, Error, Listing, Lookup, Random, Result, lb::Outcome};
+use cloudberth_core::{
+    Call, Category, Clock, Error, Listing, Lookup, Random, Result, lb::Outcome, rate::Backoff,
+};
 use cloudberth_http::{
     Answer as Raw, Array, Budget, Client, Dialect, Item, Observer, Operation, Policy, Transport, Write,
 };
@@ -22,7 +24,7 @@ use crate::{
 const GAP: Duration = Duration::from_millis(5);
 const BURST: u32 = 200;
 /// A refusal now and then passes quickly, and a load balancer takes two dozen requests one after the other.
-const BACKOFF: Duration = Duration::from_millis(250);
+const BACKOFF: Backoff = Backoff { first: Duration::from_millis(250), longest: Duration::from_secs(8) };
 
 /// What the client is made of besides its settings.
 #[derive(Clone)]

@@ -7,7 +7,7 @@ use cloudberth_core::{
     call::Unguarded,
     lb::{Backend, Desired, Goal},
 };
-use cloudberth_http::{TokenSource, Unobserved, surroundings::SystemClock, testing::Cloud};
+use cloudberth_http::{TokenSource, Unobserved, surroundings::SystemClock, testing::ScriptedCloud};
 use serde_json::{Value, json};
 
 use crate::{
@@ -16,14 +16,14 @@ use crate::{
 };
 
 pub(crate) struct Script {
-    pub(crate) cloud: Cloud,
+    pub(crate) cloud: ScriptedCloud,
     pub(crate) api: Api,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Script {
     pub(crate) fn new() -> Self {
-        let cloud = Cloud::new();
+        let cloud = ScriptedCloud::new();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let token = TokenSource::fixed(Secret::new("t0k3n").unwrap());
         let settings = Settings::read(Ok(Some(token)), |_| None).unwrap();

@@ -70,19 +70,19 @@ impl NodeAddress {
         Ok(Self { kind, address: address.to_owned() })
     }
 
-    /// An entry that Kubernetes already holds: taken as it is, because it is not ours to judge.
+    /// An entry from Kubernetes, taken as it is.
     #[must_use]
     pub fn recorded(kind: AddressKind, address: &str) -> Self {
         Self { kind, address: address.to_owned() }
     }
 
-    /// Its kind.
+    /// The kind that it was made with.
     #[must_use]
     pub const fn kind(&self) -> AddressKind {
         self.kind
     }
 
-    /// Its text.
+    /// The address as the cloud wrote it.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address

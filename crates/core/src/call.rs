@@ -1,4 +1,4 @@
-//! What every cloud call carries: until when it may take, and whether it may write.
+//! What every cloud call carries: its deadline, and whether it may write.
 
 mod write;
 
@@ -11,29 +11,29 @@ use crate::{
 
 pub use write::{Leave, Write};
 
-/// A write is not sent with less of the leader's claim left than this: it could still be on its way when another
-/// replica begins to write.
+/// A write is not sent with less of the leader's claim left than this: it could still be in flight when another replica
+/// begins to write.
 pub const CLAIM_RESERVE: Duration = Duration::from_secs(3);
 
-/// How long a connection may take to come up. The claim is asked before a write is handed to the HTTP client, and what
-/// is left between that and the wire is at most a connect, so a connect has to fit into the reserve.
+/// How long a connect may take. The claim is checked before a write is handed to the HTTP client, which may still have to
+/// connect, so a connect has to fit into the reserve.
 pub const CONNECT_LIMIT: Duration = Duration::from_millis(2_500);
 
 const _: () = assert!(CONNECT_LIMIT.as_millis() < CLAIM_RESERVE.as_millis());
 
-/// Tells until when this replica may write. Asked when a call is sent, never remembered (law 9).
+/// Says until when this replica may write. Checked when a call is sent, never cached (law 9).
 pub trait Gate: Send + Sync {
     /// The end of the present claim; `None` when there is none.
     fn claim_until(&self) -> Option<Tick>;
 
-    /// A write is about to leave. Whoever gives the claim away before its end needs to know.
+    /// A write is about to be sent. A claim is not released early while one may take effect.
     fn write_began(&self) {}
 
-    /// A write that began is over. `in_doubt_until`: nobody answered, so it may take effect up to this time.
+    /// A write ended. With `in_doubt_until` there was no answer, and it may take effect up to that time.
     fn write_ended(&self, _in_doubt_until: Option<Tick>) {}
 }
 
-/// No writes at all: dry runs, plans, standbys.
+/// Allows no writes: dry runs and standbys.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadOnly;
 
@@ -43,7 +43,7 @@ impl Gate for ReadOnly {
     }
 }
 
-/// Writes without end: election is switched off, so there is only one replica.
+/// Allows all writes: election is off, so there is only one replica.
 #[derive(Clone, Copy, Debug)]
 pub struct Unguarded;
 
@@ -53,7 +53,7 @@ impl Gate for Unguarded {
     }
 }
 
-/// The circumstances of a piece of work that may need several requests.
+/// The deadline and the gate of a piece of work that may need several requests.
 #[derive(Clone)]
 pub struct Call {
     deadline: Tick,
@@ -61,29 +61,29 @@ pub struct Call {
 }
 
 impl Call {
-    /// Work that must be over by `deadline` and writes only as far as `gate` allows.
+    /// Work that must end by `deadline` and writes only as far as `gate` allows.
     pub fn new(deadline: Tick, gate: Arc<dyn Gate>) -> Self {
         Self { deadline, gate }
     }
 
-    /// When the whole piece of work must be over.
+    /// When the whole piece of work must end.
     #[must_use]
     pub const fn deadline(&self) -> Tick {
         self.deadline
     }
 
-    /// Until when a read sent at `now` may take.
+    /// The deadline of a read that is sent at `now`.
     pub fn read_until(&self, now: Tick) -> Result<Tick> {
         if self.deadline <= now {
-            // Too slow is not given up: it may be quicker next time.
+            // Temporary, because it may be quicker next time.
             return Err(Error::temporary("the time for this piece of work is over"));
         }
         Ok(self.deadline)
     }
 
-    /// Until when a write sent at `now` may take, if it may be sent at all.
+    /// The deadline of a write that is sent at `now`, if it may be sent at all.
     ///
-    /// The answer never outlives the claim, so a write that is still under way when the claim ends is given up.
+    /// It is never later than the end of the claim, so a write that is in flight then is given up.
     pub fn write_until(&self, now: Tick) -> Result<Tick> {
         let deadline = self.read_until(now)?;
         self.claim(now).map(|claim| deadline.min(claim))
@@ -93,7 +93,7 @@ impl Call {
     fn claim(&self, now: Tick) -> Result<Tick> {
         match self.gate.claim_until() {
             Some(until) if until.since(now) >= CLAIM_RESERVE => Ok(until),
-            // It may be renewed in a moment, and then the work must go on.
+            // Temporary, because the claim may be renewed in a moment.
             Some(_) => Err(Error::temporary("the leader's claim is about to end; nothing is written")),
             None => {
                 Err(Error::cancelled("this replica does not lead, or is about to stop; nothing is written"))
@@ -101,8 +101,8 @@ impl Call {
         }
     }
 
-    /// Begins a write, if one may be sent at `now`. It counts as under way until it is [`answered`](Write::answered)
-    /// or dropped.
+    /// Begins a write, if one may be sent at `now`. It counts as in flight until it is [`answered`](Write::answered) or
+    /// dropped.
     pub fn write(&self, now: Tick) -> Result<Write> {
         Write::begin(self, now)
     }

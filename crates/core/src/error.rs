@@ -10,26 +10,26 @@ use std::{fmt, time::Duration};
 pub enum Category {
     /// The object asks for something wrong or impossible. Only its author can help.
     UserInput,
-    /// A thing that a request needs is not there.
+    /// A thing that a request needs does not exist.
     NotFound,
     /// Somebody else changed or holds the thing, or several things answer to one name.
     Conflict,
     /// The credential is wrong, expired, or lacks the right.
     Unauthorised,
-    /// Too many requests; the server may have said how long to stay away.
+    /// Too many requests; the server may have said how long to wait.
     Throttled {
         /// The wait that the server asked for.
         retry_after: Option<Duration>,
     },
-    /// Time-outs, 5xx, broken connections, half a body: it may work next time.
+    /// Time-outs, 5xx, lost connections, incomplete bodies: it may work next time.
     Temporary,
-    /// The other side refuses for a reason that waiting is not likely to cure.
+    /// The server refuses for a reason that waiting is unlikely to change.
     Permanent,
     /// We stopped ourselves: shutdown, leadership lost, a deadline of the caller.
     Cancelled,
 }
 
-/// How work that failed comes back.
+/// How failed work is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
     /// Not before the object changes (apart from a rare safety check).
@@ -38,14 +38,14 @@ pub enum Retry {
     Backoff,
     /// After exactly this long; the failure count stays as it is.
     After(Duration),
-    /// After [`SLOW_RETRY`]: somebody has to mend something outside first.
+    /// After [`SLOW_RETRY`]: somebody has to fix something outside first.
     Slowly,
-    /// Not at all: whoever takes over starts from a fresh look.
+    /// Not at all: the next leader starts over.
     Never,
 }
 
-/// The wait of [`Retry::Slowly`]: long enough not to lock an account out, short enough that a mended token is
-/// noticed while the person who mended it is still looking.
+/// The wait of [`Retry::Slowly`]: long enough not to lock an account out, short enough that a fixed token is noticed while
+/// the person who fixed it is still looking.
 pub const SLOW_RETRY: Duration = Duration::from_secs(60);
 
 impl Category {
@@ -107,10 +107,10 @@ impl Category {
         }
     }
 
-    /// The reason of the event that tells a person about it; none where there is nothing to tell.
+    /// The reason of the event about it; none where there is nothing to report.
     ///
-    /// Where the programs we replace have a reason of their own for the failed operation (`SyncLoadBalancerFailed`
-    /// and so on, see [`Doing`]) that one is used, because alerts look for it.
+    /// Where the programs that we replace have their own reason for the failed operation (`SyncLoadBalancerFailed` and so
+    /// on, see [`Doing`]), that one is used, because alerts look for it.
     #[must_use]
     pub const fn event_reason(self) -> Option<&'static str> {
         match self {
@@ -131,8 +131,6 @@ impl Category {
 pub enum Doing {
     /// Building or changing a load balancer.
     SyncLoadBalancer,
-    /// Removing a load balancer.
-    DeleteLoadBalancer,
     /// Giving a load balancer its new set of nodes.
     UpdateLoadBalancer,
     /// Deleting a node whose instance is gone.
@@ -150,7 +148,6 @@ impl Doing {
         match (self, category) {
             (_, Category::Cancelled) => None,
             (Self::SyncLoadBalancer, _) => Some("SyncLoadBalancerFailed"),
-            (Self::DeleteLoadBalancer, _) => Some("DeleteLoadBalancerFailed"),
             (Self::UpdateLoadBalancer, _) => Some("UpdateLoadBalancerFailed"),
             (Self::DeleteNode, _) => Some("DeletingNodeFailed"),
             (Self::CreateRoute, _) => Some("FailedToCreateRoute"),
@@ -162,7 +159,7 @@ impl Doing {
 /// An error with a category and a message that a person can act on.
 ///
 /// The message is plain text and final: nothing is chained behind it, so what a log shows is what an event shows.
-/// It never contains a secret; whoever makes an error from foreign text redacts it first.
+/// It never contains a secret: untrusted text is redacted before it becomes an error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -170,11 +167,27 @@ pub struct Error {
     message: String,
 }
 
+/// An error of another crate with its causes: the outermost message alone (`client error (Connect)`) helps nobody.
+#[must_use]
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let message = error.to_string();
+        // Some errors quote their cause already.
+        if !text.contains(&message) {
+            text = format!("{text}: {message}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
 /// The result of anything that can fail in the ways of [`Category`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error of `category`; `message` says what was attempted and what came of it.
+    /// An error of `category`; `message` says what was attempted and what happened.
     pub fn new(category: Category, message: impl Into<String>) -> Self {
         Self { category, message: message.into() }
     }
@@ -189,7 +202,7 @@ impl Error {
         Self::new(Category::Temporary, message)
     }
 
-    /// Waiting will not cure it.
+    /// A retry will not help.
     pub fn permanent(message: impl Into<String>) -> Self {
         Self::new(Category::Permanent, message)
     }
@@ -286,7 +299,6 @@ mod tests {
     fn known_operations_keep_the_reasons_that_alerts_look_for() {
         let table = [
             (Doing::SyncLoadBalancer, "SyncLoadBalancerFailed"),
-            (Doing::DeleteLoadBalancer, "DeleteLoadBalancerFailed"),
             (Doing::UpdateLoadBalancer, "UpdateLoadBalancerFailed"),
             (Doing::DeleteNode, "DeletingNodeFailed"),
             (Doing::CreateRoute, "FailedToCreateRoute"),

@@ -13,18 +13,18 @@ use crate::{
 pub enum InstanceState {
     /// Being built, or starting: not to be judged yet.
     Pending,
-    /// Powered on.
+    /// It exists and is powered on.
     Running,
     /// It exists and is powered off: the node gets the shutdown taint.
     Stopped,
-    /// The cloud used a word that we do not know. It exists; nothing else follows.
+    /// A state that we do not know. The instance exists; nothing else follows.
     Other,
 }
 
 /// An instance. Whatever the cloud did not say is `None` or empty, and then nothing is written for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
-    /// Its identity; a node that carries it belongs to this machine whatever the names say.
+    /// Its identity; a node that carries it belongs to this instance whatever the names say.
     pub id: ProviderId,
     /// The cloud's name for it, by which a node without an id finds its instance.
     pub name: String,
@@ -40,8 +40,8 @@ pub struct Instance {
     pub addresses: Vec<NodeAddress>,
     /// Labels beyond the well-known ones.
     pub labels: BTreeMap<LabelKey, LabelValue>,
-    /// Why the rest is not known, where the cloud's answer lacks what it always tells or cannot be read: `interfaces is
-    /// missing`. The instance is there, so its node is not deleted, and nothing is written on its node either (law 1).
+    /// Why the rest is unknown, if the cloud's answer lacks a field that it always has or cannot be read: `interfaces is
+    /// missing`. The instance exists, so its node is not deleted, and nothing is written to its node either (law 1).
     pub flaw: Option<Box<str>>,
 }
 
@@ -62,7 +62,7 @@ impl Instance {
         }
     }
 
-    /// An instance that is there and of which the cloud did not tell what it always tells.
+    /// An instance that exists and about which the cloud's answer is flawed.
     #[must_use]
     pub fn flawed(id: ProviderId, name: &str, why: &str) -> Self {
         Self { state: InstanceState::Other, flaw: Some(why.into()), ..Self::new(id, name) }

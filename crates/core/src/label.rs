@@ -46,7 +46,7 @@ impl LabelKey {
         }
     }
 
-    /// The text.
+    /// The key as Kubernetes writes it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -67,7 +67,7 @@ impl LabelValue {
         }
     }
 
-    /// The text.
+    /// The value as Kubernetes writes it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -91,7 +91,7 @@ macro_rules! place {
                 }
             }
 
-            /// The text.
+            /// The name, a valid label value.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0

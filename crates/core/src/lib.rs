@@ -1,12 +1,12 @@
 //! The vocabulary of cloudberth and every decision it takes.
 //!
-//! Nothing here does IO, reads a clock or draws a random number: time, chance and what was seen come in as
-//! values, a verdict goes out. The crates above gather the facts and carry the verdicts out; they decide
-//! nothing themselves. So every rule can be tested with plain values, and a simulation replays exactly.
+//! Nothing here does IO, reads a clock or asks the system for randomness: time, randomness and observations come in as
+//! values, and a decision goes out. The crates above gather the facts and carry out the decisions; they decide nothing
+//! themselves. So every rule can be tested with plain values, and a simulation replays exactly.
 //!
 //! ```text
-//!   view      what Kubernetes said, made once at the border
-//!   instance  what a cloud said about instances
+//!   view      Kubernetes objects, read once from JSON
+//!   instance  instances, as a cloud describes them
 //!   lb        the load-balancer loop: claims, survey, observe, decide, execute, fold
 //!   provider  what a cloud has to offer, as object-safe traits
 //!   decide    the pure decisions of the controllers
@@ -24,6 +24,7 @@ pub mod lookup;
 pub mod net;
 pub mod provider;
 pub mod provider_id;
+pub mod rate;
 pub mod route;
 pub mod secret;
 pub mod time;

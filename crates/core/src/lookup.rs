@@ -1,24 +1,24 @@
-//! Present, absent, or not known: the difference that nodes live by (law 1).
+//! Present, absent or unknown (law 1).
 
 use crate::error::{Error, Result};
 
-/// The answer to "is it there?".
+/// The answer to "does it exist?".
 ///
 /// `Absent` is a positive statement by an authenticated, complete answer. Everything else that is not `Present` is
 /// `Unknown`, and `Unknown` changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Lookup<T> {
-    /// It is there.
+    /// It exists.
     Present(T),
-    /// The source said, completely and with authority, that it is not there.
+    /// A complete answer of the source itself says that it does not exist.
     Absent,
-    /// The question could not be answered, and why.
+    /// There is no reliable answer, for this reason.
     Unknown(Error),
 }
 
 impl<T> Lookup<T> {
-    /// Turns what was found into something else.
+    /// Applies `f` to what was found.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Lookup<U> {
         match self {
             Self::Present(t) => Lookup::Present(f(t)),
@@ -27,7 +27,7 @@ impl<T> Lookup<T> {
         }
     }
 
-    /// What was found, if anything; an error if the question was not answered.
+    /// What was found, if anything; an error if it is unknown.
     pub fn known(self) -> Result<Option<T>> {
         match self {
             Self::Present(t) => Ok(Some(t)),
@@ -36,7 +36,7 @@ impl<T> Lookup<T> {
         }
     }
 
-    /// The same answer about a borrowed thing.
+    /// The same answer by reference.
     pub fn as_ref(&self) -> Lookup<&T> {
         match self {
             Self::Present(t) => Lookup::Present(t),
@@ -66,7 +66,7 @@ impl<T> From<Result<Option<T>>> for Lookup<T> {
     }
 }
 
-/// A listing, and whether it can prove that something is *not* there.
+/// A listing, and whether it can prove that something does *not* exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing<T> {
     /// What was listed, without repetitions.
@@ -91,7 +91,7 @@ impl<T> Listing<T> {
         self.short.is_none()
     }
 
-    /// Looks for the first item that fits. A short listing can show that a thing is there, never that it is not.
+    /// The first item that fits. A short listing can prove that a thing exists, never that it does not.
     pub fn find(&self, fits: impl FnMut(&&T) -> bool) -> Lookup<&T> {
         match (self.items.iter().find(fits), &self.short) {
             (Some(item), _) => Lookup::Present(item),

@@ -75,12 +75,12 @@ impl IpFamily {
     }
 }
 
-/// A port that exists: 1 to 65,535.
+/// A valid port: 1 to 65,535.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port(NonZeroU16);
 
 impl Port {
-    /// Takes a number as Kubernetes or a cloud gives it; `field` names it in the refusal.
+    /// Checks a number from Kubernetes or a cloud; the error names `field`.
     pub fn new(number: i64, field: &str) -> Result<Self> {
         u16::try_from(number)
             .ok()
@@ -89,7 +89,7 @@ impl Port {
             .ok_or_else(|| Error::user_input(format!("{field}: {number} is not a port (1 to 65535)")))
     }
 
-    /// The number.
+    /// The number, from 1 to 65,535.
     #[must_use]
     pub const fn get(self) -> u16 {
         self.0.get()

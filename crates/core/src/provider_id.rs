@@ -58,12 +58,12 @@ impl fmt::Display for ProviderId {
     }
 }
 
-/// What a cloud makes of the text of a provider id.
+/// How a cloud reads the text of a provider id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// One of its ids, in the form in which its listings show it.
     Mine(ProviderId),
-    /// Meant for this cloud and written wrong.
+    /// An id of this cloud in a wrong form.
     Malformed,
     /// Not of this cloud.
     Foreign,

@@ -1,4 +1,4 @@
-//! Routes to the pods of a node, where the cloud has a router that needs telling.
+//! Routes to the pods of a node, where the cloud has a router that needs them.
 
 use std::net::IpAddr;
 
@@ -22,7 +22,7 @@ pub struct Route {
     pub addresses: Option<Vec<NodeAddress>>,
     /// The network it leads to, as the cloud spells it.
     pub destination: String,
-    /// It swallows what it is given; never useful inside the cluster's range.
+    /// It drops all packets; never useful inside the cluster's range.
     pub blackhole: bool,
     /// It may be removed by us: it carries our mark or that of a program that we replace, or the cloud cannot mark
     /// routes and only the cluster's range tells whose they are. Somebody else's route can do a node's work, but it

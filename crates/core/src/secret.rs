@@ -6,14 +6,14 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::error::{Error, Result};
 
-/// A credential. Its `Debug` shows nothing of it and it has no `Display`; its memory is wiped when it goes.
+/// A credential. Its `Debug` shows nothing of it, it has no `Display`, and its memory is wiped when it is dropped.
 #[derive(Clone)]
 pub struct Secret(SecretString);
 
 impl Secret {
-    /// Takes a credential as it was read; surrounding white space (the newline of a file) is dropped.
+    /// A credential from text; surrounding white space (the newline of a file) is dropped.
     ///
-    /// Refuses an empty one, and one that could not travel in an HTTP header. The refusal does not show it.
+    /// An empty one, or one that cannot be sent in an HTTP header, is an error that does not show it.
     pub fn new(text: &str) -> Result<Self> {
         let text = text.trim();
         if text.is_empty() {
@@ -33,7 +33,7 @@ impl Secret {
         self.0.expose_secret()
     }
 
-    /// `text` with every occurrence of the credential blacked out.
+    /// `text` with every occurrence of the credential redacted.
     #[must_use]
     pub fn redact(&self, text: &str) -> String {
         text.replace(self.expose(), "[redacted]")

@@ -1,7 +1,7 @@
-//! Time and chance, handed in.
+//! Time and randomness, handed in.
 //!
-//! A program that reads the clock or the system's randomness by itself cannot be replayed. So nobody does: a
-//! [`Clock`] and [`Random`] come in from the one place that is allowed to ask the surroundings.
+//! Code that reads the clock or the system's randomness by itself cannot be replayed. So all code gets a [`Clock`] and a
+//! [`Random`] from the one place that may ask the system.
 
 use std::{
     ops::{Add, Sub},
@@ -11,7 +11,7 @@ use std::{
 
 use jiff::Timestamp;
 
-/// A point of monotonic time: how long after the program's start.
+/// A point in monotonic time, counted from the program's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tick(pub Duration);
 
@@ -46,7 +46,7 @@ impl Sub<Duration> for Tick {
     }
 }
 
-/// Where time comes from. Each replica has its own, and a test can skew it.
+/// The source of time. Each replica has its own, and a test can skew it.
 pub trait Clock: Send + Sync {
     /// Monotonic time, for deadlines, ages and waits.
     fn now(&self) -> Tick;
@@ -54,12 +54,12 @@ pub trait Clock: Send + Sync {
     fn wall(&self) -> Timestamp;
 }
 
-/// Where chance comes from: seeded, so that the same seed draws the same numbers.
+/// The source of randomness: the same seed draws the same numbers.
 #[derive(Debug)]
 pub struct Random(Mutex<fastrand::Rng>);
 
 impl Random {
-    /// Random that always fall the same way for the same seed.
+    /// A generator with this seed.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self(Mutex::new(fastrand::Rng::with_seed(seed)))
@@ -73,6 +73,13 @@ impl Random {
     /// Sixty-four random bits.
     pub fn bits(&self) -> u64 {
         self.draw(|rng| rng.u64(..))
+    }
+
+    /// A UUID of version 4.
+    pub fn uuid(&self) -> String {
+        let (high, low) = (self.bits(), self.bits());
+        let bits = u128::from(high) << 64 | u128::from(low);
+        uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid().to_string()
     }
 
     /// A wait in `[base, base × (1 + factor))`, drawn uniformly.
@@ -108,6 +115,17 @@ mod tests {
         assert_eq!(first, draw(&b));
         assert_ne!(first, draw(&c));
         assert_ne!(first, draw(&a), "the numbers go on");
+    }
+
+    #[test]
+    fn a_uuid_is_one_of_version_four_and_comes_from_the_seed() {
+        let (a, b) = (Random::seeded(7), Random::seeded(7));
+        let id = a.uuid();
+        assert_eq!(id, b.uuid());
+        assert_ne!(id, a.uuid());
+        let parsed: uuid::Uuid = id.parse().unwrap();
+        assert_eq!((parsed.get_version_num(), parsed.get_variant()), (4, uuid::Variant::RFC4122), "{id}");
+        assert_eq!(id, parsed.hyphenated().to_string(), "lower case, with hyphens");
     }
 
     #[test]

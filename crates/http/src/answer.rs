@@ -1,4 +1,4 @@
-//! What a server said, whole.
+//! A complete answer of a server.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use cloudberth_core::{Error, Result};
 use http::{HeaderMap, StatusCode, header::HeaderName};
 use serde::{Deserialize, de::DeserializeOwned};
 
-/// A status, headers and a body that arrived to its end. Its `Debug` shows only the size of the body.
+/// A status, headers and a complete body. Its `Debug` shows only the size of the body.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Answer {
     status: StatusCode,
@@ -17,18 +17,18 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Puts an answer together.
+    /// An answer of these parts.
     pub fn new(status: StatusCode, headers: HeaderMap, body: impl Into<Bytes>) -> Self {
         Self { status, headers, body: body.into(), secret: false }
     }
 
-    /// The same answer, whose content errors must not quote.
+    /// Says whether errors must not quote its content.
     pub(crate) fn kept_secret(mut self, secret: bool) -> Self {
         self.secret = secret;
         self
     }
 
-    /// The status.
+    /// The status that the server sent.
     #[must_use]
     pub const fn status(&self) -> StatusCode {
         self.status
@@ -51,13 +51,13 @@ impl Answer {
         &self.body
     }
 
-    /// Whether there is nothing in the body.
+    /// Whether the body is empty or blank.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.body.iter().all(u8::is_ascii_whitespace)
     }
 
-    /// Whether the body is one JSON object: what an API says, as opposed to what stands in front of it.
+    /// Whether the body is one JSON object, as an API sends and a proxy in front of it does not.
     #[must_use]
     pub fn is_json_object(&self) -> bool {
         serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&self.body).is_ok()
@@ -70,7 +70,7 @@ impl Answer {
 
     /// As [`json`](Self::json), borrowing from the body.
     ///
-    /// The error is `Temporary`, because what answered may have been something in between.
+    /// The error is `Temporary`, because the answer may be that of a proxy.
     pub(crate) fn body_as<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
         if self.is_empty() {
             return Err(Error::temporary(format!("answered {} with an empty body", self.status)));

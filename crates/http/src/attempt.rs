@@ -12,7 +12,7 @@ use tracing::debug;
 use crate::{
     answer::Answer,
     auth::{Authorization, redact},
-    body::{Broken, collect},
+    body::{BodyError, collect},
     client::Client,
     explain::explain,
     observe::Attempt,
@@ -21,26 +21,26 @@ use crate::{
     transport::{AnswerBody, RequestBody, TransportError},
 };
 
-/// Errors are cut to this: an event has room for 1,024 bytes, and more is said around the error.
+/// Errors are cut to this length: an event has room for 1,024 bytes, and more text goes around the error.
 const MESSAGE_LIMIT: usize = 600;
 
-/// The runtime's timers wake up to this much late; a wait that ends so close to the deadline is not worth beginning.
+/// Timers fire up to this much late, so a wait that would end this close to the deadline is not begun.
 const TIMER_GRAIN: Duration = Duration::from_millis(2);
 
 const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("cloudberth/", env!("CARGO_PKG_VERSION")));
 
-/// A success, and how to speak of it if it turns out to be unreadable.
-pub(crate) struct Said {
+/// A success, with what is needed to report an unreadable body.
+pub(crate) struct Success {
     pub(crate) answer: Answer,
-    pub(crate) voice: Voice,
+    pub(crate) context: RequestContext,
 }
 
-/// The end of all attempts without a success.
+/// All attempts failed.
 pub(crate) struct Failure {
     pub(crate) error: Error,
     /// At least one attempt may have had an effect.
     pub(crate) doubt: bool,
-    /// The last answer said, with authority, that the object is not there.
+    /// The API itself answered that the object does not exist.
     pub(crate) absent: bool,
 }
 
@@ -50,28 +50,28 @@ impl Failure {
     }
 }
 
-/// What one attempt came to, if not to a success.
-struct Trouble {
+/// One failed attempt.
+struct FailedAttempt {
     error: Error,
     effect: Effect,
     asked: Option<Duration>,
     answer: Option<Answer>,
 }
 
-impl Trouble {
+impl FailedAttempt {
     fn new(error: Error, effect: Effect) -> Self {
         Self { error, effect, asked: None, answer: None }
     }
 }
 
-/// Why an exchange under way was given up.
+/// Why a request in flight was given up.
 enum Overdue {
     Time,
     Claim(Error),
 }
 
-/// Speaks about one request: says what was attempted, shows no secret, and stops in time (law 10).
-pub(crate) struct Voice {
+/// What errors about one request need: what was attempted, which secrets to redact (law 10), which credential was used.
+pub(crate) struct RequestContext {
     what: String,
     hidden: Vec<Secret>,
     used: Option<Authorization>,
@@ -79,7 +79,7 @@ pub(crate) struct Voice {
     swapped: bool,
 }
 
-impl Voice {
+impl RequestContext {
     fn new(plan: &Plan, uri: &Uri) -> Self {
         let what = format!("{} {}", plan.method, uri.path());
         Self { what, hidden: plan.hidden.clone(), used: None, swapped: false }
@@ -91,36 +91,36 @@ impl Voice {
         self.used = Some(authorization);
     }
 
-    /// Notes that this request belongs together with an earlier one.
+    /// Records that this request continues an earlier one.
     pub(crate) fn follows(&mut self, earlier: &Self) {
         self.swapped |= earlier.swapped || earlier.used != self.used;
     }
 
-    /// Every error that leaves this crate for a sent request went through here.
+    /// Makes the error to return; every error about a request goes through here.
     pub(crate) fn error(&self, error: &Error) -> Error {
         Error::new(error.category(), self.clean(&format!("{}: {}", self.what, error.message())))
     }
 
-    /// Redacts first and cuts then, so that no piece of a secret is left at the cut.
+    /// Redacts before it cuts, so that no part of a secret is left at the cut.
     pub(crate) fn clean(&self, text: &str) -> String {
         cut(&redact(text, &self.hidden), MESSAGE_LIMIT)
     }
 }
 
 impl Plan {
-    /// Until when it may take if it is sent at `now`, and whether it may be sent at all (law 9).
+    /// The deadline if it is sent at `now`, or why it may not be sent (law 9).
     fn until(&self, call: &Call, now: Tick) -> CoreResult<Tick> {
         if self.writes { call.write_until(now) } else { call.read_until(now) }
     }
 }
 
-/// Until when a request under way may take. That of a write is counted while it lasts, and ends with the claim unless
-/// that is renewed.
+/// The deadline of a request in flight. A write is counted while it lasts, and ends with the claim unless that is
+/// renewed.
 struct Grant {
     call: Call,
     write: Option<Write>,
     until: Tick,
-    /// The server cannot do anything about it any more.
+    /// The server is done with it: it cannot take effect any more.
     over: bool,
 }
 
@@ -147,41 +147,41 @@ impl Grant {
 }
 
 impl Client {
-    /// Sends until there is a success, or until sending again is unsafe, useless or too late.
-    pub(crate) async fn exchange(&self, call: &Call, plan: &Plan) -> Result<Said, Failure> {
+    /// Sends until it succeeds, or until a retry would be unsafe, useless or too late.
+    pub(crate) async fn exchange(&self, call: &Call, plan: &Plan) -> Result<Success, Failure> {
         let uri = plan.uri(&self.0.base).map_err(Failure::certain)?;
         let dialect = plan.dialect.unwrap_or(self.0.dialect);
-        let mut voice = Voice::new(plan, &uri);
+        let mut context = RequestContext::new(plan, &uri);
         let (mut sent, mut doubt, mut renewed) = (0_u32, false, false);
         loop {
             sent += 1;
-            let trouble = match self.attempt(call, plan, &uri, &mut voice).await {
-                Ok(answer) => return Ok(Said { answer, voice }),
-                Err(trouble) => trouble,
+            let failed = match self.attempt(call, plan, &uri, &mut context).await {
+                Ok(answer) => return Ok(Success { answer, context }),
+                Err(failed) => failed,
             };
-            doubt |= trouble.effect.is_doubtful();
-            let status = trouble.answer.as_ref().map(Answer::status);
-            if status == Some(StatusCode::UNAUTHORIZED) && !renewed && self.renew(call, &voice).await {
+            doubt |= failed.effect.is_doubtful();
+            let status = failed.answer.as_ref().map(Answer::status);
+            if status == Some(StatusCode::UNAUTHORIZED) && !renewed && self.renew(call, &context).await {
                 renewed = true;
                 sent -= 1;
                 continue;
             }
             let policy = &self.0.policy;
-            let wait = policy.again(plan.repeat, trouble.effect, sent, trouble.asked, &self.0.random);
+            let wait = policy.again(plan.repeat, failed.effect, sent, failed.asked, &self.0.random);
             match wait {
                 Some(wait) if self.0.clock.now() + wait + TIMER_GRAIN < call.deadline() => sleep(wait).await,
-                _ if is_denial(status) && !self.is_steady(call, &voice).await => {
+                _ if is_denial(status) && !self.is_steady(call, &context).await => {
                     let text =
                         "the credential was replaced while the call was under way, so this proves nothing";
-                    let error = Error::temporary(format!("{}; {text}", trouble.error));
-                    return Err(Failure { error: voice.error(&error), doubt: true, absent: false });
+                    let error = Error::temporary(format!("{}; {text}", failed.error));
+                    return Err(Failure { error: context.error(&error), doubt: true, absent: false });
                 }
                 _ => {
-                    let absent = trouble.answer.is_some_and(|answer| dialect.is_absence(&answer));
+                    let absent = failed.answer.is_some_and(|answer| dialect.is_absence(&answer));
                     let times = if sent > 1 { format!(" (attempt {sent})") } else { String::new() };
                     let error = Error::new(
-                        trouble.error.category(),
-                        format!("{}{times}", voice.error(&trouble.error).message()),
+                        failed.error.category(),
+                        format!("{}{times}", context.error(&failed.error).message()),
                     );
                     return Err(Failure { error, doubt, absent });
                 }
@@ -189,19 +189,19 @@ impl Client {
         }
     }
 
-    /// Whether all that was sent was sent with one credential, and this one is still in force.
+    /// Whether all attempts used one credential, and it is still in force.
     ///
-    /// If it is not, what a cloud denied it may have denied to another account (law 1).
-    pub(crate) async fn is_steady(&self, call: &Call, voice: &Voice) -> bool {
-        let Some(used) = voice.used.as_ref().filter(|_| !voice.swapped) else { return false };
+    /// If not, a 404 may have been about another account (law 1).
+    pub(crate) async fn is_steady(&self, call: &Call, context: &RequestContext) -> bool {
+        let Some(used) = context.used.as_ref().filter(|_| !context.swapped) else { return false };
         let left = call.deadline().since(self.0.clock.now());
         let now = timeout(left, self.0.auth.in_force(call)).await;
         matches!(now, Ok(Ok(now)) if now == *used)
     }
 
     /// Whether a credential that was refused has been replaced by another one.
-    async fn renew(&self, call: &Call, voice: &Voice) -> bool {
-        let Some(used) = &voice.used else { return false };
+    async fn renew(&self, call: &Call, context: &RequestContext) -> bool {
+        let Some(used) = &context.used else { return false };
         let left = call.deadline().since(self.0.clock.now());
         timeout(left, self.0.auth.refused(used)).await.unwrap_or(false)
     }
@@ -211,10 +211,10 @@ impl Client {
         call: &Call,
         plan: &Plan,
         uri: &Uri,
-        voice: &mut Voice,
-    ) -> Result<Answer, Trouble> {
-        let nothing = |error| Trouble::new(error, Effect::None);
-        // A replica that may not write asks for no token and spends no budget.
+        context: &mut RequestContext,
+    ) -> Result<Answer, FailedAttempt> {
+        let nothing = |error| FailedAttempt::new(error, Effect::None);
+        // A replica that may not write fetches no token and uses no budget.
         plan.until(call, self.0.clock.now()).map_err(nothing)?;
         let left = call.deadline().since(self.0.clock.now());
         let authorization = timeout(left, self.0.auth.authorization(call))
@@ -222,7 +222,7 @@ impl Client {
             .unwrap_or_else(|_| Err(Error::temporary("no credential could be had in time")))
             .map_err(nothing)?;
         let request = request(plan, uri, &authorization);
-        voice.uses(authorization);
+        context.uses(authorization);
 
         let asked_at = self.0.clock.now();
         let permit = self.0.budget.take(call.deadline()).await.map_err(nothing)?;
@@ -236,7 +236,7 @@ impl Client {
             self.0.observer.waited(plan.name, start.since(asked_at));
         }
 
-        // The claim is asked now, whatever was true before the waits above. Nothing may come between this and `send`.
+        // The claim is checked again after the waits above. Nothing may come between this and `send`.
         let mut grant = Grant::ask(call, plan, start).map_err(nothing)?;
         permit.used();
         let result = self.converse(plan, line.send(request), start, &mut grant).await;
@@ -244,30 +244,30 @@ impl Client {
         let took = self.0.clock.now().since(start);
         let (outcome, status) = match &result {
             Ok(answer) => ("answered", Some(answer.status().as_u16())),
-            Err((outcome, trouble)) => {
-                (*outcome, trouble.answer.as_ref().map(|answer| answer.status().as_u16()))
+            Err((outcome, failed)) => {
+                (*outcome, failed.answer.as_ref().map(|answer| answer.status().as_u16()))
             }
         };
         self.0.observer.attempted(Attempt { operation: plan.name, status, outcome, took });
         debug!(
             operation = plan.name,
-            request = voice.what,
+            request = context.what,
             status,
             outcome,
             took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             "cloud call"
         );
-        result.map_err(|(_, trouble)| trouble)
+        result.map_err(|(_, failed)| failed)
     }
 
-    /// One request, one answer: the head first, then the body, both within the time granted.
+    /// One exchange: the head of the answer, then its body, both in time.
     async fn converse(
         &self,
         plan: &Plan,
         sending: impl Future<Output = Result<Response<AnswerBody>, TransportError>>,
         start: Tick,
         grant: &mut Grant,
-    ) -> Result<Answer, (&'static str, Trouble)> {
+    ) -> Result<Answer, (&'static str, FailedAttempt)> {
         let usual = if plan.writes { self.0.policy.write_attempt } else { self.0.policy.read_attempt };
         let end = (start + plan.patience.unwrap_or(usual)).min(grant.call.deadline());
         let response = match self.within(end, grant, sending).await {
@@ -279,7 +279,7 @@ impl Client {
             Err(overdue) => return Err(given_up(overdue, end.since(start))),
         };
         let (head, body) = response.into_parts();
-        // A gateway that did not wait for the server knows nothing about what the server does next.
+        // The server may still carry out what its gateway gave up on.
         grant.over = !matches!(head.status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT);
         let body = self.within(end, grant, collect(body, self.0.policy.body_limit)).await;
         let welcome =
@@ -288,15 +288,15 @@ impl Client {
             (true, Ok(Ok(body))) => {
                 Ok(Answer::new(head.status, head.headers, body).kept_secret(plan.secret_answer))
             }
-            (true, Ok(Err(Broken::Lost(why)))) => Err(("cut", cut_off(head.status, head.headers, &why))),
-            (true, Ok(Err(Broken::TooLong))) => {
+            (true, Ok(Err(BodyError::Lost(why)))) => Err(("cut", cut_off(head.status, head.headers, &why))),
+            (true, Ok(Err(BodyError::TooLong))) => {
                 let limit = self.0.policy.body_limit;
                 let error =
                     Error::permanent(format!("answered {} with more than {limit} bytes", head.status));
-                Err(("cut", Trouble::new(error, Effect::DoubtfulForGood)))
+                Err(("cut", FailedAttempt::new(error, Effect::DoubtfulForGood)))
             }
             (true, Err(overdue)) => Err(given_up(overdue, end.since(start))),
-            // The head of a refusal says enough; a missing explanation changes nothing about it.
+            // The status of a refusal is enough; it counts even if its body is missing.
             (false, body) => {
                 let body = body.ok().and_then(Result::ok).unwrap_or_default();
                 Err(("answered", self.refusal(plan, Answer::new(head.status, head.headers, body))))
@@ -304,7 +304,7 @@ impl Client {
         }
     }
 
-    /// Does `work` until `end` at most, and for a write only as long as the claim is renewed in time.
+    /// Runs `work` until `end` at most, and a write only while the claim is renewed in time.
     async fn within<F: Future>(&self, end: Tick, grant: &mut Grant, work: F) -> Result<F::Output, Overdue> {
         let mut work = pin!(work);
         loop {
@@ -322,7 +322,7 @@ impl Client {
     }
 
     /// What an answer that is not a success means.
-    fn refusal(&self, plan: &Plan, answer: Answer) -> Trouble {
+    fn refusal(&self, plan: &Plan, answer: Answer) -> FailedAttempt {
         let asked = answer.header(&header::RETRY_AFTER).and_then(|h| retry_after(h, self.0.clock.wall()));
         let (category, effect) = plan.dialect.unwrap_or(self.0.dialect).read(&answer, asked);
         if answer.status() == StatusCode::TOO_MANY_REQUESTS {
@@ -340,11 +340,11 @@ impl Client {
         if let Some(place) = answer.header(&header::LOCATION).filter(|_| answer.status().is_redirection()) {
             message = format!("{message}; redirects are not followed, and this one leads to {place}");
         }
-        Trouble { error: Error::new(category, message), effect, asked, answer: Some(answer) }
+        FailedAttempt { error: Error::new(category, message), effect, asked, answer: Some(answer) }
     }
 }
 
-/// Whether a status says that something is not there.
+/// Whether a status says that something does not exist.
 const fn is_denial(status: Option<StatusCode>) -> bool {
     matches!(status, Some(StatusCode::NOT_FOUND | StatusCode::GONE))
 }
@@ -369,31 +369,31 @@ fn request(plan: &Plan, uri: &Uri, authorization: &Authorization) -> Request<Req
     request
 }
 
-fn broken(error: &TransportError) -> (&'static str, Trouble) {
+fn broken(error: &TransportError) -> (&'static str, FailedAttempt) {
     if error.may_have_been_sent() {
         let lost = Error::temporary(format!("the connection was lost before the answer: {error}"));
-        ("lost", Trouble::new(lost, Effect::Doubtful))
+        ("lost", FailedAttempt::new(lost, Effect::Doubtful))
     } else {
         let unreached = Error::temporary(format!("no connection: {error}"));
-        ("not_sent", Trouble::new(unreached, Effect::NotSent))
+        ("not_sent", FailedAttempt::new(unreached, Effect::NotSent))
     }
 }
 
-fn cut_off(status: StatusCode, headers: HeaderMap, why: &str) -> Trouble {
+fn cut_off(status: StatusCode, headers: HeaderMap, why: &str) -> FailedAttempt {
     let error = Error::temporary(format!("answered {status}, but the body did not arrive whole: {why}"));
     let answer = Some(Answer::new(status, headers, Bytes::new()));
-    Trouble { answer, ..Trouble::new(error, Effect::Doubtful) }
+    FailedAttempt { answer, ..FailedAttempt::new(error, Effect::Doubtful) }
 }
 
-fn given_up(overdue: Overdue, limit: Duration) -> (&'static str, Trouble) {
+fn given_up(overdue: Overdue, limit: Duration) -> (&'static str, FailedAttempt) {
     match overdue {
         Overdue::Time => {
             let error = Error::temporary(format!("no complete answer within {limit:?}"));
-            ("timeout", Trouble::new(error, Effect::Doubtful))
+            ("timeout", FailedAttempt::new(error, Effect::Doubtful))
         }
         Overdue::Claim(why) => {
             let error = why.context("given up without an answer");
-            ("claim_ended", Trouble::new(error, Effect::DoubtfulForGood))
+            ("claim_ended", FailedAttempt::new(error, Effect::DoubtfulForGood))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who we say we are, and what must therefore never be shown (law 10).
+//! Credentials, and how they are kept out of what people see (law 10).
 
 use std::fmt;
 
@@ -7,21 +7,20 @@ use cloudberth_core::{Call, Error, Result, Secret, provider::Boxed};
 use http::HeaderValue;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What needs no encoding anywhere in a URL or a form.
+/// What has to be encoded in a URL or a form.
 pub(crate) const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Gives the credential for each request.
+/// The source of credentials.
 ///
-/// It is asked for every attempt, so a credential that changed meanwhile is used at once. Whatever it sends itself
-/// (a token request) ends by the deadline of the call.
+/// It is asked at every attempt, so a changed credential is used at once. What it sends itself (a token request) ends by
+/// the deadline of the call.
 pub trait Authenticator: Send + Sync {
     /// The credential to send now.
     fn authorization<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Authorization>>;
 
-    /// The credential in force at this moment. Asked after a cloud denied something: a denial counts only if it was
-    /// said to this one.
+    /// The credential in force at this moment. Asked after a 404, which counts only if it was said to this credential.
     ///
-    /// Whoever remembers credentials for a while looks at their source here.
+    /// An implementation that caches reads its source again here.
     fn in_force<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Authorization>> {
         self.authorization(call)
     }
@@ -32,7 +31,7 @@ pub trait Authenticator: Send + Sync {
     fn refused<'a>(&'a self, used: &'a Authorization) -> Boxed<'a, bool>;
 }
 
-/// No credential at all.
+/// Sends no credential.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Anonymous;
 
@@ -54,7 +53,7 @@ pub struct Authorization {
 }
 
 impl Authorization {
-    /// No header.
+    /// No `Authorization` header.
     #[must_use]
     pub const fn none() -> Self {
         Self { header: None, hidden: Vec::new() }
@@ -104,7 +103,7 @@ fn header(text: &str) -> Result<HeaderValue> {
     Ok(value)
 }
 
-/// `text` without any of the secrets, as they are or as they look in a URL.
+/// `text` with all secrets redacted, also in their URL-encoded form.
 pub(crate) fn redact(text: &str, hidden: &[Secret]) -> String {
     hidden.iter().fold(text.to_owned(), |text, secret| {
         let text = secret.redact(&text);

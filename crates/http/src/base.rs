@@ -1,4 +1,4 @@
-//! The address of an API, and the border that a token does not cross.
+//! The address of an API; a token is never sent anywhere else.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use percent_encoding::utf8_percent_encode;
 
 use crate::auth::ENCODED;
 
-/// Scheme, host and path under which every request of a client lies.
+/// The scheme, host and path prefix of all requests of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base {
     scheme: Scheme,
@@ -23,11 +23,11 @@ pub struct Base {
 }
 
 impl Base {
-    /// Takes an absolute `http` or `https` URL. A query or a fragment in it is dropped; a user name in it is refused,
-    /// because it would be shown.
+    /// Reads an absolute `http` or `https` URL. A query or a fragment is dropped; a user name is refused, because the URL
+    /// is logged.
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = |why: &str| {
-            // The text may hold a password; it is not repeated.
+            // The URL may hold a password, so the error does not quote it.
             Error::user_input(format!("the API's URL {why}; it should look like https://api.example.org/v1"))
         };
         let (text, _fragment) = text.trim().split_once('#').unwrap_or((text.trim(), ""));
@@ -76,7 +76,7 @@ impl Base {
         self.at(path)
     }
 
-    /// Follows a link that a server gave, if it stays below this address: the token travels with it.
+    /// The address of a link that a server gave; refused unless it stays below this one, because the token goes with it.
     ///
     /// `from` is where the link was found; relative links are taken from there.
     pub(crate) fn follow(&self, from: &Uri, link: &str) -> Result<Uri> {
@@ -124,7 +124,7 @@ fn clip(text: &str) -> String {
     cloudberth_core::error::cut(text, 200)
 }
 
-/// Whether a path has segments that mean "here" or "one up", which a server may resolve differently than we do.
+/// Whether a path has `.` or `..` segments, which a server may resolve differently than we do.
 fn climbs(path: &str) -> bool {
     path.split('/').any(|segment| {
         let plain = segment.replace("%2e", ".").replace("%2E", ".");

@@ -1,4 +1,4 @@
-//! The body of an answer.
+//! Reading the body of an answer.
 
 use bytes::{Bytes, BytesMut};
 use http_body::Body;
@@ -6,23 +6,23 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use crate::transport::AnswerBody;
 
-/// Why a body did not arrive whole.
-pub(crate) enum Broken {
+/// Why a body is incomplete.
+pub(crate) enum BodyError {
     TooLong,
     Lost(String),
 }
 
-/// Reads a body to its end. A listing has megabytes, and they are held once: a body in one piece stays that piece, and
-/// others go into one buffer as they come.
-pub(crate) async fn collect(body: AnswerBody, limit: usize) -> Result<Bytes, Broken> {
+/// Reads a body to its end. A listing has megabytes, so they are held only once: a single piece is returned as it is, and
+/// several are copied into one buffer as they arrive.
+pub(crate) async fn collect(body: AnswerBody, limit: usize) -> Result<Bytes, BodyError> {
     let mut body = Limited::new(body, limit);
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
     let (mut only, mut several) = (Bytes::new(), BytesMut::new());
     while let Some(frame) = body.frame().await {
         let piece = match frame {
             Ok(frame) => frame.into_data().unwrap_or_default(),
-            Err(error) if error.is::<LengthLimitError>() => return Err(Broken::TooLong),
-            Err(error) => return Err(Broken::Lost(error.to_string())),
+            Err(error) if error.is::<LengthLimitError>() => return Err(BodyError::TooLong),
+            Err(error) => return Err(BodyError::Lost(error.to_string())),
         };
         if only.is_empty() && several.is_empty() {
             only = piece;
@@ -69,8 +69,8 @@ mod tests {
         for (pieces, want) in table {
             let got = match collect(body(pieces), 4).await {
                 Ok(whole) => String::from_utf8(whole.to_vec()).unwrap(),
-                Err(Broken::TooLong) => "too long".to_owned(),
-                Err(Broken::Lost(why)) => {
+                Err(BodyError::TooLong) => "too long".to_owned(),
+                Err(BodyError::Lost(why)) => {
                     assert!(why.contains("reset"), "{why}");
                     "lost".to_owned()
                 }

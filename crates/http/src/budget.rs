@@ -1,4 +1,4 @@
-//! How many requests a credential may send, and how it slows down when the cloud says so.
+//! The rate limit of a credential, and how it slows down when the cloud asks for it.
 
 use std::{
     fmt,
@@ -6,31 +6,32 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{Category, Clock, Error, Result, Tick};
+use cloudberth_core::{
+    Category, Clock, Error, Result, Tick,
+    rate::{Rate, TokenBucket},
+};
 
 /// After a 429 without a wait the pace is halved; it doubles again after this long without another.
 const RECOVERY: Duration = Duration::from_secs(30);
 /// The pace is never less than a sixteenth.
 const SLOWEST: u32 = 4;
 
-/// A token bucket. Clones share it, and so do all clients of one credential.
+/// A rate limit that its clones share, and so all clients of one credential.
 ///
-/// Whoever has to wait waits in order, so that a flood of reads cannot starve a removal.
+/// Requests that have to wait are let through in order, so that a flood of reads cannot starve a removal.
 #[derive(Clone)]
 pub struct Budget(Arc<Inner>);
 
 struct Inner {
     clock: Arc<dyn Clock>,
-    gap: Duration,
-    burst: u32,
+    rate: Rate,
     state: Mutex<State>,
     turnstile: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// When the bucket will be full again if nobody takes anything.
-    full_at: Tick,
+    bucket: TokenBucket,
     paused_until: Tick,
     /// How often the pace is halved at present.
     halvings: u32,
@@ -39,10 +40,11 @@ struct State {
 }
 
 impl Budget {
-    /// One request every `gap`, and up to `burst` at once after a rest.
+    /// One request every `gap`, and up to `burst` at once after a quiet time.
     pub fn new(gap: Duration, burst: u32, clock: Arc<dyn Clock>) -> Self {
         let (state, turnstile) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self(Arc::new(Inner { clock, gap, burst: burst.max(1), state, turnstile }))
+        let rate = Rate { interval: gap, burst: burst.max(1) };
+        Self(Arc::new(Inner { clock, rate, state, turnstile }))
     }
 
     /// How many requests could be sent at once now.
@@ -53,16 +55,16 @@ impl Budget {
         if state.paused_until > now || state.waiting > 0 {
             return 0;
         }
-        self.0.burst.saturating_sub(requests_in(state.full_at.since(now), self.gap(&state)))
+        state.bucket.left(self.rate(&state), now)
     }
 
-    /// Waits for permission to send one request. Refuses at once if that would take until `until` or longer. Whoever
-    /// gives up while waiting leaves no gap.
+    /// Waits for permission to send one request. Fails at once if that would take until `until` or longer. Dropping the
+    /// future while it waits uses nothing up.
     pub async fn take(&self, until: Tick) -> Result<Permit> {
         let now = self.0.clock.now();
         {
             let mut state = self.state(now);
-            let queue = self.gap(&state).saturating_mul(state.waiting);
+            let queue = self.rate(&state).interval.saturating_mul(state.waiting);
             let turn = self.turn(&state).max(now) + queue;
             if turn >= until {
                 return Err(busy(turn.since(now)));
@@ -76,7 +78,7 @@ impl Budget {
         let limit = until.since(now);
         match tokio::time::timeout(limit, self.wait(until)).await {
             Ok(result) => result,
-            Err(_) => Err(busy(self.0.gap)),
+            Err(_) => Err(busy(self.0.rate.interval)),
         }
     }
 
@@ -99,8 +101,8 @@ impl Budget {
         }
     }
 
-    /// The cloud answered 429. With a wait, nothing is sent until it is over; without, the pace is halved. Either
-    /// way the bucket is empty afterwards.
+    /// The cloud answered 429. If it named a wait, nothing is sent until then; otherwise the pace is halved. Either way
+    /// the bucket is empty afterwards.
     pub(crate) fn throttled(&self, asked: Option<Duration>) {
         let now = self.0.clock.now();
         let mut state = self.state(now);
@@ -110,51 +112,49 @@ impl Budget {
         } else {
             state.halvings = (state.halvings + 1).min(SLOWEST);
             state.faster_at = now + RECOVERY;
-            now + self.gap(&state)
+            now + self.rate(&state).interval
         };
-        state.full_at = state.full_at.max(resume + self.depth(&state));
+        let rate = self.rate(&state);
+        state.bucket.empty_until(rate, resume);
     }
 
-    /// The state at `now`: what has recovered meanwhile has recovered.
+    /// The state at `now`, with the pace recovered as far as it is due.
     fn state(&self, now: Tick) -> MutexGuard<'_, State> {
-        // Every change is complete before the lock goes, so a panic elsewhere leaves nothing half done.
+        // Every change completes while the lock is held, so a poisoned lock still holds a good state.
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         while state.halvings > 0 && state.faster_at <= now {
             state.halvings -= 1;
             state.faster_at = state.faster_at + RECOVERY;
-            // What is owed was counted at the slow pace.
-            state.full_at = now + state.full_at.since(now) / 2;
+            state.bucket.twice_as_fast(now);
         }
         state
     }
 
-    fn gap(&self, state: &State) -> Duration {
-        self.0.gap.saturating_mul(1 << state.halvings.min(SLOWEST))
-    }
-
-    /// How far from full the bucket may be and still hold one request.
-    fn depth(&self, state: &State) -> Duration {
-        self.gap(state).saturating_mul(self.0.burst - 1)
+    /// The rate at the present pace.
+    fn rate(&self, state: &State) -> Rate {
+        let Rate { interval, burst } = self.0.rate;
+        Rate { interval: interval.saturating_mul(1 << state.halvings.min(SLOWEST)), burst }
     }
 
     /// When the next request may go.
     fn turn(&self, state: &State) -> Tick {
-        (state.full_at - self.depth(state)).max(state.paused_until)
+        state.bucket.next(self.rate(state)).max(state.paused_until)
     }
 
     fn spend(&self, state: &mut State, now: Tick) -> Permit {
-        let worth = self.gap(state);
-        state.full_at = state.full_at.max(now) + worth;
-        Permit { budget: self.clone(), worth, used: false }
+        let rate = self.rate(state);
+        state.bucket.take(rate, now);
+        Permit { budget: self.clone(), interval: rate.interval, used: false }
     }
 }
 
-/// Permission to send one request. One that is dropped unused is given back.
+/// Permission to send one request. Dropping it unused gives it back.
 #[derive(Debug)]
 #[must_use = "a permit that is dropped is given back"]
 pub struct Permit {
     budget: Budget,
-    worth: Duration,
+    /// The interval of the rate at which it was taken.
+    interval: Duration,
     used: bool,
 }
 
@@ -169,17 +169,9 @@ impl Drop for Permit {
     fn drop(&mut self) {
         if !self.used {
             let mut state = self.budget.0.state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.full_at = state.full_at - self.worth;
+            state.bucket.give_back(self.interval);
         }
     }
-}
-
-/// How many requests' worth of time is owed, rounded up.
-fn requests_in(owed: Duration, gap: Duration) -> u32 {
-    if gap.is_zero() {
-        return 0;
-    }
-    u32::try_from(owed.as_nanos().div_ceil(gap.as_nanos())).unwrap_or(u32::MAX)
 }
 
 fn busy(wait: Duration) -> Error {
@@ -189,7 +181,7 @@ fn busy(wait: Duration) -> Error {
     )
 }
 
-/// Leaves the queue, also when the waiting task is dropped.
+/// Leaves the queue when the waiting task ends or is dropped.
 struct Leaving<'a>(&'a Budget);
 
 impl Drop for Leaving<'_> {
@@ -201,10 +193,7 @@ impl Drop for Leaving<'_> {
 
 impl fmt::Debug for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Budget")
-            .field("gap", &self.0.gap)
-            .field("burst", &self.0.burst)
-            .finish_non_exhaustive()
+        f.debug_struct("Budget").field("rate", &self.0.rate).finish_non_exhaustive()
     }
 }
 
@@ -233,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_burst_goes_at_once_and_the_rest_in_step() {
+    async fn a_burst_goes_at_once_and_then_one_per_interval() {
         let (budget, clock) = budget(3);
         assert_eq!(budget.left(), 3);
         assert_eq!(rush(&budget, &clock, 7).await, [0, 0, 0, 100, 200, 300, 400], "BL-133 in order, exactly");
@@ -246,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_time_to_wait_is_said_at_once() {
+    async fn a_wait_past_the_deadline_fails_at_once() {
         let (budget, clock) = budget(1);
         let soon = |ms| clock.now() + Duration::from_millis(ms);
         budget.take(soon(1)).await.unwrap().used();
@@ -304,7 +293,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_leaves_the_queue_makes_room() {
+    async fn a_waiter_that_gives_up_uses_nothing() {
         let (budget, clock) = budget(1);
         let until = clock.now() + Duration::from_secs(10);
         budget.take(until).await.unwrap().used();

@@ -1,4 +1,4 @@
-//! What a status means: for the error, for a repetition, and for whether a write took effect.
+//! What a status means: the category of the error, whether a retry is safe, whether a write took effect.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use http::StatusCode;
 
 use crate::{answer::Answer, retry::Effect};
 
-/// How one cloud's answers are read. Plain functions, because a dialect has no state.
+/// How one cloud's answers are read.
 #[derive(Clone, Copy, Debug)]
 pub struct Dialect {
-    /// Whether this 404 or 410 is the API's statement that the object is not there (law 1). The usual rule wants a
-    /// JSON object in the body: a page from something in front of the API says nothing about the object.
+    /// Whether this 404 or 410 is the API's statement that the object does not exist (law 1). By default the body must be
+    /// a JSON object: an HTML page of a proxy says nothing about the object.
     pub absent: fn(&Answer) -> bool,
-    /// The category of a refusal, where this cloud means something else by it than the rest of the world.
+    /// The category of a refusal, where this cloud deviates from the usual meaning.
     pub category: fn(&Answer) -> Option<Category>,
-    /// Whether this 5xx is the API's own word that nothing was done, so that even a creation may be sent again. Usually
-    /// none is: a gateway may say 503 about a request that it has passed on. Say it only of a cloud that is known to
-    /// mean it.
+    /// Whether this 5xx is the API's statement that nothing was done, so that even a creation may be retried. By default
+    /// none is, because a gateway may answer 503 to a request that it passed on. Set it only for a cloud that is known
+    /// to mean it.
     pub undone: fn(&Answer) -> bool,
 }
 
@@ -28,7 +28,7 @@ impl Default for Dialect {
 }
 
 impl Dialect {
-    /// Whether the answer says, with authority, that the object is not there.
+    /// Whether the API itself says that the object does not exist.
     pub(crate) fn is_absence(self, answer: &Answer) -> bool {
         matches!(answer.status(), StatusCode::NOT_FOUND | StatusCode::GONE) && (self.absent)(answer)
     }
@@ -47,18 +47,18 @@ fn usual(status: StatusCode, asked: Option<Duration>) -> (Category, Effect) {
     match status.as_u16() {
         401 | 403 => (Category::Unauthorised, Effect::None),
         404 | 410 => (Category::NotFound, Effect::None),
-        // The server gave up on us, or something in between gave up on the server.
+        // The server gave up on us, or a proxy on the server.
         408 => (Category::Temporary, Effect::Doubtful),
         409 => (Category::Conflict, Effect::None),
         400 | 422 => (Category::UserInput, Effect::None),
         429 => (Category::Throttled { retry_after: asked }, Effect::Throttled),
-        // "Go elsewhere" is said before anything was done. It is not followed: the token would go along.
+        // These redirects come before anything is done. They are not followed: the token would go along.
         301 | 307 | 308 | 402..500 => (Category::Permanent, Effect::None),
-        // Maintenance with an end: the caller waits exactly that long, without counting it as a failure.
+        // Maintenance with a known end: the caller waits that long and does not count it as a failure.
         503 if asked.is_some() => (Category::Throttled { retry_after: asked }, Effect::Doubtful),
         501 | 505 => (Category::Permanent, Effect::DoubtfulForGood),
         500.. => (Category::Temporary, Effect::Doubtful),
-        // "See elsewhere" may be said after the deed.
+        // Other redirects may come after the change was made.
         _ => (Category::Permanent, Effect::DoubtfulForGood),
     }
 }

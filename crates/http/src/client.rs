@@ -1,4 +1,4 @@
-//! The client: questions that have answers, and changes that have outcomes.
+//! The client: reads and writes.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::{
     answer::Answer,
-    attempt::{Failure, Said},
+    attempt::{Failure, Success},
     auth::{Anonymous, Authenticator},
     base::Base,
     budget::Budget,
@@ -35,19 +35,18 @@ pub(crate) struct Inner {
     pub(crate) observer: Arc<dyn Observer>,
 }
 
-/// Puts a [`Client`] together.
+/// Builds a [`Client`].
 pub struct Builder(Inner);
 
 impl Builder {
-    /// Who we say we are; nobody, unless set.
+    /// Where credentials come from; none are sent unless this is set.
     #[must_use]
     pub fn authenticator(mut self, authenticator: Arc<dyn Authenticator>) -> Self {
         self.0.auth = authenticator;
         self
     }
 
-    /// How much may be sent: ten requests a second and twenty at once, unless set. Share one among all clients of a
-    /// credential.
+    /// The rate limit: ten requests a second and bursts of twenty unless set. Share one among all clients of a credential.
     #[must_use]
     pub fn budget(mut self, budget: Budget) -> Self {
         self.0.budget = budget;
@@ -68,14 +67,14 @@ impl Builder {
         self
     }
 
-    /// Who sees every attempt.
+    /// Is told about every attempt.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.0.observer = observer;
         self
     }
 
-    /// The client.
+    /// A client with these settings.
     #[must_use]
     pub fn build(self) -> Client {
         Client(Arc::new(self.0))
@@ -94,14 +93,14 @@ impl fmt::Debug for Client {
     }
 }
 
-/// What a conditional read brought.
+/// The result of a conditional read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fresh<T> {
-    /// The answer with the given entity tag still holds.
+    /// It has not changed since the given entity tag.
     Same,
-    /// There is another answer now.
+    /// It has changed.
     New {
-        /// The answer.
+        /// The new content.
         value: T,
         /// Its entity tag, if it has one.
         tag: Option<String>,
@@ -109,7 +108,7 @@ pub enum Fresh<T> {
 }
 
 impl Client {
-    /// Begins a client for the API at `base`. The clock must move with the runtime's time.
+    /// A builder of a client for the API at `base`. The clock must move with the runtime's time.
     pub fn builder(base: Base, transport: Transport, clock: Arc<dyn Clock>, random: Arc<Random>) -> Builder {
         let budget = Budget::new(Duration::from_millis(100), 20, Arc::clone(&clock));
         Builder(Inner {
@@ -131,52 +130,52 @@ impl Client {
         &self.0.budget
     }
 
-    /// Asks, and gives the answer as it came.
+    /// Reads, and returns the answer undecoded.
     pub async fn fetch(&self, call: &Call, operation: Operation<Read>) -> Result<Answer> {
         match self.exchange(call, &operation.plan).await {
-            Ok(said) => Ok(said.answer),
+            Ok(success) => Ok(success.answer),
             Err(failure) => Err(failure.error),
         }
     }
 
-    /// Asks for one thing that must be there.
+    /// Reads one thing that must exist.
     pub async fn read<T: DeserializeOwned>(&self, call: &Call, operation: Operation<Read>) -> Result<T> {
         match self.exchange(call, &operation.plan).await {
-            Ok(said) => said.json(),
+            Ok(success) => success.json(),
             Err(failure) => Err(failure.error),
         }
     }
 
-    /// Asks whether a thing is there. `Absent` only where the [`Dialect`] takes the answer for the API's own word.
+    /// Looks a thing up. `Absent` only if the [`Dialect`] takes the answer for the API's own statement.
     pub async fn lookup<T: DeserializeOwned>(&self, call: &Call, operation: Operation<Read>) -> Lookup<T> {
         match self.exchange(call, &operation.plan).await {
-            Ok(said) => Lookup::from(said.json().map(Some)),
+            Ok(success) => Lookup::from(success.json().map(Some)),
             Err(failure) if failure.absent => Lookup::Absent,
             Err(failure) => Lookup::Unknown(failure.error),
         }
     }
 
-    /// Asks for one thing unless it is still the one with this entity tag.
+    /// Reads one thing unless it still has this entity tag.
     pub async fn refresh<T: DeserializeOwned>(
         &self,
         call: &Call,
         operation: Operation<Read>,
         tag: Option<&str>,
     ) -> Result<Fresh<T>> {
-        let said = match self.exchange(call, &operation.unless(tag).plan).await {
-            Ok(said) => said,
+        let success = match self.exchange(call, &operation.unless(tag).plan).await {
+            Ok(success) => success,
             Err(failure) => return Err(failure.error),
         };
-        if said.answer.status() == StatusCode::NOT_MODIFIED {
+        if success.answer.status() == StatusCode::NOT_MODIFIED {
             return Ok(Fresh::Same);
         }
-        let tag = said.answer.header(&header::ETAG).map(str::to_owned);
-        Ok(Fresh::New { value: said.json()?, tag })
+        let tag = success.answer.header(&header::ETAG).map(str::to_owned);
+        Ok(Fresh::New { value: success.json()?, tag })
     }
 
-    /// Changes something; the answer's body tells what came of it.
+    /// Changes something and decodes the answer.
     pub async fn write<T: DeserializeOwned>(&self, call: &Call, operation: Operation<Write>) -> Outcome<T> {
-        self.change(call, &operation, Said::json).await
+        self.change(call, &operation, Success::json).await
     }
 
     /// Changes something where the answer may be empty: 202 or 204, and no other success, without a body is `None`.
@@ -185,21 +184,21 @@ impl Client {
         call: &Call,
         operation: Operation<Write>,
     ) -> Outcome<Option<T>> {
-        self.change(call, &operation, |said| {
-            let status = said.answer.status();
+        self.change(call, &operation, |success| {
+            let status = success.answer.status();
             let silent = matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT);
-            if silent && said.answer.is_empty() { Ok(None) } else { said.json().map(Some) }
+            if silent && success.answer.is_empty() { Ok(None) } else { success.json().map(Some) }
         })
         .await
     }
 
-    /// Changes something where only the success counts. A body, if there is one, must still be JSON: a success with
-    /// a page in it comes from something in between.
+    /// Changes something and ignores the answer's content. A body, if there is one, must still be JSON: a success with an
+    /// HTML page comes from a proxy.
     pub async fn write_only(&self, call: &Call, operation: Operation<Write>) -> Outcome<()> {
         self.change(call, &operation, nothing).await
     }
 
-    /// Removes something. What the API says is not there is removed.
+    /// Removes something; one that does not exist counts as removed.
     pub async fn remove(&self, call: &Call, operation: Operation<Write>) -> Outcome<()> {
         match self.exchange(call, &operation.plan).await {
             Err(failure) if failure.absent => Outcome::Done(()),
@@ -211,25 +210,25 @@ impl Client {
         &self,
         call: &Call,
         operation: &Operation<Write>,
-        read: impl FnOnce(&Said) -> Result<T>,
+        read: impl FnOnce(&Success) -> Result<T>,
     ) -> Outcome<T> {
         outcome(self.exchange(call, &operation.plan).await, read)
     }
 }
 
-impl Said {
+impl Success {
     fn json<T: DeserializeOwned>(&self) -> Result<T> {
-        self.answer.json().map_err(|error| self.voice.error(&error))
+        self.answer.json().map_err(|error| self.context.error(&error))
     }
 }
 
-fn nothing(said: &Said) -> Result<()> {
-    if said.answer.is_empty() { Ok(()) } else { said.json::<IgnoredAny>().map(|_| ()) }
+fn nothing(success: &Success) -> Result<()> {
+    if success.answer.is_empty() { Ok(()) } else { success.json::<IgnoredAny>().map(|_| ()) }
 }
 
-/// A success that cannot be read happened all the same, and we do not know what it was.
-fn outcome<T>(result: Result<Said, Failure>, read: impl FnOnce(&Said) -> Result<T>) -> Outcome<T> {
-    match result.map(|said| read(&said)) {
+/// A success that cannot be decoded took effect all the same, so it is unknown and not failed.
+fn outcome<T>(result: Result<Success, Failure>, read: impl FnOnce(&Success) -> Result<T>) -> Outcome<T> {
+    match result.map(|success| read(&success)) {
         Ok(Ok(value)) => Outcome::Done(value),
         Ok(Err(error)) | Err(Failure { error, doubt: true, .. }) => Outcome::Unknown(error),
         Err(Failure { error, doubt: false, .. }) => Outcome::Failed(error),

@@ -1,15 +1,15 @@
-//! What a server wanted to say with an error body. Pure, and content with anything.
+//! The message in an error body, whatever its form. Pure.
 //!
-//! Clouds agree on no form, and what stands in front of them answers with pages. Field errors come first, because the
-//! title beside them never says what is wrong.
+//! Every cloud has its own form, and proxies answer with HTML pages. Field errors come first, because the title beside
+//! them never says what is wrong.
 
 use serde_json::{Map, Value};
 
-/// More than this is not looked at; an error that needs more explains nothing.
+/// How many bytes are looked at.
 const LOOK_AT: usize = 64 * 1024;
-/// More single errors than this are not listed.
+/// How many single errors are listed.
 const MOST: usize = 20;
-/// Deeper than this nobody nests errors.
+/// How deep errors may be nested.
 const DEEPEST: usize = 6;
 
 /// Keys that hold a sentence for people, best first.
@@ -24,7 +24,7 @@ const NOISE: [&str; 8] =
 
 /// The message in an error body, on one line, uncut; empty if the body says nothing.
 ///
-/// It is foreign text: redact it before it is shown.
+/// It is untrusted text: redact it before it is shown.
 #[must_use]
 pub fn explain(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body.get(..LOOK_AT).unwrap_or(body));
@@ -56,7 +56,7 @@ fn from_object(object: &Map<String, Value>, depth: usize) -> String {
     let mut found = Vec::new();
     if let Some(errors) = object.get("errors") {
         flatten("", errors, depth, &mut found);
-        // A map of fields explains itself; a list goes better with the name that heads it.
+        // A map of fields needs no name in front of it; a list does.
         if !found.is_empty() && errors.is_object() {
             return found.join("; ");
         }
@@ -116,7 +116,7 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// The title of a page; the rest of it is decoration.
+/// The title of an HTML page.
 fn title(page: &str) -> String {
     // ASCII lower case keeps every byte where it was.
     let lower = page.to_ascii_lowercase();
@@ -127,7 +127,7 @@ fn title(page: &str) -> String {
         .to_owned()
 }
 
-/// Control characters, line breaks among them, would let a server write lines of its own into our log.
+/// Removes control characters: with line breaks, a server could forge lines in our log.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
 }

@@ -1,36 +1,36 @@
-//! Reading a thing in two steps: who it is, strictly; then the rest, where a mistake makes only this one unknown.
+//! Items of which at least the identity can be decoded.
 //!
-//! A cloud lists the things of everybody who uses an account. If one field of one of them cannot be read, that thing is
-//! there all the same, and whoever it belongs to is known. So it neither counts as absent (law 1) nor holds up those who
-//! have nothing to do with it (law 11). A thing of which even the identity cannot be read could be anybody's: it makes
-//! the listing short, as every other item that cannot be read.
+//! A listing holds the things of everybody who uses the account. If one field of one of them cannot be decoded, that
+//! thing exists all the same, and its identity says whose it is. So it neither counts as absent (law 1) nor blocks those
+//! who have nothing to do with it (law 11). If even the identity cannot be decoded, it could be anybody's: it makes the
+//! listing short, like any other item that cannot be decoded.
 
 use serde::{Deserialize, Deserializer, de::DeserializeOwned, de::Error as _};
 use serde_json::value::RawValue;
 
-/// A thing `T`, read whole or known by its identity `I` alone.
+/// A decoded `T`, or at least its identity `I`.
 ///
-/// `I` holds what tells the thing from others and what it belongs to; everything in it is required. It works wherever a
-/// `T` is read: in a listing, and in the answer to a question about one thing.
+/// `I` holds what identifies the thing and what it belongs to; all its fields are required. It can be decoded wherever a
+/// `T` can: from a listing, and from the answer to a single read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item<T, I> {
-    /// All of it.
+    /// Decoded completely.
     Whole(T),
-    /// It is there, and more is not known.
+    /// It exists, and only its identity is known.
     Flawed(Flawed<I>),
 }
 
-/// A thing of which only the identity could be read.
+/// A thing of which only the identity could be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flawed<I> {
-    /// Who it is, and what it belongs to.
+    /// What identifies it, and what it belongs to.
     pub identity: I,
     /// Which field cannot be read: `algorithm is null`. Nothing of the answer is quoted, so it holds no secret.
     pub why: String,
 }
 
 impl<T, I> Item<T, I> {
-    /// What was read whole, and what was not, each in its order.
+    /// Separates complete things from flawed ones, each in their order.
     pub fn sort(items: impl IntoIterator<Item = Self>) -> (Vec<T>, Vec<Flawed<I>>) {
         let (mut whole, mut flawed) = (Vec::new(), Vec::new());
         for item in items {
@@ -45,7 +45,7 @@ impl<T, I> Item<T, I> {
 
 impl<'de, T: DeserializeOwned, I: DeserializeOwned> Deserialize<'de> for Item<T, I> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        // Only the text of one item is held at a time; a listing may have thousands.
+        // A listing may have thousands of items; only one item's text is held at a time.
         let raw = Box::<RawValue>::deserialize(from)?;
         let error = match serde_json::from_str(raw.get()) {
             Ok(whole) => return Ok(Self::Whole(whole)),
@@ -81,7 +81,7 @@ fn flaw(text: &str, error: &serde_json::Error) -> String {
 struct Place {
     /// The way there: `interfaces[0].addresses`. Empty for the whole text.
     path: String,
-    /// Where the value begins that stands there.
+    /// Where the value at that place begins.
     value: usize,
 }
 

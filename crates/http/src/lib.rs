@@ -1,9 +1,9 @@
 //! One REST client for every cloud.
 //!
-//! A provider describes single [`Operation`]s and reads single answers. What is the same for all clouds is done
-//! here, once: deadlines and the leader's claim at the moment of sending, retries of what is safe to repeat, the
-//! budget of a credential, tokens that change while the program runs, listings that know whether they are complete,
-//! errors that say what the server said and never show a secret.
+//! A provider describes single [`Operation`]s and decodes single answers. What all clouds need is done here, once:
+//! deadlines and the leader's claim at the moment of sending, retries where they are safe, the rate limit of a
+//! credential, tokens that change while the program runs, listings that know whether they are complete, errors that
+//! quote the server and never a secret.
 //!
 //! ```text
 //!   provider ──► Operation ──► Client ──► Authenticator, Budget ──► Transport ──► hyper, or a test's router
@@ -27,13 +27,12 @@
 //! | the claim is about to end | not asked | not sent: `Failed`, `Temporary` |
 //! | the claim ended under way | not asked | `Unknown` |
 //!
-//! A write that certainly had no effect (429, nothing done, no connection) is repeated a few times like a read, unless it
-//! is asked to stay away for longer than a moment. Once one attempt of a repeated write is in doubt, a later failure does
-//! not remove the doubt.
+//! A write that had no effect for certain (429, nothing done, no connection) is retried a few times like a read, unless
+//! the server asks for a longer wait. Once one attempt of a write is in doubt, a later failure does not remove the doubt.
 //!
-//! A 404 counts only for the credential that it was said to. If an attempt of the same call was made with another one, or
-//! another one is in force by the time of the answer, the cloud may have denied it to the wrong account: a read gives
-//! `Temporary`, a write gives `Unknown`, and a listing is short.
+//! A 404 counts only for the credential that it was sent to. If attempts of one call used different credentials, or
+//! another one is in force when the answer arrives, the 404 may be about the wrong account: a read gives `Temporary`, a
+//! write gives `Unknown`, and a listing is short.
 
 mod answer;
 mod attempt;

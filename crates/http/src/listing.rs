@@ -1,4 +1,4 @@
-//! Walking the pages of a listing, and knowing at the end whether it is complete.
+//! Reading all pages of a listing, and telling whether it is complete.
 
 use std::collections::BTreeSet;
 
@@ -7,22 +7,22 @@ use http::Uri;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    attempt::Voice,
+    attempt::RequestContext,
     client::Client,
     operation::{Operation, Read},
     pager::{Next, Page, Pager},
 };
 
-/// Where a page was found, and how to speak of it.
-struct From {
+/// Where a page came from.
+struct PageSource {
     uri: Uri,
-    voice: Voice,
+    context: RequestContext,
 }
 
-/// A listing that is being put together.
+/// A listing in progress.
 struct Walk<T, K> {
     items: Vec<T>,
-    /// What the pages before this one showed.
+    /// What earlier pages listed.
     seen: BTreeSet<K>,
     total: Option<u64>,
     flaw: Option<String>,
@@ -30,11 +30,10 @@ struct Walk<T, K> {
 }
 
 impl<T, K: Ord> Walk<T, K> {
-    /// Takes what is new on a page; says how much that was.
+    /// Adds what is new on a page; returns how much that was.
     ///
-    /// Pages are cut from a listing that goes on living. If something came or went between two of them, what stood at
-    /// the cut has moved: it shows up twice, or on no page at all. Both show in the first of the signs below or in the
-    /// second.
+    /// The listing may change between two pages. An item at the page break then moves: it is listed twice or not at all.
+    /// A total that changed, or an item seen before, gives that away.
     fn add(&mut self, page: Page<T>, id: impl Fn(&T) -> K) -> usize {
         self.pages += 1;
         let before = self.items.len();
@@ -72,7 +71,7 @@ impl<T, K: Ord> Walk<T, K> {
         self.total.is_some_and(|total| self.items.len() as u64 != total)
     }
 
-    /// The listing, short for `why`, for a flaw met on the way, or because the count does not fit.
+    /// The listing; short because of `why`, of a flaw on a page, or because the count does not match the total.
     fn end(self, why: Option<String>) -> Listing<T> {
         let (have, total) = (self.items.len(), self.total.unwrap_or_default());
         let off = self.is_off().then(|| format!("{have} of {total} were listed"));
@@ -83,10 +82,10 @@ impl<T, K: Ord> Walk<T, K> {
 impl Client {
     /// Lists everything, page by page.
     ///
-    /// `id` tells things apart: what is listed twice counts once. If the first page cannot be had, nothing was learnt
-    /// and the result is an error. Whatever goes wrong later (a page that fails, a link that leads away, pages that
-    /// repeat, an item that cannot be read or has moved from page to page, a count that changes or does not fit, a
-    /// credential that is replaced meanwhile) gives a short listing that keeps what it saw.
+    /// `id` identifies things: one that is listed twice counts once. If the first page fails, the result is an error.
+    /// Whatever goes wrong later (a page that fails, a link that leads elsewhere, pages that repeat, an item that cannot
+    /// be read or moved between pages, a total that changes or does not match, a credential that is replaced meanwhile)
+    /// gives a short listing with what was seen.
     ///
     /// Where one bad field must not hide the whole item, list [`Item`](crate::Item)s.
     pub async fn list<T, K, P>(
@@ -101,21 +100,21 @@ impl Client {
         K: Ord + Send,
         P: Pager<T> + ?Sized,
     {
-        let (mut listing, voice) = self.walk(call, operation, pager, id).await?;
-        if listing.short.is_none() && !self.is_steady(call, &voice).await {
+        let (mut listing, context) = self.walk(call, operation, pager, id).await?;
+        if listing.short.is_none() && !self.is_steady(call, &context).await {
             listing.short = Some("the credential was replaced while listing".to_owned());
         }
         Ok(listing)
     }
 
-    /// Goes from page to page; says with whose voice the last one was asked for.
+    /// Reads page after page; returns the context of the last request too.
     async fn walk<T, K, P>(
         &self,
         call: &Call,
         operation: Operation<Read>,
         pager: &P,
         id: impl Fn(&T) -> K + Send,
-    ) -> Result<(Listing<T>, Voice)>
+    ) -> Result<(Listing<T>, RequestContext)>
     where
         T: DeserializeOwned + Send,
         K: Ord + Send,
@@ -127,47 +126,47 @@ impl Client {
             let (next, empty) = (page.next.clone(), page.items.is_empty());
             let added = walk.add(page, &id);
             let ask = match next {
-                Next::End => return Ok((walk.end(None), from.voice)),
+                Next::End => return Ok((walk.end(None), from.context)),
                 // Numbered pages end where the total is reached, or with an empty one.
-                Next::Number(_) if walk.has_all() || empty => return Ok((walk.end(None), from.voice)),
+                Next::Number(_) if walk.has_all() || empty => return Ok((walk.end(None), from.context)),
                 _ if added == 0 => {
                     let why = format!("page {} holds nothing new, yet another is said to follow", walk.pages);
-                    return Ok((walk.end(Some(why)), from.voice));
+                    return Ok((walk.end(Some(why)), from.context));
                 }
                 _ if walk.pages >= self.0.policy.page_limit => {
                     let why = format!("there are more than {} pages", walk.pages);
-                    return Ok((walk.end(Some(why)), from.voice));
+                    return Ok((walk.end(Some(why)), from.context));
                 }
                 Next::Number(parameter) => operation.clone().query(parameter, walk.pages + 1),
                 Next::Link(link) => match self.0.base.follow(&from.uri, &link) {
                     Ok(uri) => operation.clone().at(uri),
                     Err(refused) => {
-                        return Ok((walk.end(Some(from.voice.clean(refused.message()))), from.voice));
+                        return Ok((walk.end(Some(from.context.clean(refused.message()))), from.context));
                     }
                 },
             };
             match self.page(call, ask, pager).await {
                 Ok((found, mut at)) => {
-                    at.voice.follows(&from.voice);
+                    at.context.follows(&from.context);
                     (page, from) = (found, at);
                 }
                 Err(error) => {
                     let why = format!("page {} is missing: {error}", walk.pages + 1);
-                    return Ok((walk.end(Some(why)), from.voice));
+                    return Ok((walk.end(Some(why)), from.context));
                 }
             }
         }
     }
 
-    async fn page<T, P>(&self, call: &Call, ask: Operation<Read>, pager: &P) -> Result<(Page<T>, From)>
+    async fn page<T, P>(&self, call: &Call, ask: Operation<Read>, pager: &P) -> Result<(Page<T>, PageSource)>
     where
         T: DeserializeOwned,
         P: Pager<T> + ?Sized,
     {
         let uri = ask.plan.uri(&self.0.base)?;
-        let said = self.exchange(call, &ask.plan).await.map_err(|failure| failure.error)?;
-        let mut page = pager.read(&said.answer).map_err(|error| said.voice.error(&error))?;
-        page.flaw = page.flaw.map(|why| said.voice.clean(&why));
-        Ok((page, From { uri, voice: said.voice }))
+        let success = self.exchange(call, &ask.plan).await.map_err(|failure| failure.error)?;
+        let mut page = pager.read(&success.answer).map_err(|error| success.context.error(&error))?;
+        page.flaw = page.flaw.map(|why| success.context.clean(&why));
+        Ok((page, PageSource { uri, context: success.context }))
     }
 }

@@ -2,20 +2,20 @@
 
 use std::{fmt, time::Duration};
 
-/// One attempt to have one operation done.
+/// One attempt of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// The operation's name: one of a fixed set, fit for a metric's label.
     pub operation: &'static str,
     /// The status of the answer, if there was one.
     pub status: Option<u16>,
-    /// What came of it, from a fixed set: `answered`, `not_sent`, `lost`, `cut`, `timeout`, `claim_ended`.
+    /// How it ended, from a fixed set: `answered`, `not_sent`, `lost`, `cut`, `timeout`, `claim_ended`.
     pub outcome: &'static str,
     /// From sending to the end of the body, or to giving up.
     pub took: Duration,
 }
 
-/// Sees every attempt that was sent.
+/// Is told about every attempt that was sent.
 pub trait Observer: Send + Sync {
     /// Called once per attempt, when it is over. Must not block.
     fn attempted(&self, attempt: Attempt);
@@ -24,7 +24,7 @@ pub trait Observer: Send + Sync {
     fn waited(&self, _operation: &'static str, _wait: Duration) {}
 }
 
-/// Nobody looks.
+/// Ignores all attempts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unobserved;
 

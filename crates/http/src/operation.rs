@@ -1,4 +1,4 @@
-//! One request, described: what it is called, what it asks for, and whether it may be repeated.
+//! The description of one request.
 
 use std::{fmt, marker::PhantomData, time::Duration};
 
@@ -18,7 +18,7 @@ pub struct Read;
 #[derive(Clone, Copy, Debug)]
 pub struct Write;
 
-/// A request before it is sent. `K` is [`Read`] or [`Write`], so that a write cannot slip through as a read.
+/// A request before it is sent. `K` is [`Read`] or [`Write`], so that a write cannot be sent as a read.
 ///
 /// A mistake made while building it (an empty id, a body that has no JSON form) is reported when it is sent, and then
 /// nothing is sent.
@@ -58,20 +58,20 @@ pub(crate) struct Body {
 }
 
 impl Operation<Read> {
-    /// Reads something. Always safe to repeat.
+    /// Reads something. Retried whenever that may help.
     #[must_use]
     pub fn get(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::GET, path, false, Repeat::Safe)
     }
 
-    /// Asks whether something answers, without its body. Always safe to repeat.
+    /// Reads only the head of an answer. Retried whenever that may help.
     #[must_use]
     pub fn head(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::HEAD, path, false, Repeat::Safe)
     }
 
-    /// A POST that changes nothing which the leader's claim protects: a token request, a search. Not repeated once
-    /// it may have been sent.
+    /// A POST that changes nothing which the leader's claim protects: a token request, a search. Not retried once it may
+    /// have been sent.
     #[must_use]
     pub fn question(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::POST, path, false, Repeat::Never)
@@ -86,25 +86,25 @@ impl Operation<Read> {
 }
 
 impl Operation<Write> {
-    /// Creates something or acts on it. Never repeated once it may have had an effect.
+    /// Creates something or acts on it. Not retried once it may have had an effect.
     #[must_use]
     pub fn post(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::POST, path, true, Repeat::IfUndone)
     }
 
-    /// Changes a part of something. Never repeated once it may have had an effect.
+    /// Changes a part of something. Not retried once it may have had an effect.
     #[must_use]
     pub fn patch(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::PATCH, path, true, Repeat::IfUndone)
     }
 
-    /// Replaces something as a whole.
+    /// Replaces something as a whole. Not retried once it may have had an effect.
     #[must_use]
     pub fn put(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::PUT, path, true, Repeat::IfUndone)
     }
 
-    /// Removes something.
+    /// Removes something. Not retried once it may have had an effect.
     #[must_use]
     pub fn delete(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::DELETE, path, true, Repeat::IfUndone)
@@ -190,7 +190,7 @@ impl<K> Operation<K> {
         self
     }
 
-    /// Names a secret that the body holds, so that an error that quotes it is blacked out.
+    /// Names a secret in the body, so that errors redact it.
     ///
     /// Bodies are never logged, secret or not.
     #[must_use]
@@ -199,8 +199,8 @@ impl<K> Operation<K> {
         self
     }
 
-    /// Says that the answer holds a secret, such as a fresh token: an error then tells where the answer could not be
-    /// read, and does not quote what stands there.
+    /// Says that the answer holds a secret, such as a new token: errors then say where it could not be decoded, and quote
+    /// nothing.
     #[must_use]
     pub fn secret_answer(mut self) -> Self {
         self.plan.secret_answer = true;

@@ -1,4 +1,4 @@
-//! How one page of a listing is read, and where the next one is.
+//! Reading one page of a listing, and finding the next.
 
 use cloudberth_core::{Error, Result};
 use http::header::LINK;
@@ -9,7 +9,7 @@ use crate::answer::Answer;
 
 /// Reads the pages of one cloud's listings.
 pub trait Pager<T>: Send + Sync {
-    /// Reads one page. An error means that the page as a whole is not what was expected.
+    /// Reads one page; an error if the page as a whole is not what was expected.
     fn read(&self, answer: &Answer) -> Result<Page<T>>;
 }
 
@@ -22,14 +22,14 @@ pub struct Page<T> {
     pub next: Next,
     /// How many things the whole listing has, as this page says.
     pub total: Option<u64>,
-    /// Why something on this page may have been missed.
+    /// Why something on this page may be missing.
     pub flaw: Option<String>,
 }
 
 /// Where the next page is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// There is none.
+    /// This was the last page.
     End,
     /// At this URL. It is followed only if it stays below the client's base.
     Link(String),
@@ -37,7 +37,7 @@ pub enum Next {
     Number(&'static str),
 }
 
-/// A plain array that holds everything.
+/// A plain array, without pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Array;
 
@@ -105,9 +105,9 @@ impl<T: DeserializeOwned> Pager<T> for Numbered {
     }
 }
 
-/// The page under `key`, and what stands around it.
+/// The page under `key`, and the other members of its object.
 fn open<T: DeserializeOwned>(answer: &Answer, key: &str) -> Result<(Page<T>, Value)> {
-    // Items are read one by one from their own text; only the little around them becomes a tree.
+    // Items are decoded one by one from their own text; only what is around them becomes a tree.
     let mut object: std::collections::BTreeMap<String, &RawValue> = answer.body_as()?;
     let list = object
         .remove(key)
@@ -119,7 +119,7 @@ fn open<T: DeserializeOwned>(answer: &Answer, key: &str) -> Result<(Page<T>, Val
     Ok((items(list), Value::Object(around.collect())))
 }
 
-/// Reads each item by itself: one that cannot be read makes the page doubtful, but hides no other (law 11).
+/// Decodes each item by itself: one that cannot be decoded makes the listing short, but hides no other (law 11).
 fn items<T: DeserializeOwned>(list: Vec<&RawValue>) -> Page<T> {
     let mut page = Page { items: Vec::with_capacity(list.len()), next: Next::End, total: None, flaw: None };
     for (at, raw) in list.into_iter().enumerate() {
@@ -149,7 +149,7 @@ fn total(around: &Value, pointer: Option<&str>, flaw: &mut Option<String>) -> Op
 /// The target of the `next` relation in one `Link` header.
 fn next_in_header(header: &str) -> Option<String> {
     let mut rest = header;
-    // Targets may hold commas, so links end where the next target begins, not at a comma.
+    // A target may hold commas, so a link ends where the next target begins.
     while let Some((_, from_target)) = rest.split_once('<') {
         let (target, after) = from_target.split_once('>')?;
         let parameters = after.split('<').next().unwrap_or_default();

@@ -1,27 +1,24 @@
-//! When something is tried again, and after how long. Pure.
+//! When a request is retried, and after how long. Pure.
 
 use std::time::{Duration, SystemTime};
 
-use cloudberth_core::Random;
+use cloudberth_core::{Random, rate::Backoff};
 use jiff::Timestamp;
 
-/// A server that asks for a longer pause is asked again after this one: a slip in a header must not put a whole
-/// credential to sleep for a year.
+/// The longest pause that a server can ask for: a mistake in a header must not stop a credential for a year.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
 
-/// A write that is asked to stay away for longer than this ends instead: whoever sent it can do something else
-/// meanwhile, and what it was to change may look different by then.
+/// A write that would have to wait longer than this fails instead: its caller can do something else meanwhile, and what
+/// it was to change may look different by then.
 const LONGEST_WAIT_OF_A_WRITE: Duration = Duration::from_secs(1);
 
 /// The limits of a client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Policy {
-    /// How often something is sent at most, the first time included.
+    /// The most attempts, the first included.
     pub attempts: u32,
-    /// The wait before the first repetition; it doubles with each further one.
-    pub backoff: Duration,
-    /// The longest of these waits.
-    pub backoff_limit: Duration,
+    /// The wait before a retry.
+    pub backoff: Backoff,
     /// How much is added to each wait at random, as a fraction of it.
     pub jitter: f64,
     /// How long one attempt to read may take.
@@ -38,8 +35,7 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             attempts: 4,
-            backoff: Duration::from_millis(500),
-            backoff_limit: Duration::from_secs(8),
+            backoff: Backoff { first: Duration::from_millis(500), longest: Duration::from_secs(8) },
             jitter: 0.5,
             read_attempt: Duration::from_secs(30),
             // Just above the minute after which gateways give up, so that their answer is still heard.
@@ -50,33 +46,33 @@ impl Default for Policy {
     }
 }
 
-/// Whether a request may be sent a second time.
+/// Whether a request may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    /// It changes nothing.
+    /// Always: it changes nothing.
     Safe,
-    /// Its author declared that twice is the same as once.
+    /// Always: it was declared that twice is the same as once.
     Declared,
-    /// Only if it certainly had no effect.
+    /// Only if it had no effect for certain.
     IfUndone,
-    /// Only if it certainly never left.
+    /// Only if it was never sent.
     Never,
 }
 
 /// What a failed attempt says about the effect of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// None, and sending it again would not help.
+    /// None, and a retry would not help.
     None,
     /// None, because nothing was sent.
     NotSent,
-    /// None, because there were too many.
+    /// None, because of the server's rate limit.
     Throttled,
-    /// None: the API itself says that it could not do it now.
+    /// None: the API itself says that nothing was done.
     Undone,
-    /// It may have had an effect; the next attempt may be answered.
+    /// It may have had an effect; a retry may be answered.
     Doubtful,
-    /// It may have had an effect, and another attempt is no use or not allowed.
+    /// It may have had an effect, and a retry is useless or not allowed.
     DoubtfulForGood,
 }
 
@@ -87,8 +83,8 @@ impl Effect {
 }
 
 impl Policy {
-    /// The wait before attempt `sent + 1`, or `None` if there is to be none. `asked` is what the server asked for;
-    /// the wait is never shorter.
+    /// The wait before attempt `sent + 1`; `None` if there is no retry. The wait is never shorter than `asked`, the one that
+    /// the server asked for.
     pub(crate) fn again(
         &self,
         repeat: Repeat,
@@ -110,15 +106,13 @@ impl Policy {
         if !allowed || sent >= self.attempts {
             return None;
         }
-        let doublings = sent.saturating_sub(1).min(31);
-        let base = self.backoff.saturating_mul(1 << doublings).min(self.backoff_limit);
-        Some(random.jitter(base, self.jitter).max(asked.unwrap_or_default()))
+        Some(random.jitter(self.backoff.after(sent), self.jitter).max(asked.unwrap_or_default()))
     }
 }
 
-/// How long a `Retry-After` header asks to wait: whole seconds or an HTTP date, at most an hour.
+/// The wait that a `Retry-After` header asks for, in seconds or as an HTTP date; an hour at most.
 ///
-/// Nothing, for a header that cannot be read or asks for no wait; the ordinary back-off applies then.
+/// `None` if it cannot be read or asks for no wait; the usual back-off applies then.
 #[must_use]
 pub fn retry_after(header: &str, wall: Timestamp) -> Option<Duration> {
     let header = header.trim();
@@ -180,8 +174,12 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_a_limit_and_end() {
-        let policy =
-            Policy { attempts: 8, jitter: 0.0, backoff_limit: Duration::from_secs(5), ..Policy::default() };
+        let policy = Policy {
+            attempts: 8,
+            jitter: 0.0,
+            backoff: Backoff { longest: Duration::from_secs(5), ..Policy::default().backoff },
+            ..Policy::default()
+        };
         let asked = Some(Duration::from_secs(3));
         let waits = |asked| {
             (1..=8)

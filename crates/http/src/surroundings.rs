@@ -14,22 +14,21 @@ use jiff::{SignedDuration, Timestamp};
 use rustix::time::{ClockId, clock_gettime};
 use rustls::RootCertStore;
 
-/// Time as the program meets it: monotonic time from the runtime, so that a paused runtime pauses it too, and the time
-/// of day.
+/// The system's time: monotonic time from the runtime, so that a paused runtime pauses it too, and the time of day.
 ///
-/// The runtime's time stands still while the machine is suspended, and a leader that wakes up would go on to write under
-/// a claim that is long over. So the time that the machine slept is added.
+/// The runtime's time stops while the host is suspended, and a leader that wakes up would go on writing under an expired
+/// claim. So the time that the host slept is added.
 #[derive(Clone, Debug)]
 pub struct SystemClock {
     started: tokio::time::Instant,
     sleeps: Arc<Mutex<Sleeps>>,
-    /// What the time of day was then, if it is to move along; otherwise the system is asked each time.
+    /// The time of day at the start, for a clock with a fixed one; otherwise the system is asked each time.
     wall: Option<Timestamp>,
 }
 
 impl SystemClock {
-    /// A clock that begins now and asks the system for the time of day whenever it is asked itself: a machine's clock
-    /// is set right after the start.
+    /// A clock that starts now and asks the system for the time of day each time: a host's clock is often set right after
+    /// boot.
     #[must_use]
     pub fn new() -> Self {
         let (with_sleep, without) = time_since_boot();
@@ -37,7 +36,7 @@ impl SystemClock {
         Self { started: tokio::time::Instant::now(), sleeps, wall: None }
     }
 
-    /// A clock that begins now and takes the time of day to be `wall`: a test's fixed date, or a skewed replica.
+    /// A clock that starts now with `wall` as the time of day: a test's fixed date, or a skewed replica.
     #[must_use]
     pub fn starting_at(wall: Timestamp) -> Self {
         Self { wall: Some(wall), ..Self::new() }
@@ -71,18 +70,18 @@ impl Clock for SystemClock {
     }
 }
 
-/// How long the machine has been running, with the time that it slept and without. In this order: a pause between the
-/// two readings makes the difference smaller, never larger.
+/// The host's uptime, with the time that it slept and without. In this order, because a pause between the two readings
+/// then makes the difference smaller, never larger.
 fn time_since_boot() -> (Duration, Duration) {
     let read = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
     (read(ClockId::Boottime), read(ClockId::Monotonic))
 }
 
-/// The two readings are not taken at the same moment. A difference smaller than this is no sleep, and one that matters to
-/// a claim is larger.
+/// The two readings are not taken at the same moment, so a smaller difference does not count as sleep. One that matters
+/// to a claim is larger.
 const LEAST_SLEEP: Duration = Duration::from_millis(100);
 
-/// How long the machine has slept since this was made.
+/// How long the host has slept since this was made.
 #[derive(Debug)]
 struct Sleeps {
     before: Duration,
@@ -104,9 +103,9 @@ impl Sleeps {
     }
 }
 
-/// Random that nobody can foresee.
+/// Randomness that nobody can predict.
 #[must_use]
-pub fn dice_from_os() -> Random {
+pub fn random_from_os() -> Random {
     // The standard library seeds its hash state from the system's randomness.
     Random::seeded(RandomState::new().build_hasher().finish())
 }
@@ -187,7 +186,7 @@ mod tests {
 
     #[test]
     fn two_throws_from_the_system_differ() {
-        assert_ne!(dice_from_os().bits(), dice_from_os().bits());
+        assert_ne!(random_from_os().bits(), random_from_os().bits());
     }
 
     #[test]

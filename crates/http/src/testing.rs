@@ -23,7 +23,7 @@ use crate::transport::{AnswerBody, RequestBody, Transport, TransportError};
 /// One scripted reply.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    fate: Fate,
+    delivery: Delivery,
     status: u16,
     headers: Vec<(String, String)>,
     body: Bytes,
@@ -33,7 +33,7 @@ pub struct Reply {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Delivery {
     Answered,
     Refused,
     Dropped,
@@ -44,7 +44,7 @@ impl Reply {
     #[must_use]
     pub fn text(status: u16, body: &str) -> Self {
         Self {
-            fate: Fate::Answered,
+            delivery: Delivery::Answered,
             status,
             headers: Vec::new(),
             body: Bytes::copy_from_slice(body.as_bytes()),
@@ -69,13 +69,13 @@ impl Reply {
     /// No connection: the request is not recorded as received.
     #[must_use]
     pub fn refused() -> Self {
-        Self { fate: Fate::Refused, ..Self::empty(0) }
+        Self { delivery: Delivery::Refused, ..Self::empty(0) }
     }
 
     /// The request arrives, then the connection is lost without an answer.
     #[must_use]
     pub fn dropped() -> Self {
-        Self { fate: Fate::Dropped, ..Self::empty(0) }
+        Self { delivery: Delivery::Dropped, ..Self::empty(0) }
     }
 
     /// With this header.
@@ -128,9 +128,9 @@ impl Received {
     }
 }
 
-/// The cloud. Clones are the same one.
+/// The scripted cloud; clones share it.
 #[derive(Clone, Debug)]
-pub struct Cloud(Arc<Mutex<Script>>);
+pub struct ScriptedCloud(Arc<Mutex<Script>>);
 
 #[derive(Debug)]
 struct Script {
@@ -141,14 +141,14 @@ struct Script {
     refused: usize,
 }
 
-impl Default for Cloud {
+impl Default for ScriptedCloud {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Cloud {
-    /// A cloud that nobody told anything yet.
+impl ScriptedCloud {
+    /// A cloud with nothing scripted.
     #[must_use]
     pub fn new() -> Self {
         Self(Arc::new(Mutex::new(Script {
@@ -196,7 +196,7 @@ impl Cloud {
         self.script().refused
     }
 
-    /// The way to this cloud.
+    /// A transport to this cloud.
     #[must_use]
     pub fn transport(&self) -> Transport {
         let cloud = self.clone();
@@ -207,7 +207,7 @@ impl Cloud {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn answer(self, request: Request<RequestBody>) -> Result<Response<Halves>, TransportError> {
+    async fn answer(self, request: Request<RequestBody>) -> Result<Response<SplitBody>, TransportError> {
         let (head, body) = request.into_parts();
         let path = head.uri.path_and_query().map_or("/", |p| p.as_str());
         let line = format!("{} {path}", head.method);
@@ -217,7 +217,7 @@ impl Cloud {
         let reply = {
             let mut script = self.script();
             let reply = script.reply(&line, &bare);
-            if reply.fate == Fate::Refused {
+            if reply.delivery == Delivery::Refused {
                 script.refused += 1;
             } else {
                 let at = script.started.elapsed();
@@ -226,10 +226,10 @@ impl Cloud {
             reply
         };
         sleep(reply.delay).await;
-        match reply.fate {
-            Fate::Refused => Err(TransportError::not_sent("connection refused")),
-            Fate::Dropped => Err(TransportError::lost("connection reset")),
-            Fate::Answered => Ok(reply.into_response()),
+        match reply.delivery {
+            Delivery::Refused => Err(TransportError::not_sent("connection refused")),
+            Delivery::Dropped => Err(TransportError::lost("connection reset")),
+            Delivery::Answered => Ok(reply.into_response()),
         }
     }
 }
@@ -246,12 +246,12 @@ impl Script {
 }
 
 impl Reply {
-    fn into_response(self) -> Response<Halves> {
+    fn into_response(self) -> Response<SplitBody> {
         let half =
             if self.whole && self.body_delay.is_zero() { self.body.len() } else { self.body.len() / 2 };
         let mut rest = self.body;
         let first = rest.split_to(half.min(rest.len()));
-        let body = Halves {
+        let body = SplitBody {
             first: Some(first).filter(|b| !b.is_empty()),
             delay: Box::pin(sleep(self.body_delay)),
             rest: if self.whole { Some(Ok(rest)) } else { Some(Err(TransportError::lost("reset"))) },
@@ -267,14 +267,14 @@ impl Reply {
     }
 }
 
-/// A body in two pieces, with a wait or an accident between them.
-struct Halves {
+/// A body in two pieces, with a wait or a lost connection between them.
+struct SplitBody {
     first: Option<Bytes>,
     delay: Pin<Box<Sleep>>,
     rest: Option<Result<Bytes, TransportError>>,
 }
 
-impl http_body::Body for Halves {
+impl http_body::Body for SplitBody {
     type Data = Bytes;
     type Error = TransportError;
 
@@ -292,7 +292,7 @@ impl http_body::Body for Halves {
     }
 }
 
-/// The way to a server that can be shut. While it is, connections are refused, and counted.
+/// Refuses connections to a server while it is shut, and counts them.
 #[derive(Clone, Debug, Default)]
 pub struct Door(Arc<Mutex<(bool, usize)>>);
 
@@ -312,7 +312,7 @@ impl Door {
         self.state().1
     }
 
-    /// The way through it to whatever is behind.
+    /// The transport through it to `behind`.
     #[must_use]
     pub fn before(&self, behind: Transport) -> Transport {
         let door = self.clone();

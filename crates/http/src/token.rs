@@ -13,11 +13,11 @@ use tracing::{info, warn};
 
 use crate::auth::{Authenticator, Authorization};
 
-/// How long a token from a file is trusted before the file is looked at again: the file is tiny, and a mounted
-/// Kubernetes Secret takes longer than this to change anyway.
+/// How long a token from a file is used before the file is read again. A mounted Kubernetes Secret takes longer than this
+/// to change anyway.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// No token is longer; a file that is was named by mistake.
+/// No token is longer; a longer file was named by mistake.
 const MAX_TOKEN: u64 = 64 * 1024;
 
 /// Where the bearer token of a credential comes from. Clones share what was read.
@@ -47,20 +47,20 @@ struct FileToken {
 struct State {
     token: Secret,
     looked: Tick,
-    /// The last look failed; said once, not every few seconds.
+    /// The last read failed; logged once, not every few seconds.
     complained: bool,
 }
 
 impl TokenSource {
-    /// A token that stays: the value of an environment variable.
+    /// A token that never changes.
     #[must_use]
     pub fn fixed(token: Secret) -> Self {
         Self(Arc::new(Inner::Fixed(token)))
     }
 
-    /// A token in a file, read now and looked at again while in use. There is no background task.
+    /// A token in a file, read now and again while in use. There is no background task.
     ///
-    /// A file that becomes empty, unreadable or wrong leaves the last good token in place.
+    /// If the file becomes empty, unreadable or wrong, the last good token stays in use.
     pub fn file(path: impl Into<PathBuf>, clock: Arc<dyn Clock>) -> Result<Self> {
         let path = path.into();
         let token = read(&path)?;
@@ -79,7 +79,7 @@ impl TokenSource {
 }
 
 impl FileToken {
-    /// The token, after looking at the file if the last look is at least `age` ago.
+    /// The token; the file is read first if the last read is at least `age` ago.
     fn look(&self, age: Duration) -> Secret {
         let now = self.clock.now();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,14 +90,14 @@ impl FileToken {
         match read(&self.path) {
             Ok(token) => {
                 if token != state.token {
-                    info!(path = %self.path.display(), "the token file has changed; using the new token");
+                    info!(path = %self.path.display(), "token file changed; using the new token");
                     state.token = token;
                 }
                 state.complained = false;
             }
             Err(error) => {
                 if !state.complained {
-                    warn!(%error, "the token file cannot be used; keeping the last good token");
+                    warn!(%error, "token file unusable; keeping the last good token");
                 }
                 state.complained = true;
             }

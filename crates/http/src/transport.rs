@@ -1,8 +1,9 @@
-//! The way out: a boxed `tower` service, so that production and tests differ in nothing but this value.
+//! The transport: a boxed `tower` service, the only thing that differs between production and tests.
 
 use std::{error::Error as StdError, fmt};
 
 use bytes::Bytes;
+use cloudberth_core::error::with_causes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use tower::{Service, ServiceExt, util::BoxCloneSyncService};
@@ -15,7 +16,7 @@ pub type AnswerBody = UnsyncBoxBody<Bytes, TransportError>;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// The exchange did not come to its end.
+/// A request or its answer was lost.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct TransportError {
@@ -24,7 +25,7 @@ pub struct TransportError {
 }
 
 impl TransportError {
-    /// Nothing of the request left this machine: no address, no connection, no handshake.
+    /// Nothing of the request left this host: no address, no connection, no handshake.
     pub fn not_sent(what: impl Into<String>) -> Self {
         Self { what: what.into(), sent: false }
     }
@@ -40,38 +41,23 @@ impl TransportError {
         self.sent
     }
 
-    /// Keeps an error of this type as it is; of any other nothing is known, so the request may have arrived.
+    /// Keeps an error of this type; with any other the request may have arrived.
     fn from_any(error: impl Into<BoxError>) -> Self {
         match error.into().downcast::<Self>() {
             Ok(own) => *own,
-            Err(other) => Self::lost(chain(other.as_ref())),
+            Err(other) => Self::lost(with_causes(other.as_ref())),
         }
     }
 }
 
-/// An error with its causes, which is where the network's own words are.
-pub(crate) fn chain(error: &(dyn StdError + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let more = inner.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = inner.source();
-    }
-    text
-}
-
-/// The way to a server. Clones share its connections.
+/// A transport to a server. Clones share its connections.
 #[derive(Clone)]
 pub struct Transport(BoxCloneSyncService<Request<RequestBody>, Response<AnswerBody>, TransportError>);
 
 impl Transport {
     /// Any service that speaks HTTP: a hyper client, an in-memory router, a simulated cloud.
     ///
-    /// An error that is a [`TransportError`] keeps its word on whether the request was sent; any other counts as
-    /// "may have been sent".
+    /// A [`TransportError`] says whether the request was sent; any other error counts as "may have been sent".
     pub fn new<S, B>(service: S) -> Self
     where
         S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -97,8 +83,8 @@ impl Transport {
     }
 }
 
-/// A way that is ready: nothing is left to wait for but, at most, a connection. So whoever holds this asks the claim and
-/// sends, and cannot get the order wrong.
+/// A transport with nothing left to wait for but, at most, a connection. Its holder checks the claim and then sends, so
+/// that the order cannot be wrong.
 pub(crate) struct Ready(BoxCloneSyncService<Request<RequestBody>, Response<AnswerBody>, TransportError>);
 
 impl Ready {

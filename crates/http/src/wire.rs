@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use cloudberth_core::{Error, Result, call::CONNECT_LIMIT};
+use cloudberth_core::{Error, Result, call::CONNECT_LIMIT, error::with_causes};
 use http::{Request, header::PROXY_AUTHORIZATION};
 use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::{
@@ -15,11 +15,11 @@ use tower::{BoxError, ServiceExt};
 use crate::{
     proxy::{Connector, Proxies},
     surroundings::system_roots,
-    transport::{RequestBody, Transport, TransportError, chain},
+    transport::{RequestBody, Transport, TransportError},
 };
 
-/// How long an unused connection is kept. Shorter than the minute after which common gateways close theirs, so that
-/// a request rarely meets a closing one.
+/// How long an idle connection is kept. Shorter than the minute after which common gateways close theirs, so that a
+/// request rarely meets a closing one.
 const IDLE: Duration = Duration::from_secs(50);
 
 /// Whose certificates are trusted.
@@ -29,7 +29,7 @@ pub enum Roots {
     System,
     /// These and no others.
     These(RootCertStore),
-    /// Nobody's: for an API that is reached over plain HTTP, on a machine that may trust nobody.
+    /// None: for an API over plain HTTP, on a host without trusted authorities.
     None,
 }
 
@@ -50,7 +50,7 @@ pub fn connect(roots: Roots, proxies: Proxies) -> Result<Transport> {
     let mut direct = HttpConnector::new();
     direct.enforce_http(false);
     direct.set_nodelay(true);
-    // Shared out among the addresses of a name, so that a dead one does not use it up.
+    // The connector divides it among the addresses of a name, so that a dead one does not use it up.
     direct.set_connect_timeout(Some(CONNECT_LIMIT));
     direct.set_keepalive(Some(Duration::from_secs(30)));
     let connector = HttpsConnectorBuilder::new()
@@ -58,7 +58,7 @@ pub fn connect(roots: Roots, proxies: Proxies) -> Result<Transport> {
         .https_or_http()
         .enable_http1()
         .wrap_connector(Connector::new(direct, proxies.clone()))
-        // All of it: names, every address, a proxy and the handshake.
+        // The limit covers name resolution, all addresses, the proxy and the handshake.
         .map_future(|connecting| Box::pin(in_time(connecting)));
     let client = Client::builder(TokioExecutor::new())
         .pool_idle_timeout(IDLE)
@@ -67,7 +67,7 @@ pub fn connect(roots: Roots, proxies: Proxies) -> Result<Transport> {
     Ok(Transport::new(
         client
             .map_err(|error| {
-                let what = chain(&error);
+                let what = with_causes(&error);
                 if error.is_connect() { TransportError::not_sent(what) } else { TransportError::lost(what) }
             })
             .map_request(move |mut request: Request<RequestBody>| {
@@ -79,7 +79,7 @@ pub fn connect(roots: Roots, proxies: Proxies) -> Result<Transport> {
     ))
 }
 
-/// Connects in time or not at all: a write is sent as soon as there is a connection, and the claim was asked before.
+/// Limits the time to connect: a write is sent as soon as there is a connection, and its claim was checked before.
 pub async fn in_time<T>(
     connecting: impl Future<Output = std::result::Result<T, BoxError>>,
 ) -> std::result::Result<T, BoxError> {

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of the common stage")]
 
-mod common;
+mod fixture;
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use cloudberth_core::{Call, Category, Result, Secret, lb::Outcome, provider::Box
 use cloudberth_http::{
     Authenticator, Authorization, Client, LinkHeader, Operation, Read, TokenSource, testing::Reply,
 };
-use common::Stage;
+use fixture::Fixture;
 use serde_json::{Value, json};
 
 const LINE: &str = "GET /v1/servers";
@@ -28,20 +28,20 @@ fn fine() -> Reply {
     Reply::json(200, &json!([]))
 }
 
-fn credentials(stage: &Stage) -> Vec<String> {
-    stage.cloud.received().iter().map(|r| r.header("authorization").to_owned()).collect()
+fn credentials(fixture: &Fixture) -> Vec<String> {
+    fixture.cloud.received().iter().map(|r| r.header("authorization").to_owned()).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_token_file_replaced_while_running_is_used() {
-    let stage = Stage::new();
-    stage.cloud.always(LINE, fine());
+    let fixture = Fixture::new();
+    fixture.cloud.always(LINE, fine());
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("token");
     fs::write(&path, "old\n").unwrap();
-    let source = TokenSource::file(&path, stage.clock.clone()).unwrap();
-    let client = stage.builder(1).authenticator(Arc::new(source)).build();
-    let ask = async || client.read::<Value>(&stage.call(60), servers()).await.unwrap();
+    let source = TokenSource::file(&path, fixture.clock.clone()).unwrap();
+    let client = fixture.builder(1).authenticator(Arc::new(source)).build();
+    let ask = async || client.read::<Value>(&fixture.call(60), servers()).await.unwrap();
     ask().await;
     fs::write(&path, "new\n").unwrap();
     ask().await;
@@ -50,7 +50,7 @@ async fn a_token_file_replaced_while_running_is_used() {
     fs::write(&path, "").unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     ask().await;
-    assert_eq!(credentials(&stage), ["Bearer old", "Bearer old", "Bearer new", "Bearer new"]);
+    assert_eq!(credentials(&fixture), ["Bearer old", "Bearer old", "Bearer new", "Bearer new"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,39 +67,39 @@ async fn a_refused_token_is_exchanged_once_if_there_is_another() {
         ("the same token", "old", vec![Reply::empty(401)], false, vec!["Bearer old"]),
     ];
     for (case, now_in_file, replies, good, want) in table {
-        let stage = Stage::new();
-        stage.cloud.on(LINE, replies);
+        let fixture = Fixture::new();
+        fixture.cloud.on(LINE, replies);
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("token");
         fs::write(&path, "old").unwrap();
-        let source = TokenSource::file(&path, stage.clock.clone()).unwrap();
+        let source = TokenSource::file(&path, fixture.clock.clone()).unwrap();
         fs::write(&path, now_in_file).unwrap();
-        let client = stage.builder(1).authenticator(Arc::new(source)).build();
-        let got = client.read::<Value>(&stage.call(60), servers()).await;
+        let client = fixture.builder(1).authenticator(Arc::new(source)).build();
+        let got = client.read::<Value>(&fixture.call(60), servers()).await;
         assert_eq!(got.is_ok(), good, "{case}");
         assert!(got.err().is_none_or(|e| e.category() == Category::Unauthorised), "{case}");
-        assert_eq!(credentials(&stage), want, "{case}");
-        assert_eq!(stage.millis(), 0, "without a wait: {case}");
+        assert_eq!(credentials(&fixture), want, "{case}");
+        assert_eq!(fixture.millis(), 0, "without a wait: {case}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_write_is_sent_again_too() {
-    let stage = Stage::new();
-    stage.cloud.on("POST /v1/x", [Reply::empty(401), Reply::json(201, &json!(1))]);
+    let fixture = Fixture::new();
+    fixture.cloud.on("POST /v1/x", [Reply::empty(401), Reply::json(201, &json!(1))]);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("token");
     fs::write(&path, "old").unwrap();
-    let source = TokenSource::file(&path, stage.clock.clone()).unwrap();
+    let source = TokenSource::file(&path, fixture.clock.clone()).unwrap();
     fs::write(&path, "new").unwrap();
-    let client = stage.builder(1).authenticator(Arc::new(source)).build();
-    let outcome = client.write::<Value>(&stage.call(60), Operation::post("x", "x")).await;
+    let client = fixture.builder(1).authenticator(Arc::new(source)).build();
+    let outcome = client.write::<Value>(&fixture.call(60), Operation::post("x", "x")).await;
     assert_eq!(outcome, Outcome::Done(json!(1)), "401 is certain: nothing was done");
 }
 
 /// A token file that becomes another when a reply is under way.
 struct Swap {
-    stage: Stage,
+    fixture: Fixture,
     client: Client,
     path: std::path::PathBuf,
     _dir: tempfile::TempDir,
@@ -107,13 +107,13 @@ struct Swap {
 
 impl Swap {
     fn new() -> Self {
-        let stage = Stage::new();
+        let fixture = Fixture::new();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("token");
         fs::write(&path, "ours").unwrap();
-        let source = TokenSource::file(&path, stage.clock.clone()).unwrap();
-        let client = stage.builder(1).authenticator(Arc::new(source)).build();
-        Self { stage, client, path, _dir: dir }
+        let source = TokenSource::file(&path, fixture.clock.clone()).unwrap();
+        let client = fixture.builder(1).authenticator(Arc::new(source)).build();
+        Self { fixture, client, path, _dir: dir }
     }
 
     /// Puts another token into the file after this many milliseconds, if at all.
@@ -149,10 +149,10 @@ fn stories() -> Vec<Story> {
 async fn a_denial_to_another_credential_is_no_absence() {
     for (case, replies, change, counts) in stories() {
         let swap = Swap::new();
-        swap.stage.cloud.on("DELETE /v1/x/1", replies.clone());
+        swap.fixture.cloud.on("DELETE /v1/x/1", replies.clone());
         swap.after(change);
         let delete = Operation::delete("x", "x").segment("1").repeatable();
-        let outcome = swap.client.remove(&swap.stage.call(60), delete).await;
+        let outcome = swap.client.remove(&swap.fixture.call(60), delete).await;
         assert_eq!(outcome == Outcome::Done(()), counts, "{case}: {outcome:?}");
         if let Outcome::Unknown(why) = &outcome {
             assert!(why.message().contains("the credential was replaced"), "{case}: {why}");
@@ -161,16 +161,16 @@ async fn a_denial_to_another_credential_is_no_absence() {
         assert_eq!(matches!(outcome, Outcome::Unknown(_)), !counts, "{case}: {outcome:?}");
 
         let swap = Swap::new();
-        swap.stage.cloud.on("GET /v1/x/1", replies.clone());
+        swap.fixture.cloud.on("GET /v1/x/1", replies.clone());
         swap.after(change);
         let get = || Operation::get("x", "x").segment("1");
-        let found = swap.client.lookup::<Value>(&swap.stage.call(60), get()).await;
+        let found = swap.client.lookup::<Value>(&swap.fixture.call(60), get()).await;
         assert_eq!(found.is_absent(), counts, "L1-416 {case}: {found:?}");
 
         let swap = Swap::new();
-        swap.stage.cloud.on("GET /v1/x/1", replies);
+        swap.fixture.cloud.on("GET /v1/x/1", replies);
         swap.after(change);
-        let error = swap.client.read::<Value>(&swap.stage.call(60), get()).await.unwrap_err();
+        let error = swap.client.read::<Value>(&swap.fixture.call(60), get()).await.unwrap_err();
         assert_eq!(error.category() == Category::NotFound, counts, "L1-417 {case}: {error}");
     }
 }
@@ -195,11 +195,11 @@ async fn a_listing_for_two_credentials_denies_nothing() {
     ];
     for (case, one, two, change, complete) in table {
         let swap = Swap::new();
-        swap.stage.cloud.on(LINE, one);
-        swap.stage.cloud.on(second, two);
+        swap.fixture.cloud.on(LINE, one);
+        swap.fixture.cloud.on(second, two);
         swap.after(change.then_some(50));
         let id = |value: &Value| value["id"].as_u64();
-        let listing = swap.client.list(&swap.stage.call(60), servers(), &LinkHeader, id).await.unwrap();
+        let listing = swap.client.list(&swap.fixture.call(60), servers(), &LinkHeader, id).await.unwrap();
         assert_eq!(listing.items.len(), 2, "{case}");
         assert_eq!(listing.is_complete(), complete, "{case}: {:?}", listing.short);
     }
@@ -243,10 +243,10 @@ impl Authenticator for Exchange {
     }
 }
 
-fn exchange(stage: &Stage) -> Arc<Exchange> {
+fn exchange(fixture: &Fixture) -> Arc<Exchange> {
     let secret = Secret::new("pa55 word").unwrap();
     let basic = Authorization::oauth_client("app-1", &secret).unwrap();
-    let client = stage.builder(1).authenticator(Arc::new(Fixed(basic))).build();
+    let client = fixture.builder(1).authenticator(Arc::new(Fixed(basic))).build();
     Arc::new(Exchange { client, secret, token: Mutex::default(), fetched: AtomicU32::new(0) })
 }
 
@@ -264,30 +264,30 @@ impl Authenticator for Fixed {
 
 #[tokio::test(start_paused = true)]
 async fn a_token_exchange_fits_on_top() {
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let token = |t: &str| Reply::json(200, &json!({"access_token": t, "expires_in": 7200}));
-    stage.cloud.on("POST /v1/token/", [token("one"), token("two")]);
-    stage.cloud.on(LINE, [fine(), Reply::empty(401), fine(), fine()]);
-    let exchange = exchange(&stage);
-    let client = stage.builder(1).authenticator(exchange.clone()).build();
+    fixture.cloud.on("POST /v1/token/", [token("one"), token("two")]);
+    fixture.cloud.on(LINE, [fine(), Reply::empty(401), fine(), fine()]);
+    let exchange = exchange(&fixture);
+    let client = fixture.builder(1).authenticator(exchange.clone()).build();
     for _ in 0..3 {
         // A standby reads too, so its token requests need no claim.
-        client.read::<Value>(&stage.standby(60), servers()).await.unwrap();
+        client.read::<Value>(&fixture.standby(60), servers()).await.unwrap();
     }
     assert_eq!(exchange.fetched.load(Ordering::Relaxed), 2, "BB-15");
     let basic = "Basic YXBwLTE6cGE1NSUyMHdvcmQ=";
     let want = [basic, "Bearer one", "Bearer one", basic, "Bearer two", "Bearer two"];
-    assert_eq!(credentials(&stage), want, "BB-15");
-    assert_eq!(stage.cloud.received()[0].body, "grant_type=password&password=pa55%20word");
+    assert_eq!(credentials(&fixture), want, "BB-15");
+    assert_eq!(fixture.cloud.received()[0].body, "grant_type=password&password=pa55%20word");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_token_request_that_fails_fails_the_call() {
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let echo = json!({"error": "invalid_client", "error_description": "pa55 word or pa55%20word for app-1?"});
-    stage.cloud.on("POST /v1/token/", [Reply::json(401, &echo)]);
-    let client = stage.builder(1).authenticator(exchange(&stage)).build();
-    let error = client.read::<Value>(&stage.call(60), servers()).await.unwrap_err();
+    fixture.cloud.on("POST /v1/token/", [Reply::json(401, &echo)]);
+    let client = fixture.builder(1).authenticator(exchange(&fixture)).build();
+    let error = client.read::<Value>(&fixture.call(60), servers()).await.unwrap_err();
     assert_eq!(error.category(), Category::Unauthorised);
     let want = "GET /v1/servers: POST /v1/token/: answered 401 Unauthorized: \
                 invalid_client: [redacted] or [redacted] for app-1?";

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of the common stage")]
 
-mod common;
+mod fixture;
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use cloudberth_core::{Category, Listing, Lookup, Result};
 use cloudberth_http::{
     Array, Client, Envelope, Flawed, Item, LinkHeader, Numbered, Operation, Policy, testing::Reply,
 };
-use common::{Stage, TOKEN};
+use fixture::{Fixture, TOKEN};
 use serde_json::{Value, json};
 
 const ENVELOPE: Envelope =
@@ -34,9 +34,9 @@ fn page(ids: &[u64], next: Option<&str>, total: u64) -> Reply {
     Reply::json(200, &json!({"servers": servers, "meta": {"total": total}, "links": links}))
 }
 
-async fn list(stage: &Stage, client: &Client) -> Result<Listing<Server>> {
+async fn list(fixture: &Fixture, client: &Client) -> Result<Listing<Server>> {
     let all = Operation::get("list_servers", "servers").query("per_page", 200);
-    client.list(&stage.call(60), all, &ENVELOPE, |server: &Server| server.id).await
+    client.list(&fixture.call(60), all, &ENVELOPE, |server: &Server| server.id).await
 }
 
 fn ids(listing: &Listing<Server>) -> Vec<u64> {
@@ -49,16 +49,16 @@ const TWO: &str = "https://api.example.org/v1/servers?page=2";
 
 /// Lists with these two pages; `why` is a part of the reason for a short listing, and empty for a complete one.
 async fn check(case: &str, first: Reply, second: Option<Reply>, want: &[u64], why: &str) {
-    let stage = Stage::new();
-    stage.cloud.always(FIRST, first);
+    let fixture = Fixture::new();
+    fixture.cloud.always(FIRST, first);
     if let Some(second) = second {
-        stage.cloud.always("GET /v1/servers?page=2", second);
+        fixture.cloud.always("GET /v1/servers?page=2", second);
     }
-    let listing = list(&stage, &stage.client()).await.expect(case);
+    let listing = list(&fixture, &fixture.client()).await.expect(case);
     assert_eq!(ids(&listing), want, "{case}");
     assert_eq!(listing.is_complete(), why.is_empty(), "{case}: {:?}", listing.short);
     assert!(listing.short.clone().unwrap_or_default().contains(why), "{case}: {:?}", listing.short);
-    assert!(stage.cloud.lines().iter().all(|line| line.starts_with("GET /v1/servers?")), "{case}");
+    assert!(fixture.cloud.lines().iter().all(|line| line.starts_with("GET /v1/servers?")), "{case}");
     assert_eq!(listing.find(|server| server.id == 99).is_absent(), why.is_empty(), "{case}");
     if want.contains(&1) {
         assert!(matches!(listing.find(|server| server.id == 1), Lookup::Present(_)), "{case}");
@@ -129,15 +129,15 @@ async fn what_moved_between_pages_makes_it_short() {
 
 #[tokio::test(start_paused = true)]
 async fn one_bad_field_hides_no_item() {
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let odd = json!({"servers": [{"id": 1, "size": "s"}, {"id": 2, "size": null}, {"id": 3}], "meta": {"total": 3}});
-    stage.cloud.always(FIRST, Reply::json(200, &odd));
+    fixture.cloud.always(FIRST, Reply::json(200, &odd));
     let all = Operation::get("list_servers", "servers").query("per_page", 200);
     let id = |item: &Item<Sized, Server>| match item {
         Item::Whole(server) => server.id,
         Item::Flawed(flawed) => flawed.identity.id,
     };
-    let listing = stage.client().list(&stage.call(60), all, &ENVELOPE, id).await.unwrap();
+    let listing = fixture.client().list(&fixture.call(60), all, &ENVELOPE, id).await.unwrap();
     assert!(listing.is_complete(), "L11-403 whoever is there is known: {:?}", listing.short);
     let seen = listing.items.into_iter().map(|item| match item {
         Item::Whole(Sized { id, size }) => format!("{id}: {size}"),
@@ -146,9 +146,9 @@ async fn one_bad_field_hides_no_item() {
     assert_eq!(seen.collect::<Vec<_>>(), ["1: s", "2: size is null", "3: size is missing"], "L11-403");
 
     let nameless = json!({"servers": [{"id": 1, "size": "s"}, {"size": "s"}], "meta": {"total": 2}});
-    stage.cloud.always(FIRST, Reply::json(200, &nameless));
+    fixture.cloud.always(FIRST, Reply::json(200, &nameless));
     let all = Operation::get("list_servers", "servers").query("per_page", 200);
-    let short = stage.client().list(&stage.call(60), all, &ENVELOPE, id).await.unwrap().short.unwrap();
+    let short = fixture.client().list(&fixture.call(60), all, &ENVELOPE, id).await.unwrap().short.unwrap();
     assert!(short.contains("item 2 cannot be read: id is missing"), "L1-415 {short}");
 }
 
@@ -175,19 +175,19 @@ async fn without_a_first_page_nothing_was_learnt() {
         (Reply::json(404, &json!({"detail": "Not found."})), Category::NotFound),
     ];
     for (reply, category) in table {
-        let stage = Stage::new();
-        stage.cloud.always(FIRST, reply.clone());
-        let error = list(&stage, &stage.client()).await.unwrap_err();
+        let fixture = Fixture::new();
+        fixture.cloud.always(FIRST, reply.clone());
+        let error = list(&fixture, &fixture.client()).await.unwrap_err();
         assert_eq!(error.category(), category, "L1-336 {reply:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_bad_item_hides_no_other() {
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let odd = json!({"servers": [{"id": 1}, {"id": TOKEN}, {"id": 3}], "meta": {"total": 3}});
-    stage.cloud.always(FIRST, Reply::json(200, &odd));
-    let listing = list(&stage, &stage.client()).await.unwrap();
+    fixture.cloud.always(FIRST, Reply::json(200, &odd));
+    let listing = list(&fixture, &fixture.client()).await.unwrap();
     assert_eq!(ids(&listing), [1, 3], "L11-301");
     let why = listing.short.unwrap();
     assert!(why.contains("page 1: item 2 cannot be read"), "L11-301 {why}");
@@ -196,32 +196,32 @@ async fn one_bad_item_hides_no_other() {
 
 #[tokio::test(start_paused = true)]
 async fn a_later_page_that_passes_is_asked_again() {
-    let stage = Stage::new();
-    stage.cloud.on(FIRST, [page(&[1], Some("?page=2"), 2)]);
-    stage.cloud.on("GET /v1/servers?page=2", [Reply::empty(503), page(&[2], None, 2)]);
-    let listing = list(&stage, &stage.client()).await.unwrap();
+    let fixture = Fixture::new();
+    fixture.cloud.on(FIRST, [page(&[1], Some("?page=2"), 2)]);
+    fixture.cloud.on("GET /v1/servers?page=2", [Reply::empty(503), page(&[2], None, 2)]);
+    let listing = list(&fixture, &fixture.client()).await.unwrap();
     assert_eq!((ids(&listing), listing.is_complete()), (vec![1, 2], true));
 }
 
 #[tokio::test(start_paused = true)]
 async fn time_that_runs_out_makes_it_short() {
-    let stage = Stage::new();
-    stage.cloud.on(FIRST, [page(&[1], Some("?page=2"), 2)]);
-    stage.cloud.always("GET /v1/servers?page=2", page(&[2], None, 2).after(Duration::from_secs(100)));
-    let listing = list(&stage, &stage.client()).await.unwrap();
-    assert_eq!((ids(&listing), listing.is_complete(), stage.millis()), (vec![1], false, 60_000));
+    let fixture = Fixture::new();
+    fixture.cloud.on(FIRST, [page(&[1], Some("?page=2"), 2)]);
+    fixture.cloud.always("GET /v1/servers?page=2", page(&[2], None, 2).after(Duration::from_secs(100)));
+    let listing = list(&fixture, &fixture.client()).await.unwrap();
+    assert_eq!((ids(&listing), listing.is_complete(), fixture.millis()), (vec![1], false, 60_000));
 }
 
 #[tokio::test(start_paused = true)]
 async fn pages_without_end_end() {
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     for n in 1..50 {
         let next = format!("?page={}", n + 1);
         let line = if n == 1 { FIRST.to_owned() } else { format!("GET /v1/servers?page={n}") };
-        stage.cloud.always(&line, page(&[n], Some(&next), 1_000));
+        fixture.cloud.always(&line, page(&[n], Some(&next), 1_000));
     }
-    let client = stage.builder(1).policy(Policy { page_limit: 5, ..Policy::default() }).build();
-    let listing = list(&stage, &client).await.unwrap();
+    let client = fixture.builder(1).policy(Policy { page_limit: 5, ..Policy::default() }).build();
+    let listing = list(&fixture, &client).await.unwrap();
     assert_eq!(ids(&listing), [1, 2, 3, 4, 5]);
     assert_eq!(listing.short.unwrap(), "there are more than 5 pages");
 }
@@ -242,32 +242,32 @@ async fn numbered_pages_are_counted_to_the_total() {
         ),
     ];
     for (case, pages, want, complete) in table {
-        let stage = Stage::new();
+        let fixture = Fixture::new();
         let asked = pages.len();
-        stage.cloud.on("GET /v1/servers", pages);
+        fixture.cloud.on("GET /v1/servers", pages);
         let all = Operation::get("list_servers", "servers").query("per_page", 2);
         let id = |server: &Server| server.id;
-        let listing = stage.client().list(&stage.call(60), all, &numbered, id).await.unwrap();
+        let listing = fixture.client().list(&fixture.call(60), all, &numbered, id).await.unwrap();
         assert_eq!((ids(&listing), listing.is_complete()), (want, complete), "{case}");
-        assert_eq!(stage.cloud.lines().len(), asked, "{case}");
+        assert_eq!(fixture.cloud.lines().len(), asked, "{case}");
         if asked == 2 {
-            assert_eq!(stage.cloud.lines()[1], "GET /v1/servers?per_page=2&page=2", "{case}");
+            assert_eq!(fixture.cloud.lines()[1], "GET /v1/servers?per_page=2&page=2", "{case}");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn plain_arrays_and_link_headers() {
-    let stage = Stage::new();
-    stage.cloud.on("GET /v1/servers", [Reply::json(200, &json!([{"id": 1}, {"id": 1}, {"id": 2}]))]);
+    let fixture = Fixture::new();
+    fixture.cloud.on("GET /v1/servers", [Reply::json(200, &json!([{"id": 1}, {"id": 1}, {"id": 2}]))]);
     let id = |server: &Server| server.id;
     let all = || Operation::get("list_servers", "servers");
-    let listing = stage.client().list(&stage.call(60), all(), &Array, id).await.unwrap();
+    let listing = fixture.client().list(&fixture.call(60), all(), &Array, id).await.unwrap();
     assert_eq!((ids(&listing), listing.is_complete()), (vec![1, 2], true));
 
     let first = Reply::json(200, &json!([{"id": 1}])).header("link", "</v1/servers?after=1>; rel=\"next\"");
-    stage.cloud.on("GET /v1/servers", [first]);
-    stage.cloud.on("GET /v1/servers?after=1", [Reply::json(200, &json!([{"id": 2}]))]);
-    let listing = stage.client().list(&stage.call(60), all(), &LinkHeader, id).await.unwrap();
+    fixture.cloud.on("GET /v1/servers", [first]);
+    fixture.cloud.on("GET /v1/servers?after=1", [Reply::json(200, &json!([{"id": 2}]))]);
+    let listing = fixture.client().list(&fixture.call(60), all(), &LinkHeader, id).await.unwrap();
     assert_eq!((ids(&listing), listing.is_complete()), (vec![1, 2], true));
 }

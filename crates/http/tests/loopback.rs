@@ -12,6 +12,7 @@ use cloudberth_core::{
     Call, Category, Clock, Random, Secret,
     call::{CLAIM_RESERVE, Unguarded},
     lb::Outcome,
+    rate::Backoff,
 };
 use cloudberth_http::{
     Base, Client, Operation, Policy, Proxies, Roots, TokenSource, Transport, connect,
@@ -154,7 +155,11 @@ impl Setting {
         let random = Arc::new(Random::seeded(1));
         Client::builder(Base::parse(base).unwrap(), transport, self.clock.clone(), random)
             .authenticator(Arc::new(TokenSource::fixed(Secret::new("t0ken").unwrap())))
-            .policy(Policy { backoff: Duration::from_millis(1), attempts: 2, ..Policy::default() })
+            .policy(Policy {
+                backoff: Backoff { first: Duration::from_millis(1), longest: Duration::from_secs(8) },
+                attempts: 2,
+                ..Policy::default()
+            })
             .build()
     }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of the common stage")]
 
-mod common;
+mod fixture;
 
 use std::{
     sync::{Arc, Mutex},
@@ -12,7 +12,7 @@ use std::{
 
 use cloudberth_core::{Category, Lookup};
 use cloudberth_http::{Answer, Attempt, Dialect, Fresh, Observer, Operation, Policy, Read, testing::Reply};
-use common::Stage;
+use fixture::Fixture;
 use serde_json::{Value, json};
 
 const LINE: &str = "GET /v1/servers/7";
@@ -60,22 +60,22 @@ async fn what_may_pass_is_asked_again_after_a_wait() {
         ("slow, but in time", vec![late(found().body_after(Duration::from_secs(9)), 20_000)], vec![0]),
     ];
     for (case, replies, times) in table {
-        let stage = Stage::new();
-        stage.cloud.on(LINE, replies);
-        let client = stage.builder(1).policy(steady()).build();
-        let got: Value = client.read(&stage.call(120), server()).await.expect(case);
+        let fixture = Fixture::new();
+        fixture.cloud.on(LINE, replies);
+        let client = fixture.builder(1).policy(steady()).build();
+        let got: Value = client.read(&fixture.call(120), server()).await.expect(case);
         assert_eq!(got, json!({"id": 7}), "{case}");
-        assert_eq!(stage.cloud.times(), times, "{case}");
+        assert_eq!(fixture.cloud.times(), times, "{case}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_connection_is_tried_again() {
-    let stage = Stage::new();
-    stage.cloud.on(LINE, [Reply::refused(), Reply::refused(), found()]);
-    let client = stage.builder(1).policy(steady()).build();
-    client.read::<Value>(&stage.call(60), server()).await.unwrap();
-    assert_eq!((stage.cloud.times(), stage.cloud.refusals()), (vec![1_500], 2));
+    let fixture = Fixture::new();
+    fixture.cloud.on(LINE, [Reply::refused(), Reply::refused(), found()]);
+    let client = fixture.builder(1).policy(steady()).build();
+    client.read::<Value>(&fixture.call(60), server()).await.unwrap();
+    assert_eq!((fixture.cloud.times(), fixture.cloud.refusals()), (vec![1_500], 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,26 +103,26 @@ async fn some_answers_are_final() {
         (Reply::text(200, "<html>"), Category::Temporary, "answered 200 OK with a body that is not"),
     ];
     for (reply, category, text) in table {
-        let stage = Stage::new();
-        stage.cloud.on(LINE, [reply.clone()]);
-        let error = stage.client().read::<Value>(&stage.call(60), server()).await.unwrap_err();
+        let fixture = Fixture::new();
+        fixture.cloud.on(LINE, [reply.clone()]);
+        let error = fixture.client().read::<Value>(&fixture.call(60), server()).await.unwrap_err();
         assert_eq!(error.category(), category, "{error}");
         assert!(error.message().starts_with("GET /v1/servers/7: "), "BB-154 BB-155 BL-126 {error}");
         assert!(error.message().contains(text), "{error}");
-        assert_eq!(stage.cloud.times(), [0], "{error}");
+        assert_eq!(fixture.cloud.times(), [0], "{error}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn attempts_end() {
-    let stage = Stage::new();
-    stage.cloud.always(LINE, Reply::text(502, "<title>Bad Gateway</title>"));
-    let client = stage.builder(1).policy(steady()).build();
-    let error = client.read::<Value>(&stage.call(60), server()).await.unwrap_err();
+    let fixture = Fixture::new();
+    fixture.cloud.always(LINE, Reply::text(502, "<title>Bad Gateway</title>"));
+    let client = fixture.builder(1).policy(steady()).build();
+    let error = client.read::<Value>(&fixture.call(60), server()).await.unwrap_err();
     assert_eq!(error.category(), Category::Temporary);
     let want = "GET /v1/servers/7: answered 502 Bad Gateway: Bad Gateway (attempt 4)";
     assert_eq!(error.message(), want, "L12-303");
-    assert_eq!(stage.cloud.times(), [0, 500, 1_500, 3_500], "L12-303");
+    assert_eq!(fixture.cloud.times(), [0, 500, 1_500, 3_500], "L12-303");
 }
 
 #[tokio::test(start_paused = true)]
@@ -135,11 +135,11 @@ async fn a_wait_that_does_not_fit_is_not_waited_for() {
         ("L12-307 to the very end", wait(429, "10"), throttled(Some(10))),
     ];
     for (case, reply, category) in table {
-        let stage = Stage::new();
-        stage.cloud.on(LINE, [reply]);
-        let error = stage.client().read::<Value>(&stage.call(10), server()).await.unwrap_err();
+        let fixture = Fixture::new();
+        fixture.cloud.on(LINE, [reply]);
+        let error = fixture.client().read::<Value>(&fixture.call(10), server()).await.unwrap_err();
         assert_eq!(error.category(), category, "{case}");
-        assert_eq!(stage.millis(), 0, "{case}");
+        assert_eq!(fixture.millis(), 0, "{case}");
     }
 }
 
@@ -157,16 +157,16 @@ async fn no_read_outlives_its_call() {
         ),
     ];
     for (case, reply, end, category) in table {
-        let stage = Stage::new();
-        stage.cloud.always(LINE, reply);
-        let error = stage.client().read::<Value>(&stage.call(5), server()).await.unwrap_err();
-        assert_eq!((stage.millis(), error.category()), (end, category), "{case}: {error}");
-        assert_eq!(stage.cloud.times(), [0], "{case}");
+        let fixture = Fixture::new();
+        fixture.cloud.always(LINE, reply);
+        let error = fixture.client().read::<Value>(&fixture.call(5), server()).await.unwrap_err();
+        assert_eq!((fixture.millis(), error.category()), (end, category), "{case}: {error}");
+        assert_eq!(fixture.cloud.times(), [0], "{case}");
     }
-    let stage = Stage::new();
-    let error = stage.client().read::<Value>(&stage.call(0), server()).await.unwrap_err();
+    let fixture = Fixture::new();
+    let error = fixture.client().read::<Value>(&fixture.call(0), server()).await.unwrap_err();
     assert_eq!(
-        (error.category(), stage.cloud.lines().len()),
+        (error.category(), fixture.cloud.lines().len()),
         (Category::Temporary, 0),
         "L12-311 over already"
     );
@@ -197,9 +197,9 @@ async fn only_the_api_itself_can_deny() {
         ("L1-326 never answered", found().after(Duration::from_secs(1_000)), "unknown"),
     ];
     for (case, reply, want) in table {
-        let stage = Stage::new();
-        stage.cloud.always(LINE, reply);
-        let got = match stage.client().lookup::<Server>(&stage.call(60), server()).await {
+        let fixture = Fixture::new();
+        fixture.cloud.always(LINE, reply);
+        let got = match fixture.client().lookup::<Server>(&fixture.call(60), server()).await {
             Lookup::Present(server) if server.id == 7 => "present",
             Lookup::Present(_) => "another",
             Lookup::Absent => "absent",
@@ -216,10 +216,10 @@ async fn a_provider_can_be_stricter_about_absence() {
         absent: |answer: &Answer| answer.json::<Value>().is_ok_and(|v| v["code"] == "machine_not_found"),
         ..Dialect::default()
     };
-    let stage = Stage::new();
-    stage.cloud.on(LINE, [missing("no_route"), missing("machine_not_found"), missing("no_route")]);
-    let client = stage.builder(1).dialect(strict).build();
-    let call = stage.call(60);
+    let fixture = Fixture::new();
+    fixture.cloud.on(LINE, [missing("no_route"), missing("machine_not_found"), missing("no_route")]);
+    let client = fixture.builder(1).dialect(strict).build();
+    let call = fixture.call(60);
     assert!(matches!(client.lookup::<Value>(&call, server()).await, Lookup::Unknown(_)));
     assert_eq!(client.lookup::<Value>(&call, server()).await, Lookup::Absent);
     let lenient = server().dialect(Dialect::default());
@@ -228,11 +228,11 @@ async fn a_provider_can_be_stricter_about_absence() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_can_be_had_as_it_came() {
-    let stage = Stage::new();
-    stage.cloud.on("HEAD /v1/servers/7", [Reply::empty(503), Reply::empty(200)]);
-    stage.cloud.on("POST /v1/token", [Reply::text(200, "access_token=x").header("x-kind", "form")]);
-    stage.cloud.on("POST /v1/token", [Reply::dropped()]);
-    let (client, call) = (stage.client(), stage.standby(60));
+    let fixture = Fixture::new();
+    fixture.cloud.on("HEAD /v1/servers/7", [Reply::empty(503), Reply::empty(200)]);
+    fixture.cloud.on("POST /v1/token", [Reply::text(200, "access_token=x").header("x-kind", "form")]);
+    fixture.cloud.on("POST /v1/token", [Reply::dropped()]);
+    let (client, call) = (fixture.client(), fixture.standby(60));
     let head = client.fetch(&call, Operation::head("x", "servers/7")).await.unwrap();
     assert_eq!((head.status().as_u16(), head.is_empty()), (200, true));
     let form = client.fetch(&call, Operation::question("token", "token")).await.unwrap();
@@ -242,14 +242,14 @@ async fn an_answer_can_be_had_as_it_came() {
     );
     let lost = client.fetch(&call, Operation::question("token", "token")).await.unwrap_err();
     assert_eq!(lost.category(), Category::Temporary);
-    assert_eq!(stage.cloud.lines().len(), 4, "a question is not repeated once it may have been sent");
+    assert_eq!(fixture.cloud.lines().len(), 4, "a question is not repeated once it may have been sent");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_secret_answer_is_not_quoted() {
-    let stage = Stage::new();
-    stage.cloud.always(LINE, Reply::json(200, &json!({"id": "fresh-t0ken"})));
-    let (client, call) = (stage.client(), stage.call(60));
+    let fixture = Fixture::new();
+    fixture.cloud.always(LINE, Reply::json(200, &json!({"id": "fresh-t0ken"})));
+    let (client, call) = (fixture.client(), fixture.call(60));
     let quoted = client.read::<Server>(&call, server()).await.map(|s| s.id).unwrap_err();
     assert!(quoted.message().contains("fresh-t0ken"), "{quoted}");
     let hidden = client.read::<Server>(&call, server().secret_answer()).await.map(|s| s.id).unwrap_err();
@@ -260,10 +260,10 @@ async fn a_secret_answer_is_not_quoted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_without_end_is_not_read() {
-    let stage = Stage::new();
-    stage.cloud.on(LINE, [Reply::text(200, &format!("\"{}\"", "x".repeat(2_000)))]);
-    let client = stage.builder(1).policy(Policy { body_limit: 1_000, ..Policy::default() }).build();
-    let error = client.read::<Value>(&stage.call(60), server()).await.unwrap_err();
+    let fixture = Fixture::new();
+    fixture.cloud.on(LINE, [Reply::text(200, &format!("\"{}\"", "x".repeat(2_000)))]);
+    let client = fixture.builder(1).policy(Policy { body_limit: 1_000, ..Policy::default() }).build();
+    let error = client.read::<Value>(&fixture.call(60), server()).await.unwrap_err();
     assert!(error.message().contains("more than 1000 bytes"), "{error}");
     assert_eq!(error.category(), Category::Permanent);
 }
@@ -271,10 +271,10 @@ async fn a_body_without_end_is_not_read() {
 #[tokio::test(start_paused = true)]
 async fn the_same_seed_waits_the_same() {
     async fn times(seed: u64) -> Vec<u128> {
-        let stage = Stage::new();
-        stage.cloud.always(LINE, Reply::empty(503));
-        let _ = stage.builder(seed).build().read::<Value>(&stage.call(60), server()).await;
-        stage.cloud.times()
+        let fixture = Fixture::new();
+        fixture.cloud.always(LINE, Reply::empty(503));
+        let _ = fixture.builder(seed).build().read::<Value>(&fixture.call(60), server()).await;
+        fixture.cloud.times()
     }
     let first = times(7).await;
     assert_eq!(first.len(), 4);
@@ -284,10 +284,10 @@ async fn the_same_seed_waits_the_same() {
 
 #[tokio::test(start_paused = true)]
 async fn a_429_slows_every_clone_down() {
-    let stage = Stage::new();
-    stage.cloud.on(LINE, [Reply::empty(429).header("retry-after", "2")]).always(LINE, found());
-    let client = stage.client();
-    let call = stage.call(60);
+    let fixture = Fixture::new();
+    fixture.cloud.on(LINE, [Reply::empty(429).header("retry-after", "2")]).always(LINE, found());
+    let client = fixture.client();
+    let call = fixture.call(60);
     let other = async {
         tokio::time::sleep(Duration::from_millis(10)).await;
         assert_eq!(client.clone().budget().left(), 0);
@@ -295,19 +295,20 @@ async fn a_429_slows_every_clone_down() {
     };
     let (a, b) = tokio::join!(client.read::<Value>(&call, server()), other);
     assert!(a.is_ok() && b.is_ok());
-    assert_eq!(stage.cloud.times(), [0, 2_000, 2_100]);
+    assert_eq!(fixture.cloud.times(), [0, 2_000, 2_100]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_entity_tag_saves_the_body() {
-    let stage = Stage::new();
-    stage.cloud.on(LINE, [found().header("etag", "\"v1\""), Reply::empty(304)]);
-    let (client, call) = (stage.client(), stage.call(60));
+    let fixture = Fixture::new();
+    fixture.cloud.on(LINE, [found().header("etag", "\"v1\""), Reply::empty(304)]);
+    let (client, call) = (fixture.client(), fixture.call(60));
     let first: Fresh<Value> = client.refresh(&call, server(), None).await.unwrap();
     assert_eq!(first, Fresh::New { value: json!({"id": 7}), tag: Some("\"v1\"".to_owned()) });
     let second: Fresh<Value> = client.refresh(&call, server(), Some("\"v1\"")).await.unwrap();
     assert_eq!(second, Fresh::Same);
-    let tags: Vec<_> = stage.cloud.received().iter().map(|r| r.header("if-none-match").to_owned()).collect();
+    let tags: Vec<_> =
+        fixture.cloud.received().iter().map(|r| r.header("if-none-match").to_owned()).collect();
     assert_eq!(tags, ["", "\"v1\""]);
 }
 
@@ -328,19 +329,19 @@ impl Observer for Counts {
 
 #[tokio::test(start_paused = true)]
 async fn every_attempt_is_counted() {
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let slow = Duration::from_millis(30);
-    stage.cloud.on(
+    fixture.cloud.on(
         LINE,
         [Reply::refused(), Reply::dropped(), found().cut(), Reply::empty(500), found().after(slow)],
     );
-    stage.cloud.on(LINE, [found().after(Duration::from_secs(9)), Reply::empty(404)]);
+    fixture.cloud.on(LINE, [found().after(Duration::from_secs(9)), Reply::empty(404)]);
     let counts = Arc::new(Counts::default());
-    let budget = cloudberth_http::Budget::new(Duration::from_secs(2), 1, stage.clock.clone());
+    let budget = cloudberth_http::Budget::new(Duration::from_secs(2), 1, fixture.clock.clone());
     let policy = Policy { attempts: 9, ..steady() };
-    let client = stage.builder(1).policy(policy).budget(budget).observer(counts.clone()).build();
-    client.read::<Value>(&stage.call(600), server()).await.unwrap();
-    let _ = client.read::<Value>(&stage.call(600), server().patience(Duration::from_secs(1))).await;
+    let client = fixture.builder(1).policy(policy).budget(budget).observer(counts.clone()).build();
+    client.read::<Value>(&fixture.call(600), server()).await.unwrap();
+    let _ = client.read::<Value>(&fixture.call(600), server().patience(Duration::from_secs(1))).await;
     let op = "get_server";
     let want = [
         (op, None, "not_sent", 0),

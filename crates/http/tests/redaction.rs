@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of the common stage")]
 
-mod common;
+mod fixture;
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use std::{
 };
 
 use cloudberth_http::{Array, Operation, Read, TokenSource, testing::Reply};
-use common::{Stage, TOKEN};
+use fixture::{Fixture, TOKEN};
 use serde_json::json;
 
 const LINE: &str = "GET /v1/servers";
@@ -48,12 +48,12 @@ async fn the_token_is_in_no_log_line_error_or_debug_output() {
         .finish();
     let _guard = tracing::subscriber::set_default(subscriber);
 
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("token");
     fs::write(&path, TOKEN).unwrap();
-    let source = TokenSource::file(&path, stage.clock.clone()).unwrap();
-    let client = stage.builder(1).authenticator(Arc::new(source.clone())).build();
+    let source = TokenSource::file(&path, fixture.clock.clone()).unwrap();
+    let client = fixture.builder(1).authenticator(Arc::new(source.clone())).build();
 
     // Everything a spiteful server can do with a token that it was sent.
     let overlong = format!("{}{TOKEN}", "x".repeat(560));
@@ -71,8 +71,8 @@ async fn the_token_is_in_no_log_line_error_or_debug_output() {
     ];
     let mut shown = vec![format!("{client:?} {source:?} {:?}", client.budget())];
     for echo in echoes {
-        stage.cloud.on(LINE, vec![echo; 4]);
-        let call = stage.call(60);
+        fixture.cloud.on(LINE, vec![echo; 4]);
+        let call = fixture.call(60);
         shown.push(format!("{:?}", client.read::<Vec<u32>>(&call, servers()).await));
         shown.push(format!("{:?}", client.lookup::<Vec<u32>>(&call, servers()).await));
         let id = |n: &u32| *n;

@@ -3,13 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of the common stage")]
 
-mod common;
+mod fixture;
 
 use std::{sync::Arc, time::Duration};
 
 use cloudberth_core::{Category, Tick, lb::Outcome};
 use cloudberth_http::{Answer, Dialect, Operation, Policy, Write, testing::Reply};
-use common::{LeaderClaim, Stage};
+use fixture::{Fixture, LeaderClaim};
 use serde_json::{Value, json};
 
 fn create() -> Operation<Write> {
@@ -83,12 +83,12 @@ async fn a_post_is_sent_once_and_its_outcome_is_not_guessed() {
         ("slow body", made().body_after(seconds(66)), ("unknown", TEMPORARY)),
     ];
     for (case, reply, want) in table {
-        let stage = Stage::new();
-        stage.cloud.on("POST /v1/load-balancers", [reply]);
-        let outcome = stage.client().write::<Made>(&stage.call(600), create()).await;
+        let fixture = Fixture::new();
+        fixture.cloud.on("POST /v1/load-balancers", [reply]);
+        let outcome = fixture.client().write::<Made>(&fixture.call(600), create()).await;
         assert_eq!(brief(&outcome), want, "{case}");
         assert!(!matches!(outcome, Outcome::Done(made) if made.id != 1), "{case}");
-        assert_eq!(stage.cloud.lines(), ["POST /v1/load-balancers"], "exactly once: {case}");
+        assert_eq!(fixture.cloud.lines(), ["POST /v1/load-balancers"], "exactly once: {case}");
     }
 }
 
@@ -115,41 +115,41 @@ async fn what_had_no_effect_may_be_sent_again() {
         ("L6-827 a page is nobody's word", vec![Reply::text(503, "<html>")], ("unknown", TEMPORARY), 1),
     ];
     for (case, replies, want, sent) in table {
-        let stage = Stage::new();
-        stage.cloud.on("POST /v1/load-balancers", replies);
+        let fixture = Fixture::new();
+        fixture.cloud.on("POST /v1/load-balancers", replies);
         let undone = |answer: &Answer| answer.status() == 503 && answer.is_json_object();
-        let client = stage.builder(100).dialect(Dialect { undone, ..Dialect::default() }).build();
-        let outcome = client.write::<Value>(&stage.call(60), create()).await;
+        let client = fixture.builder(100).dialect(Dialect { undone, ..Dialect::default() }).build();
+        let outcome = client.write::<Value>(&fixture.call(60), create()).await;
         assert_eq!(brief(&outcome), want, "{case}");
-        assert_eq!(stage.cloud.lines().len(), sent, "{case}");
+        assert_eq!(fixture.cloud.lines().len(), sent, "{case}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn it_is_not_sent_again_without_a_claim() {
-    let stage = Stage::new();
-    stage.cloud.always("POST /v1/load-balancers", Reply::empty(429));
+    let fixture = Fixture::new();
+    fixture.cloud.always("POST /v1/load-balancers", Reply::empty(429));
     // A little more than the reserve: enough for the first attempt, not for the second.
     let gate = LeaderClaim::until(0);
     gate.set(Some(Tick(Duration::from_millis(3_300))));
-    let outcome = stage.client().write::<Value>(&stage.guarded(60, gate), create()).await;
+    let outcome = fixture.client().write::<Value>(&fixture.guarded(60, gate), create()).await;
     assert_eq!(brief(&outcome).0, "failed", "L9-820 {outcome:?}");
-    assert_eq!(stage.cloud.lines().len(), 1, "L9-821");
+    assert_eq!(fixture.cloud.lines().len(), 1, "L9-821");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_never_left_may_be_sent_again() {
-    let stage = Stage::new();
-    stage.cloud.on("POST /v1/load-balancers", [Reply::refused(), Reply::refused(), made()]);
-    let outcome = stage.client().write::<Value>(&stage.call(60), create()).await;
+    let fixture = Fixture::new();
+    fixture.cloud.on("POST /v1/load-balancers", [Reply::refused(), Reply::refused(), made()]);
+    let outcome = fixture.client().write::<Value>(&fixture.call(60), create()).await;
     assert_eq!(brief(&outcome), ("done", None));
-    assert_eq!(stage.cloud.lines().len(), 1);
+    assert_eq!(fixture.cloud.lines().len(), 1);
 
-    let stage = Stage::new();
-    stage.cloud.always("POST /v1/load-balancers", Reply::refused());
-    let outcome = stage.client().write::<Value>(&stage.call(60), create()).await;
+    let fixture = Fixture::new();
+    fixture.cloud.always("POST /v1/load-balancers", Reply::refused());
+    let outcome = fixture.client().write::<Value>(&fixture.call(60), create()).await;
     assert_eq!(brief(&outcome), ("failed", TEMPORARY));
-    assert_eq!(stage.cloud.refusals(), 4, "L12-312");
+    assert_eq!(fixture.cloud.refusals(), 4, "L12-312");
 }
 
 #[tokio::test(start_paused = true)]
@@ -179,17 +179,17 @@ async fn a_declared_put_is_repeated_but_doubt_stays() {
         ),
     ];
     for (case, replies, want, times) in table {
-        let stage = Stage::new();
-        stage.cloud.on("PUT /v1/load-balancers/1", replies.clone());
-        let outcome = stage.client().write::<Value>(&stage.call(60), replace().repeatable()).await;
-        assert_eq!((brief(&outcome), stage.cloud.lines().len()), (want, times), "{case}");
+        let fixture = Fixture::new();
+        fixture.cloud.on("PUT /v1/load-balancers/1", replies.clone());
+        let outcome = fixture.client().write::<Value>(&fixture.call(60), replace().repeatable()).await;
+        assert_eq!((brief(&outcome), fixture.cloud.lines().len()), (want, times), "{case}");
 
-        let stage = Stage::new();
-        stage.cloud.on("PUT /v1/load-balancers/1", replies);
-        let _ = stage.client().write::<Value>(&stage.call(60), replace()).await;
+        let fixture = Fixture::new();
+        fixture.cloud.on("PUT /v1/load-balancers/1", replies);
+        let _ = fixture.client().write::<Value>(&fixture.call(60), replace()).await;
         // What was throttled certainly had no effect.
         let times = if case.starts_with("throttled") { 2 } else { 1 };
-        assert_eq!(stage.cloud.lines().len(), times, "not declared, not repeated in doubt: {case}");
+        assert_eq!(fixture.cloud.lines().len(), times, "not declared, not repeated in doubt: {case}");
     }
 }
 
@@ -206,10 +206,10 @@ async fn a_removal_is_done_when_the_thing_is_gone() {
         ("success with a body", vec![Reply::json(200, &json!({"ok": true}))], ("done", None)),
     ];
     for (case, replies, want) in table {
-        let stage = Stage::new();
-        stage.cloud.on("DELETE /v1/load-balancers/1", replies);
+        let fixture = Fixture::new();
+        fixture.cloud.on("DELETE /v1/load-balancers/1", replies);
         let delete = Operation::delete("delete_load_balancer", "load-balancers").segment("1").repeatable();
-        let outcome = stage.client().remove(&stage.call(60), delete).await;
+        let outcome = fixture.client().remove(&fixture.call(60), delete).await;
         assert_eq!(brief(&outcome), want, "{case}");
     }
 }
@@ -224,9 +224,9 @@ async fn some_answers_may_be_empty() {
         ("BL-128 200 without a body", Reply::empty(200), None),
     ];
     for (case, reply, want) in table {
-        let stage = Stage::new();
-        stage.cloud.on("POST /v1/load-balancers", [reply]);
-        let got = match stage.client().write_maybe::<Value>(&stage.call(60), create()).await {
+        let fixture = Fixture::new();
+        fixture.cloud.on("POST /v1/load-balancers", [reply]);
+        let got = match fixture.client().write_maybe::<Value>(&fixture.call(60), create()).await {
             Outcome::Done(value) => Some(value),
             Outcome::Failed(_) | Outcome::Unknown(_) => None,
         };
@@ -236,11 +236,11 @@ async fn some_answers_may_be_empty() {
 
 #[tokio::test(start_paused = true)]
 async fn a_mistake_in_the_request_sends_nothing() {
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let nameless = Operation::delete("delete_load_balancer", "load-balancers").segment("");
-    let outcome = stage.client().remove(&stage.call(60), nameless).await;
+    let outcome = fixture.client().remove(&fixture.call(60), nameless).await;
     assert_eq!(brief(&outcome), ("failed", Some(Category::UserInput)));
-    assert_eq!(stage.cloud.lines().len(), 0);
+    assert_eq!(fixture.cloud.lines().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -251,17 +251,17 @@ async fn without_a_claim_nothing_is_sent() {
         ("L9-309 the claim is over", LeaderClaim::until(0), Category::Temporary),
     ];
     for (case, gate, category) in gates {
-        let stage = Stage::new();
-        stage.cloud.always("POST /v1/load-balancers", made());
-        let outcome = stage.client().write::<Value>(&stage.guarded(60, gate), create()).await;
+        let fixture = Fixture::new();
+        fixture.cloud.always("POST /v1/load-balancers", made());
+        let outcome = fixture.client().write::<Value>(&fixture.guarded(60, gate), create()).await;
         assert_eq!(brief(&outcome), ("failed", Some(category)), "{case}");
-        assert_eq!(stage.cloud.lines().len(), 0, "BL-134 {case}");
-        assert_eq!(stage.client().budget().left(), 20, "{case}");
+        assert_eq!(fixture.cloud.lines().len(), 0, "BL-134 {case}");
+        assert_eq!(fixture.client().budget().left(), 20, "{case}");
     }
-    let stage = Stage::new();
-    stage.cloud.always("GET /v1/x", Reply::json(200, &json!(1)));
+    let fixture = Fixture::new();
+    fixture.cloud.always("GET /v1/x", Reply::json(200, &json!(1)));
     assert!(
-        stage.client().read::<Value>(&stage.standby(9), Operation::get("x", "x")).await.is_ok(),
+        fixture.client().read::<Value>(&fixture.standby(9), Operation::get("x", "x")).await.is_ok(),
         "L9-310"
     );
 }
@@ -269,34 +269,34 @@ async fn without_a_claim_nothing_is_sent() {
 #[tokio::test(start_paused = true)]
 async fn the_claim_is_looked_at_when_the_request_is_sent() {
     // L9-311: there was a claim when the wait for the budget began, and none when it ended.
-    let stage = Stage::new();
-    stage.cloud.always("POST /v1/load-balancers", made());
-    let budget = cloudberth_http::Budget::new(Duration::from_secs(5), 1, stage.clock.clone());
-    let client = stage.builder(1).budget(budget).build();
+    let fixture = Fixture::new();
+    fixture.cloud.always("POST /v1/load-balancers", made());
+    let budget = cloudberth_http::Budget::new(Duration::from_secs(5), 1, fixture.clock.clone());
+    let client = fixture.builder(1).budget(budget).build();
     let claim = LeaderClaim::until(100);
-    let call = stage.guarded(60, claim.clone());
+    let call = fixture.guarded(60, claim.clone());
     assert_eq!(brief(&client.write::<Value>(&call, create()).await), ("done", None));
     let (outcome, ()) = tokio::join!(client.write::<Value>(&call, create()), async {
         tokio::time::sleep(Duration::from_secs(2)).await;
         claim.set(None);
     });
     assert_eq!(brief(&outcome), ("failed", Some(Category::Cancelled)), "L9-311");
-    assert_eq!((stage.cloud.lines().len(), stage.millis()), (1, 5_000), "L9-311");
+    assert_eq!((fixture.cloud.lines().len(), fixture.millis()), (1, 5_000), "L9-311");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_write_that_had_to_wait_into_the_reserve_is_not_sent_and_costs_nothing() {
-    let stage = Stage::new();
-    stage.cloud.always("POST /v1/load-balancers", made());
-    let budget = cloudberth_http::Budget::new(Duration::from_secs(5), 1, stage.clock.clone());
-    let client = stage.builder(1).budget(budget).build();
-    let call = stage.guarded(60, LeaderClaim::until(7));
+    let fixture = Fixture::new();
+    fixture.cloud.always("POST /v1/load-balancers", made());
+    let budget = cloudberth_http::Budget::new(Duration::from_secs(5), 1, fixture.clock.clone());
+    let client = fixture.builder(1).budget(budget).build();
+    let call = fixture.guarded(60, LeaderClaim::until(7));
     assert_eq!(brief(&client.write::<Value>(&call, create()).await), ("done", None));
     let outcome = client.write::<Value>(&call, create()).await;
     assert_eq!(brief(&outcome), ("failed", Some(Category::Temporary)), "L9-518");
     let told = matches!(&outcome, Outcome::Failed(why) if why.message().contains("claim is about to end"));
     assert!(told, "L9-518 {outcome:?}");
-    assert_eq!((stage.cloud.lines().len(), stage.millis()), (1, 5_000), "L9-518");
+    assert_eq!((fixture.cloud.lines().len(), fixture.millis()), (1, 5_000), "L9-518");
     assert_eq!(client.budget().left(), 1, "L12-502 the permit is given back");
 }
 
@@ -313,19 +313,19 @@ async fn a_write_counts_as_under_way_until_the_server_is_done_with_it() {
         ("given up", vec![made().after(slow)], Some(30)),
     ];
     for (case, replies, doubt) in table {
-        let stage = Stage::new();
-        stage.cloud.on("POST /v1/load-balancers", replies);
+        let fixture = Fixture::new();
+        fixture.cloud.on("POST /v1/load-balancers", replies);
         let claim = LeaderClaim::until(30);
         let client =
-            stage.builder(1).policy(Policy { write_attempt: Duration::from_secs(10), ..steady() }).build();
-        let call = stage.guarded(60, claim.clone());
+            fixture.builder(1).policy(Policy { write_attempt: Duration::from_secs(10), ..steady() }).build();
+        let call = fixture.guarded(60, claim.clone());
         let _ = client.write::<Value>(&call, create()).await;
         assert_eq!(claim.writes(), (0, doubt.map(Tick::from_secs)), "L9-519 {case}");
     }
-    let stage = Stage::new();
-    stage.cloud.on("POST /v1/load-balancers", [made().after(slow)]);
-    let (claim, client) = (LeaderClaim::until(30), stage.client());
-    let call = stage.guarded(60, claim.clone());
+    let fixture = Fixture::new();
+    fixture.cloud.on("POST /v1/load-balancers", [made().after(slow)]);
+    let (claim, client) = (LeaderClaim::until(30), fixture.client());
+    let call = fixture.guarded(60, claim.clone());
     let cut = tokio::time::timeout(Duration::from_secs(1), client.write::<Value>(&call, create()));
     let (cut, ()) = tokio::join!(cut, async {
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -337,11 +337,11 @@ async fn a_write_counts_as_under_way_until_the_server_is_done_with_it() {
 
 #[tokio::test(start_paused = true)]
 async fn between_attempts_the_claim_may_go() {
-    let stage = Stage::new();
-    stage.cloud.on("PUT /v1/load-balancers/1", [Reply::empty(503), made()]);
+    let fixture = Fixture::new();
+    fixture.cloud.on("PUT /v1/load-balancers/1", [Reply::empty(503), made()]);
     let claim = LeaderClaim::until(100);
-    let client = stage.builder(1).policy(steady()).build();
-    let call = stage.guarded(60, claim.clone());
+    let client = fixture.builder(1).policy(steady()).build();
+    let call = fixture.guarded(60, claim.clone());
     let (outcome, ()) = tokio::join!(client.write::<Value>(&call, replace().repeatable()), async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         claim.set(None);
@@ -351,29 +351,29 @@ async fn between_attempts_the_claim_may_go() {
         ("unknown", Some(Category::Cancelled)),
         "L9-312 the first attempt stays in doubt"
     );
-    assert_eq!(stage.cloud.lines().len(), 1, "L9-312");
+    assert_eq!(fixture.cloud.lines().len(), 1, "L9-312");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_end_of_the_claim_cuts_a_write_under_way() {
     let slow = Duration::from_secs(30);
     for (case, reply) in [("L9-313 head", made().after(slow)), ("L9-314 body", made().body_after(slow))] {
-        let stage = Stage::new();
-        stage.cloud.on("POST /v1/load-balancers", [reply]);
+        let fixture = Fixture::new();
+        fixture.cloud.on("POST /v1/load-balancers", [reply]);
         let outcome =
-            stage.client().write::<Value>(&stage.guarded(60, LeaderClaim::until(8)), create()).await;
+            fixture.client().write::<Value>(&fixture.guarded(60, LeaderClaim::until(8)), create()).await;
         assert_eq!(brief(&outcome), ("unknown", Some(Category::Temporary)), "{case}");
-        assert_eq!(stage.millis(), 8_000, "{case}");
+        assert_eq!(fixture.millis(), 8_000, "{case}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_is_renewed_carries_a_slow_write_on() {
-    let stage = Stage::new();
-    stage.cloud.on("POST /v1/load-balancers", [made().after(Duration::from_secs(20))]);
+    let fixture = Fixture::new();
+    fixture.cloud.on("POST /v1/load-balancers", [made().after(Duration::from_secs(20))]);
     let claim = LeaderClaim::until(8);
-    let call = stage.guarded(60, claim.clone());
-    let client = stage.client();
+    let call = fixture.guarded(60, claim.clone());
+    let client = fixture.client();
     let (outcome, ()) = tokio::join!(client.write::<Value>(&call, create()), async {
         tokio::time::sleep(Duration::from_secs(6)).await;
         claim.set(Some(Tick::from_secs(14)));
@@ -381,18 +381,18 @@ async fn a_claim_that_is_renewed_carries_a_slow_write_on() {
         claim.set(Some(Tick::from_secs(27)));
     });
     assert_eq!(brief(&outcome), ("done", None), "L9-315");
-    assert_eq!(stage.millis(), 20_000, "L9-315");
+    assert_eq!(fixture.millis(), 20_000, "L9-315");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_sent_is_what_was_described() {
-    let stage = Stage::new();
-    stage.cloud.always("POST /v1/load-balancers", made());
-    let _ = stage.client().write::<Value>(&stage.call(60), create()).await;
-    let sent = &stage.cloud.received()[0];
+    let fixture = Fixture::new();
+    fixture.cloud.always("POST /v1/load-balancers", made());
+    let _ = fixture.client().write::<Value>(&fixture.call(60), create()).await;
+    let sent = &fixture.cloud.received()[0];
     assert_eq!(sent.body, r#"{"name":"a"}"#);
     assert_eq!(sent.header("content-type"), "application/json");
     assert_eq!(sent.header("accept"), "application/json");
-    assert_eq!(sent.header("authorization"), format!("Bearer {}", common::TOKEN));
+    assert_eq!(sent.header("authorization"), format!("Bearer {}", fixture::TOKEN));
     assert!(sent.header("user-agent").starts_with("cloudberth/"));
 }

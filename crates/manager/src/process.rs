@@ -12,7 +12,7 @@ mod start;
 use std::{ffi::OsString, io::Write, process::ExitCode, sync::Arc};
 
 use cloudberth_core::{Clock, Error, Random};
-use cloudberth_http::surroundings::{SystemClock, dice_from_os, environment};
+use cloudberth_http::surroundings::{SystemClock, environment, random_from_os};
 use futures_util::FutureExt;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -87,7 +87,7 @@ fn complain(text: &str, code: u8) -> ExitCode {
 
 async fn run(line: &CommandLine, offers: &[Offer]) -> ExitCode {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let random = Arc::new(dice_from_os());
+    let random = Arc::new(random_from_os());
     let env: Env = environment().into_iter().collect();
     let found = start::find(line, offers, &env, &clock, &random).await;
     let more = found.as_ref().err().map(Vec::as_slice).unwrap_or_default();
@@ -174,16 +174,7 @@ fn identity(env: &Env, random: &Random) -> String {
     let host = file("/proc/sys/kernel/hostname").or_else(|| file("/etc/hostname"));
     let host =
         host.or_else(|| env.get("HOSTNAME").map(str::to_owned)).unwrap_or_else(|| "localhost".to_owned());
-    format!("{host}_{}", uuid(random.bits(), random.bits()))
-}
-
-/// A UUID of version 4 from random bits.
-fn uuid(high: u64, low: u64) -> String {
-    let high = (high & !0xf000) | 0x4000;
-    let low = (low & !(0b11 << 62)) | (0b10 << 62);
-    let text = format!("{high:016x}{low:016x}");
-    let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
-    [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
+    format!("{host}_{}", random.uuid())
 }
 
 /// What is wrong with the surroundings, beside the flags.
@@ -192,16 +183,6 @@ type Mistakes = Vec<Error>;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_uuid_is_one_of_version_four() {
-        assert_eq!(uuid(0, 0), "00000000-0000-4000-8000-000000000000");
-        assert_eq!(uuid(u64::MAX, u64::MAX), "ffffffff-ffff-4fff-bfff-ffffffffffff");
-        assert_eq!(
-            uuid(0x0123_4567_89ab_cdef, 0x0123_4567_89ab_cdef),
-            "01234567-89ab-4def-8123-456789abcdef"
-        );
-    }
 
     #[test]
     fn two_processes_on_one_host_have_two_names() {

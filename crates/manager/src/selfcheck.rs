@@ -5,7 +5,7 @@ use std::time::Duration;
 use cloudberth_core::{
     Error, NodeView, Result, decide::node::taints::UNINITIALISED, provider::Provider, provider_id::Reading,
 };
-use cloudberth_runtime::{bug::caught, trouble::translate};
+use cloudberth_runtime::{api_error::translate, bug::caught};
 use futures_util::future::join_all;
 use kube::{
     Client,

@@ -13,6 +13,7 @@ use cloudberth_core::{
     decide::node::patch::{NodePatch, Subresource},
     lb::ServerVersion,
     lookup::Lookup,
+    rate::Backoff,
     time::Tick,
 };
 use kube::{
@@ -23,18 +24,18 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
+    api_error::{is_over, translate},
     informer::Informer,
     metrics::QueueMetrics,
     object::{Object, Watched},
-    trouble::{is_over, translate},
 };
 
 const NODES: &str = "/api/v1/nodes";
 
 /// How long the API server may take to say its version.
 const VERSION_PATIENCE: Duration = Duration::from_secs(10);
-/// The rests between two questions for it, each twice as long as the one before.
-const VERSION_RESTS: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(300));
+/// How long we wait before we ask for it again.
+const VERSION_BACKOFF: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(300) };
 
 /// A cluster, as the controllers see it.
 #[derive(Clone)]
@@ -43,9 +44,9 @@ pub struct Cluster {
     clock: Arc<dyn Clock>,
     gate: Arc<dyn Gate>,
     version: Arc<OnceLock<ServerVersion>>,
-    /// The nodes.
+    /// All nodes, kept current by a watch.
     pub nodes: Arc<Informer<NodeView>>,
-    /// The Services.
+    /// All Services, kept current by a watch.
     pub services: Arc<Informer<ServiceView>>,
 }
 
@@ -56,7 +57,7 @@ impl Cluster {
         Self { client, clock, gate, version: Arc::default(), nodes, services }
     }
 
-    /// Lets everybody see how often a listener met a bug.
+    /// Counts panics of listeners in the metrics.
     #[must_use]
     pub fn metered(self, metrics: &QueueMetrics) -> Self {
         self.nodes.count_panics(metrics);
@@ -70,7 +71,7 @@ impl Cluster {
         Self { gate, ..self.clone() }
     }
 
-    /// The client, for those who read only.
+    /// The client, for reads only.
     pub const fn client(&self) -> &Client {
         &self.client
     }
@@ -80,7 +81,7 @@ impl Cluster {
         &self.clock
     }
 
-    /// The circumstances of a piece of work that may take as long as `patience`.
+    /// A call that may take as long as `patience`.
     pub fn call(&self, patience: Duration) -> Call {
         Call::new(self.clock.now() + patience, Arc::clone(&self.gate))
     }
@@ -100,22 +101,21 @@ impl Cluster {
         if let Some(version) = ServerVersion::read(major, minor) {
             self.version.get_or_init(|| version);
         } else {
-            tracing::warn!("the Kubernetes API says that its version is {major:?}.{minor:?}, which is none");
+            tracing::warn!("Kubernetes API version unreadable: {major:?}.{minor:?}");
         }
         Ok(())
     }
 
-    /// Asks until there is an answer. Nothing has to wait for it.
+    /// Asks for the version until there is an answer. Nothing has to wait for it.
     pub async fn learn_version(&self, random: &Random) {
-        let (mut rest, longest) = VERSION_RESTS;
-        while let Err(why) = self.ask_version().await {
-            tracing::info!(%why, "the Kubernetes API did not say its version; until it does, it counts as new");
-            tokio::time::sleep(random.jitter(rest, 0.5)).await;
-            rest = (rest * 2).min(longest);
+        for failures in 1.. {
+            let Err(why) = self.ask_version().await else { return };
+            tracing::info!(%why, "Kubernetes API version unknown; assuming a new one until it answers");
+            tokio::time::sleep(random.jitter(VERSION_BACKOFF.after(failures), 0.5)).await;
         }
     }
 
-    /// Reads a node past the store.
+    /// Reads a node from the API server, not from the store.
     pub async fn read_node(&self, call: &Call, name: &str) -> Lookup<NodeView> {
         let request = Request::new(NODES).get(name, &GetParams::default());
         let answer = async {
@@ -129,8 +129,8 @@ impl Cluster {
         }
     }
 
-    /// Patches a node or its status; the answer is the node as it is now. If another node of its name has taken its
-    /// place, nothing is written and the answer is `NotFound`.
+    /// Patches a node or its status and returns the new version. If another node has its name now, nothing is written and
+    /// the error is `NotFound`.
     pub async fn patch_node(&self, call: &Call, name: &str, patch: &NodePatch) -> Result<Arc<NodeView>> {
         let request = Request::new(NODES);
         let (params, body) = (PatchParams::default(), Patch::Strategic(patch.body()));
@@ -141,8 +141,8 @@ impl Cluster {
         self.write(call, request, &self.nodes, patch.uid()).await
     }
 
-    /// Deletes a node as it was just read. One that changed since, or another of its name that came after it, stays, and
-    /// that is a conflict. A node that is gone is a success.
+    /// Deletes a node as it was just read. If it changed since, or another node has its name now, nothing is deleted and
+    /// the error is a conflict. A node that is gone is a success.
     pub async fn delete_node(&self, call: &Call, node: &NodeView) -> Result<()> {
         let preconditions = Preconditions {
             uid: Some(node.uid.clone()),
@@ -156,9 +156,8 @@ impl Cluster {
         }
     }
 
-    /// Patches a Service through its status subresource, where finalizers and annotations may be written too. The
-    /// answer is the Service as it is now. If another Service of its name has taken its place, nothing is written and
-    /// the answer is `NotFound`.
+    /// Patches a Service through its status subresource, which accepts finalizers and annotations too, and returns the new
+    /// version. If another Service has its name now, nothing is written and the error is `NotFound`.
     pub async fn patch_service(
         &self,
         call: &Call,
@@ -172,7 +171,7 @@ impl Cluster {
         self.write(call, request, &self.services, &uid).await
     }
 
-    /// Creates an object that nobody here watches: an event.
+    /// Creates an object that is not watched: an event.
     pub async fn post(&self, call: &Call, path: &str, body: &Value) -> Result<Value> {
         let bytes = serde_json::to_vec(body).map_err(|why| Error::permanent(why.to_string()))?;
         let request =
@@ -180,7 +179,7 @@ impl Cluster {
         self.change(call, request).await
     }
 
-    /// Merges `body` into an object that nobody here watches.
+    /// Merges `body` into an object that is not watched.
     pub async fn merge(&self, call: &Call, path: &str, name: &str, body: &Value) -> Result<Value> {
         let request = Request::new(path).patch(name, &PatchParams::default(), &Patch::Merge(body));
         self.change(call, request.map_err(|why| bad_request(&why))?).await
@@ -200,7 +199,7 @@ impl Cluster {
         }
         let request = request.map_err(|why| bad_request(&why))?;
         let view = self.change::<Object<V>>(call, request).await?.view?;
-        // The API server compares the UIDs. If one does not, at least nothing is decided from its answer.
+        // The API server compares the UIDs. Should it not, at least nothing is decided from its answer.
         if view.uid() != uid {
             return Err(another());
         }
@@ -208,8 +207,8 @@ impl Cluster {
         Ok(Arc::new(view))
     }
 
-    /// Every write goes through here. It asks the claim now, and carries the question along: a client that makes it
-    /// wait asks again before it leaves.
+    /// Sends a write; all of them go through here. The claim is checked now, and again by a client that holds the request
+    /// back before it leaves.
     async fn change<T: DeserializeOwned>(
         &self,
         call: &Call,
@@ -244,7 +243,7 @@ fn too_slow() -> Error {
     Error::temporary("the Kubernetes API did not answer in time")
 }
 
-/// A request that cannot even be written down: a name that is no name.
+/// A request that cannot be built, because of an invalid name.
 fn bad_request(why: &kube::core::request::Error) -> Error {
     Error::permanent(why.to_string())
 }

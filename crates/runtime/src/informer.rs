@@ -1,4 +1,4 @@
-//! One watch of a kind, for everybody who wants to know.
+//! One watch of a kind, shared by all listeners.
 
 use std::{
     fmt,
@@ -18,22 +18,22 @@ use crate::{
     metrics::{Counter, QueueMetrics, queue::PoolLabels},
     object::Watched,
     store::Store,
-    watch::{Health, Told, watch},
+    watch::{Health, WatchEvent, watch},
 };
 
-/// How long a watch rests before it begins anew because versions went back.
-const REST: Duration = Duration::from_millis(500);
+/// The wait before everything is listed again because versions went back.
+const RELIST_WAIT: Duration = Duration::from_millis(500);
 
-/// Somebody who is told. What it does must be quick and must not wait: it puts keys into queues.
+/// A listener to changes. It must be quick and must not wait: it puts keys into queues.
 pub trait Listener<V>: Send + Sync {
-    /// Something is different now.
+    /// An object changed.
     fn changed(&self, change: &Change<V>);
 
-    /// The first listing is complete: what is not known by now did not exist then.
+    /// The first listing is complete: an object that is not known now did not exist then.
     fn synced(&self) {}
 }
 
-/// How often somebody who waits for a current store looks.
+/// How often [`Informer::current`] checks.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// The store of a kind, kept current by one watch.
@@ -46,7 +46,7 @@ pub struct Informer<V: Watched> {
 }
 
 impl<V: Watched> Informer<V> {
-    /// An empty one, to be filled by [`run`](Self::run).
+    /// An empty informer, to be filled by [`run`](Self::run).
     pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new(Self {
             store: Mutex::new(Store::new()),
@@ -57,53 +57,53 @@ impl<V: Watched> Informer<V> {
         })
     }
 
-    /// Lets everybody see how often a listener met a bug.
+    /// Counts panics of listeners in the metrics.
     pub fn count_panics(&self, metrics: &QueueMetrics) {
         *lock(&self.panics) = metrics.panics.with(&PoolLabels { queue: V::WATCH });
     }
 
-    /// How often a listener met a bug.
+    /// How often a listener panicked.
     pub fn panics(&self) -> u64 {
         lock(&self.panics).get()
     }
 
-    /// Watches until it is dropped. The store is kept over that; the next run brings it up to date.
+    /// Watches until it is dropped. The store is kept; the next run brings it up to date.
     pub async fn run(&self, client: Client, random: Arc<Random>) {
         loop {
             let (health, clock) = (Arc::clone(&self.health), Arc::clone(&self.clock));
             let answered = move || lock(&health).answered(clock.now());
             let clock = Arc::clone(&self.clock);
             let mut events = pin!(watch::<V>(client.clone(), Arc::clone(&random), clock, answered));
-            while let Some(told) = events.next().await {
-                self.take_in(told);
+            while let Some(event) = events.next().await {
+                self.apply(event);
                 if lock(&self.store).went_back() {
                     tracing::warn!(
                         kind = V::KIND,
-                        "versions went back, as after a restore of etcd; all is listed again"
+                        "resource versions went back, as after a restore of etcd; listing again"
                     );
                     break;
                 }
             }
-            tokio::time::sleep(random.jitter(REST, 1.0)).await;
+            tokio::time::sleep(random.jitter(RELIST_WAIT, 1.0)).await;
         }
     }
 
-    /// Adds a listener, for as long as somebody else keeps it alive. It is told first about everything that is known.
+    /// Adds a listener, for as long as the caller keeps it alive. It first hears about everything that is known.
     pub fn subscribe(&self, listener: &Arc<dyn Listener<V>>) {
         let (known, synced) = {
             let store = lock(&self.store);
             (store.all(), store.is_synced())
         };
         for new in known {
-            self.tell_one(listener, &Change { old: None, new: Some(new) });
+            self.notify(listener, &Change { old: None, new: Some(new) });
         }
         if synced {
-            self.tell_synced(listener);
+            self.notify_synced(listener);
         }
         lock(&self.listeners).push(Arc::downgrade(listener));
     }
 
-    /// Takes in the answer to a write, which may be newer than what the watch has told.
+    /// Stores the answer to a write, which may be newer than what the watch has delivered.
     pub fn wrote(&self, view: V) {
         let change = lock(&self.store).wrote(view);
         self.publish(change, false);
@@ -119,51 +119,51 @@ impl<V: Watched> Informer<V> {
         lock(&self.store).all()
     }
 
-    /// How many there are.
+    /// The number of objects in the store.
     pub fn len(&self) -> usize {
         lock(&self.store).len()
     }
 
-    /// Whether there are none.
+    /// Whether the store holds no object.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether one listing has been complete. Before that, what is missing means nothing.
+    /// Whether one listing has been complete. Before that, a missing object means nothing.
     pub fn is_synced(&self) -> bool {
         lock(&self.store).is_synced()
     }
 
-    /// Waits until the store is as new as the API server can make it. While a watch is broken nobody knows what changed.
+    /// Waits until the store is as new as the API server can make it. While the watch fails, changes may be missing.
     pub async fn current(&self) {
         while !lock(&self.health).is_current(self.clock.now()) {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
 
-    /// Since when the watch has been failing; `None` while it is well.
+    /// Since when the watch has been failing; `None` while it works.
     pub fn broken_since(&self) -> Option<Tick> {
         lock(&self.health).broken_since(self.clock.now())
     }
 
-    fn take_in(&self, told: Told<V>) {
-        match &told {
-            Told::Broken(why) => {
-                tracing::warn!(kind = V::KIND, why, "the watch broke; it is taken up again");
+    fn apply(&self, event: WatchEvent<V>) {
+        match &event {
+            WatchEvent::Failed(why) => {
+                tracing::warn!(kind = V::KIND, why, "watch failed; restarting it");
                 lock(&self.health).broke(self.clock.now());
             }
-            Told::Unreadable(key, why) => {
-                tracing::warn!(kind = V::KIND, ?key, %why, "an object cannot be read; its last version is kept");
+            WatchEvent::Unreadable(key, why) => {
+                tracing::warn!(kind = V::KIND, ?key, %why, "object cannot be decoded; keeping its last version");
             }
-            Told::Begin | Told::There(_) | Told::Gone(_) | Told::Complete => {}
+            WatchEvent::Init | WatchEvent::Applied(_) | WatchEvent::Deleted(_) | WatchEvent::InitDone => {}
         }
         let (changes, first_complete) = {
             let mut store = lock(&self.store);
             let before = store.is_synced();
-            if matches!(told, Told::There(_) | Told::Gone(_)) && !store.is_listing() {
-                lock(&self.health).told();
+            if matches!(event, WatchEvent::Applied(_) | WatchEvent::Deleted(_)) && !store.is_listing() {
+                lock(&self.health).delivered();
             }
-            let changes = store.learn(told);
+            let changes = store.apply(event);
             (changes, !before && store.is_synced())
         };
         self.publish(changes, first_complete);
@@ -177,18 +177,18 @@ impl<V: Watched> Informer<V> {
         };
         for change in changes {
             for listener in &listeners {
-                self.tell_one(listener, &change);
+                self.notify(listener, &change);
             }
         }
         if first_complete {
             for listener in &listeners {
-                self.tell_synced(listener);
+                self.notify_synced(listener);
             }
         }
     }
 
-    /// A bug that one listener meets with one object must not end the watch, and with it the program (law 11).
-    fn tell_one(&self, listener: &Arc<dyn Listener<V>>, change: &Change<V>) {
+    /// A listener that panics on one object must not end the watch, and with it the program (law 11).
+    fn notify(&self, listener: &Arc<dyn Listener<V>>, change: &Change<V>) {
         if let Err(text) = caught(|| listener.changed(change)) {
             let key = change.new.as_ref().or(change.old.as_ref()).map(|view| view.key());
             tracing::error!(kind = V::KIND, ?key, text, "internal error: a listener panicked");
@@ -196,7 +196,7 @@ impl<V: Watched> Informer<V> {
         }
     }
 
-    fn tell_synced(&self, listener: &Arc<dyn Listener<V>>) {
+    fn notify_synced(&self, listener: &Arc<dyn Listener<V>>) {
         if let Err(text) = caught(|| listener.synced()) {
             tracing::error!(kind = V::KIND, text, "internal error: a listener panicked");
             lock(&self.panics).inc();

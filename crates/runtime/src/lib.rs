@@ -1,13 +1,13 @@
-//! What every controller stands on: watches over trimmed objects, keyed queues with workers, a writer that asks the
-//! leader's claim, and events for people.
+//! What every controller uses: watches over trimmed objects, keyed queues with workers, writes that check the leader's
+//! claim, and events.
 //!
-//! Nothing here decides what is to be done with an object; nothing in the controllers speaks to the API server past
-//! this crate.
+//! Nothing here decides what to do with an object, and the controllers talk to the API server only through this crate.
 //!
 //! ```text
 //!   watch ──► Informer (store, listeners) ──► WorkerPool (queue, workers) ──► a controller ──► Cluster, EventRecorder
 //! ```
 
+pub mod api_error;
 pub mod bug;
 pub mod cluster;
 pub mod election;
@@ -17,13 +17,12 @@ pub mod object;
 pub mod recorder;
 pub mod rest;
 mod store;
-pub mod trouble;
 mod watch;
 pub mod worker_pool;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A panic while a lock was held is caught at the worker that met it; what it left behind is still usable.
+/// Locks even after a panic, which is caught at its worker; the data is still usable.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

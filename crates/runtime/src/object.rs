@@ -1,8 +1,7 @@
-//! Objects of the API, trimmed to what is used the moment they are decoded.
+//! API objects, trimmed while they are decoded.
 //!
-//! Images, capacities and most conditions of a Node, which are most of it, do not stay. An object that cannot be read
-//! stays an object with a name and an explanation: it must not keep its neighbours in the same list from being seen
-//! (law 11).
+//! Images, capacities and most conditions make up most of a Node and are dropped. An object that cannot be decoded keeps
+//! its name and the reason, so that it does not hide the others in the same list (law 11).
 
 use std::{borrow::Cow, fmt::Debug};
 
@@ -14,25 +13,25 @@ use serde_json::Value;
 
 /// A kind of object that is watched.
 pub trait Watched: Clone + Debug + Send + Sync + 'static {
-    /// What tells two of them apart.
+    /// Identifies an object of this kind.
     type Key: Clone + Debug + Ord + Send + Sync;
 
     /// `Node`, `Service`.
     const KIND: &'static str;
     /// `nodes`, `services`.
     const PLURAL: &'static str;
-    /// What its watch is called in health checks and metrics.
+    /// The name of its watch in health checks and metrics.
     const WATCH: &'static str;
 
-    /// Takes from an object what is used.
+    /// Reads the parts of an object that are used.
     fn read(json: &Value) -> Result<Self>;
-    /// The key of an object of this name.
+    /// The key of the object with this name.
     fn key_of(namespace: &str, name: &str) -> Self::Key;
-    /// The key of this one.
+    /// The key of this object.
     fn key(&self) -> Self::Key;
-    /// Two objects of one key with different ones are not the same object.
+    /// The UID: two objects with one key and different UIDs are different objects.
     fn uid(&self) -> &str;
-    /// Which version of it this is.
+    /// The `resourceVersion`.
     fn resource_version(&self) -> &str;
 }
 
@@ -94,12 +93,12 @@ impl Watched for ServiceView {
 #[derive(Clone, Debug)]
 pub struct Object<V> {
     meta: ObjectMeta,
-    /// What is used of it, or why it cannot be read.
+    /// The parts that are used, or why they cannot be decoded.
     pub view: Result<V>,
 }
 
 impl<V: Watched> Object<V> {
-    /// Its key, also where the rest cannot be read.
+    /// The key; known even if the rest cannot be decoded.
     pub fn key(&self) -> V::Key {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
         V::key_of(&text(&self.meta.namespace), &text(&self.meta.name))
@@ -109,18 +108,18 @@ impl<V: Watched> Object<V> {
 impl<'de, V: Watched> Deserialize<'de> for Object<V> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
         let mut json = Value::deserialize(from)?;
-        // The object once more, as text. Nobody here reads it, and it is larger than all the rest.
+        // It repeats the whole object as text, and nothing here reads it.
         if let Some(Value::Object(annotations)) = json.pointer_mut("/metadata/annotations") {
             annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
         }
         let field = |name: &str| json.pointer(&format!("/metadata/{name}")).and_then(Value::as_str);
-        // What the watch itself looks at, and no more.
+        // Only what the watcher itself needs.
         let meta = ObjectMeta {
             name: field("name").map(Into::into),
             namespace: field("namespace").map(Into::into),
             uid: field("uid").map(Into::into),
             resource_version: field("resourceVersion").map(Into::into),
-            // The end of a streaming list is told by an annotation of its last bookmark.
+            // An annotation on its last bookmark marks the end of a streaming list.
             annotations: json
                 .pointer("/metadata/annotations/k8s.io~1initial-events-end")
                 .and_then(Value::as_str)

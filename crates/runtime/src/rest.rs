@@ -1,4 +1,4 @@
-//! A layer around the client of the Kubernetes API: it says who calls, and measures.
+//! A layer around the Kubernetes client that sets the user agent and measures requests.
 
 use std::{
     fmt,
@@ -15,7 +15,7 @@ use tower::{Layer, Service};
 
 use crate::metrics::{RestMetrics, rest::VerbLabels};
 
-/// To be put around the service of a client.
+/// Measures the requests of a client and names it to the server.
 #[derive(Clone)]
 pub struct RestLayer {
     metrics: RestMetrics,
@@ -25,7 +25,7 @@ pub struct RestLayer {
 }
 
 impl RestLayer {
-    /// Calls go to `host`; the caller is known there as `agent`.
+    /// A layer for requests to `host` with the user agent `agent`.
     pub fn new(metrics: &RestMetrics, host: &str, agent: &str, clock: Arc<dyn Clock>) -> Result<Self> {
         let agent = HeaderValue::from_str(agent).map_err(|_| {
             Error::user_input(format!("{agent:?} cannot be a user agent: use printable ASCII"))
@@ -51,7 +51,7 @@ impl<S> Layer<S> for RestLayer {
     }
 }
 
-/// A service whose calls are measured.
+/// A service whose requests are measured.
 #[derive(Clone, Debug)]
 pub struct Measured<S> {
     inner: S,

@@ -1,37 +1,36 @@
-//! The newest version that is known of every object of a kind.
+//! The newest known version of every object of a kind.
 //!
-//! Versions arrive by two ways, the watch and the answers to our own writes, and either may be faster. The watch is
-//! believed: what it lists and tells is how things are. Only where the answer to a write of ours was faster, what the
-//! watch says about that object is old until it has caught up.
+//! Versions come from the watch and from the answers to our own writes, and either may be faster. The watch is believed,
+//! except that after a write of ours its older versions of that object are ignored until it has caught up.
 //!
-//! Whether a version is older is asked about writes of ours alone, because versions can go back: after a restore of
-//! etcd they begin again lower than those that are known.
+//! Versions are compared only after writes of ours, because they can go back: after a restore of etcd they start again
+//! lower than those that are known.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use crate::{object::Watched, watch::Told};
+use crate::{object::Watched, watch::WatchEvent};
 
-/// A difference between two moments of the store. At least one side is there.
+/// A change of one object. At least one side is set.
 #[derive(Clone, Debug)]
 pub struct Change<V> {
-    /// As it was; `None` for one that was not known.
+    /// The version before; `None` for a new object.
     pub old: Option<Arc<V>>,
-    /// As it is; `None` for one that is gone.
+    /// The version now; `None` for a deleted object.
     pub new: Option<Arc<V>>,
 }
 
 pub(crate) struct Store<V: Watched> {
     objects: BTreeMap<V::Key, Arc<V>>,
-    /// What a listing that is under way has shown so far.
+    /// What the listing in progress has shown so far.
     shown: Option<BTreeSet<V::Key>>,
-    /// Objects that are known by the answer to a write, and with which the watch has not caught up yet.
+    /// Objects known from the answer to a write with which the watch has not caught up yet.
     written: BTreeSet<V::Key>,
-    /// The newest version that the watch told of since the last listing began.
+    /// The newest version from the watch since the last listing began.
     newest: u64,
-    /// The watch told of an older version than before.
+    /// The watch delivered an older version than before.
     went_back: bool,
     synced: bool,
 }
@@ -65,47 +64,46 @@ impl<V: Watched> Store<V> {
         self.synced
     }
 
-    /// Whether a listing is under way.
+    /// Whether a listing is in progress.
     pub(crate) const fn is_listing(&self) -> bool {
         self.shown.is_some()
     }
 
-    /// Takes in what the watch said. A listing that begins takes nothing away; when it is complete, what it did not
-    /// show is gone.
-    pub(crate) fn learn(&mut self, told: Told<V>) -> Vec<Change<V>> {
-        match told {
-            Told::Begin => {
+    /// Applies an event of the watch. Objects that a listing does not show are removed when it is complete, not before.
+    pub(crate) fn apply(&mut self, event: WatchEvent<V>) -> Vec<Change<V>> {
+        match event {
+            WatchEvent::Init => {
                 self.shown = Some(BTreeSet::new());
-                // What was answered before the listing began is in it.
+                // The listing contains all writes that were answered before it began.
                 self.written.clear();
                 (self.newest, self.went_back) = (0, false);
                 Vec::new()
             }
-            Told::There(view) => {
+            WatchEvent::Applied(view) => {
                 let key = view.key();
                 self.show(&key);
                 if let Some(version) = number(&view) {
                     self.went_back |= self.shown.is_none() && version < self.newest;
                     self.newest = self.newest.max(version);
                 }
-                self.told(key, view).into_iter().collect()
+                self.observe(key, view).into_iter().collect()
             }
-            Told::Unreadable(key, _) => {
+            WatchEvent::Unreadable(key, _) => {
                 self.show(&key);
                 Vec::new()
             }
-            Told::Gone(key) => self.remove(&key).into_iter().collect(),
-            Told::Complete => {
+            WatchEvent::Deleted(key) => self.remove(&key).into_iter().collect(),
+            WatchEvent::InitDone => {
                 self.synced = true;
                 let shown = self.shown.take().unwrap_or_default();
                 let gone: Vec<_> = self.objects.keys().filter(|key| !shown.contains(*key)).cloned().collect();
                 gone.iter().filter_map(|key| self.remove(key)).collect()
             }
-            Told::Broken(_) => Vec::new(),
+            WatchEvent::Failed(_) => Vec::new(),
         }
     }
 
-    /// Takes in the answer to a write. It cannot bring back an object that is gone by now.
+    /// Stores the answer to a write. It cannot bring back an object that was deleted meanwhile.
     pub(crate) fn wrote(&mut self, view: V) -> Option<Change<V>> {
         let key = view.key();
         self.objects.get(&key).filter(|known| known.uid() == view.uid() && is_newer(&view, known))?;
@@ -113,14 +111,14 @@ impl<V: Watched> Store<V> {
         Some(self.replace(key, view))
     }
 
-    /// Whether the versions went back while the watch went on, as after a restore of etcd: it may have missed anything,
-    /// and only a listing tells what.
+    /// Whether versions went back during the watch, as after a restore of etcd. It may have missed anything, so
+    /// everything has to be listed again.
     pub(crate) const fn went_back(&self) -> bool {
         self.went_back
     }
 
-    /// Takes in a version that the watch lists or tells of.
-    fn told(&mut self, key: V::Key, view: V) -> Option<Change<V>> {
+    /// Stores a version from the watch.
+    fn observe(&mut self, key: V::Key, view: V) -> Option<Change<V>> {
         let known = self.objects.get(&key).filter(|known| known.uid() == view.uid());
         let version = view.resource_version();
         match known {
@@ -157,7 +155,7 @@ fn number<V: Watched>(view: &V) -> Option<u64> {
     view.resource_version().parse().ok()
 }
 
-/// Versions are numbers that grow. One that is not a number cannot be compared, and is believed.
+/// Versions are growing numbers. One that is not a number cannot be compared and counts as newer.
 fn is_newer<V: Watched>(view: &V, known: &V) -> bool {
     match (number(view), number(known)) {
         (Some(new), Some(old)) => new > old,
@@ -186,11 +184,11 @@ mod tests {
 
     fn filled() -> Store<NodeView> {
         let mut store = Store::new();
-        store.learn(Told::Begin);
-        assert_eq!(publish(store.learn(Told::There(node("a", "1", "5")))), [">a5"]);
-        store.learn(Told::There(node("b", "2", "6")));
+        store.apply(WatchEvent::Init);
+        assert_eq!(publish(store.apply(WatchEvent::Applied(node("a", "1", "5")))), [">a5"]);
+        store.apply(WatchEvent::Applied(node("b", "2", "6")));
         assert!(!store.is_synced(), "a listing that is under way is not complete");
-        assert!(store.learn(Told::Complete).is_empty());
+        assert!(store.apply(WatchEvent::InitDone).is_empty());
         assert!(store.is_synced());
         store
     }
@@ -207,29 +205,29 @@ mod tests {
             ("one that was not known", node("c", "3", "1"), vec![">c1"]),
         ];
         for (case, view, want) in table {
-            assert_eq!(publish(filled().learn(Told::There(view))), want, "{case}");
+            assert_eq!(publish(filled().apply(WatchEvent::Applied(view))), want, "{case}");
         }
     }
 
     #[test]
     fn a_listing_takes_nothing_away_before_it_is_complete() {
         let mut store = filled();
-        store.learn(Told::Begin);
+        store.apply(WatchEvent::Init);
         assert_eq!(store.len(), 2, "L1-20");
-        store.learn(Told::There(node("b", "2", "8")));
-        store.learn(Told::Broken("cut off".into()));
+        store.apply(WatchEvent::Applied(node("b", "2", "8")));
+        store.apply(WatchEvent::Failed("cut off".into()));
         assert_eq!(store.len(), 2, "L1-21 a listing that broke");
-        store.learn(Told::Begin);
-        store.learn(Told::There(node("b", "2", "8")));
-        assert_eq!(publish(store.learn(Told::Complete)), ["a5>"]);
+        store.apply(WatchEvent::Init);
+        store.apply(WatchEvent::Applied(node("b", "2", "8")));
+        assert_eq!(publish(store.apply(WatchEvent::InitDone)), ["a5>"]);
     }
 
     #[test]
     fn what_cannot_be_read_is_not_gone() {
         let mut store = filled();
-        store.learn(Told::Begin);
-        store.learn(Told::Unreadable("a".into(), Error::permanent("bad")));
-        assert_eq!(publish(store.learn(Told::Complete)), ["b6>"], "L1-22");
+        store.apply(WatchEvent::Init);
+        store.apply(WatchEvent::Unreadable("a".into(), Error::permanent("bad")));
+        assert_eq!(publish(store.apply(WatchEvent::InitDone)), ["b6>"], "L1-22");
         assert!(store.get(&"a".to_owned()).is_some());
     }
 
@@ -237,16 +235,16 @@ mod tests {
     fn after_a_restore_of_etcd_the_listing_is_believed() {
         let mut store = filled();
         assert_eq!(publish(store.wrote(node("a", "1", "9"))), ["a5>a9"]);
-        store.learn(Told::Begin);
+        store.apply(WatchEvent::Init);
         assert_eq!(
-            publish(store.learn(Told::There(node("a", "1", "3")))),
+            publish(store.apply(WatchEvent::Applied(node("a", "1", "3")))),
             ["a9>a3"],
             "L1-601 versions went back"
         );
-        assert_eq!(publish(store.learn(Told::There(node("c", "3", "2")))), [">c2"]);
-        assert_eq!(publish(store.learn(Told::Complete)), ["b6>"]);
+        assert_eq!(publish(store.apply(WatchEvent::Applied(node("c", "3", "2")))), [">c2"]);
+        assert_eq!(publish(store.apply(WatchEvent::InitDone)), ["b6>"]);
         assert_eq!(
-            publish(store.learn(Told::There(node("a", "1", "4")))),
+            publish(store.apply(WatchEvent::Applied(node("a", "1", "4")))),
             ["a3>a4"],
             "L1-602 and what follows too"
         );
@@ -256,26 +254,27 @@ mod tests {
     #[test]
     fn an_event_older_than_the_one_before_says_that_a_listing_is_needed() {
         let mut store = filled();
-        store.learn(Told::There(node("a", "1", "9")));
+        store.apply(WatchEvent::Applied(node("a", "1", "9")));
         assert!(!store.went_back());
-        store.learn(Told::There(node("b", "2", "8")));
+        store.apply(WatchEvent::Applied(node("b", "2", "8")));
         assert!(store.went_back(), "L1-603");
-        store.learn(Told::Begin);
-        store.learn(Told::There(node("b", "2", "8")));
-        store.learn(Told::There(node("a", "1", "7")));
+        store.apply(WatchEvent::Init);
+        store.apply(WatchEvent::Applied(node("b", "2", "8")));
+        store.apply(WatchEvent::Applied(node("a", "1", "7")));
         assert!(!store.went_back(), "a listing is in the order of names");
     }
 
     #[test]
     fn a_write_that_was_answered_after_a_listing_began_is_newer_than_it() {
         let mut store = filled();
-        store.learn(Told::Begin);
+        store.apply(WatchEvent::Init);
         assert_eq!(publish(store.wrote(node("a", "1", "9"))), ["a5>a9"]);
-        let quiet =
-            |store: &mut Store<NodeView>, version| publish(store.learn(Told::There(node("a", "1", version))));
+        let quiet = |store: &mut Store<NodeView>, version| {
+            publish(store.apply(WatchEvent::Applied(node("a", "1", version))))
+        };
         assert_eq!(quiet(&mut store, "5"), [""; 0], "L1-604 the listing is older");
-        store.learn(Told::There(node("b", "2", "6")));
-        assert_eq!(publish(store.learn(Told::Complete)), [""; 0]);
+        store.apply(WatchEvent::Applied(node("b", "2", "6")));
+        assert_eq!(publish(store.apply(WatchEvent::InitDone)), [""; 0]);
         assert_eq!(quiet(&mut store, "8"), [""; 0], "L1-604 the watch has not caught up");
         assert_eq!(quiet(&mut store, "9"), [""; 0], "L4-701 it has now");
         assert_eq!(quiet(&mut store, "10"), ["a9>a10"]);

@@ -1,4 +1,4 @@
-//! A watch that never ends, in our words.
+//! A watch that never ends.
 
 use std::{
     pin::Pin,
@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{Clock, Error, Random, time::Tick};
+use cloudberth_core::{Clock, Error, Random, error::with_causes, rate::Backoff, time::Tick};
 use futures_util::{Stream, StreamExt, stream};
 use http::Request;
 use kube::{
@@ -18,59 +18,56 @@ use kube::{
 use tower::{BoxError, service_fn};
 use tower_http::timeout::TimeoutBody;
 
-use crate::{
-    object::{Object, Watched},
-    trouble::in_full,
-};
+use crate::object::{Object, Watched};
 
-/// How long a broken watch rests before it is tried again: from the first, doubling up to the second.
-const REST: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+/// How long a broken watch waits before it is started again.
+const BACKOFF: Backoff = Backoff { first: Duration::from_millis(500), longest: Duration::from_secs(30) };
 
-/// How many objects are listed at once. A node has ten kilobytes or more, and what a listing takes while it is read is
-/// not given back.
+/// How many objects are listed at once. A node has ten kilobytes or more, and the memory that a page needs is not given
+/// back.
 const PAGE: u32 = 100;
 
-/// For how many seconds a watch is asked for. The server ends it then, and the next one goes on from where it was.
+/// How many seconds a watch lasts. The server then ends it, and the next one continues where it was.
 ///
-/// A connection that dies silently is noticed by that: over HTTP/1.1 nothing else goes back and forth on a quiet day but
-/// a bookmark a minute, and what only the kernel sees (keep-alives) tells nothing about a proxy in between or a server
-/// that hangs. The price is two small requests a minute for each kind.
+/// This is how we notice a connection that died silently: on a quiet day an HTTP/1.1 watch carries nothing but a bookmark
+/// a minute, and TCP keep-alives say nothing about a proxy in between or a server that hangs. The price is two small
+/// requests a minute for each kind.
 const TERM: u32 = 30;
-/// How long the beginning of an answer may take.
+/// How long the head of an answer may take.
 const PATIENCE: Duration = Duration::from_secs(40);
-/// How long an answer that has begun may be silent. A watch that is silent for five seconds longer than its term is given
-/// up by the watcher itself.
+/// How long an answer may be silent. The watcher itself gives up a watch that is silent for five seconds longer than its
+/// term.
 const SILENCE: Duration = Duration::from_secs(40);
-/// A watch that ends sooner than this, with nothing told, did not work.
+/// A watch that ends sooner than this without an event did not work.
 const TOO_SHORT: Duration = Duration::from_secs(1);
-/// How long after the API server began to answer a watch it may still say that everything has to be listed again.
-const TAKEN_UP: Duration = Duration::from_secs(1);
-/// A watch that has lasted for this long works, although nothing may have been told.
+/// How long after the API server began to answer a watch it may still demand a new listing.
+const RESUMED: Duration = Duration::from_secs(1);
+/// A watch that has lasted for this long works, even without an event.
 const STEADY: Duration = Duration::from_secs(10);
-/// Troubles that are further apart than this have nothing to do with each other.
+/// Failures that are further apart than this are unrelated.
 const APART: Duration = Duration::from_secs(60);
 
-/// What the watch said.
+/// An event of a watch.
 #[derive(Clone, Debug)]
-pub(crate) enum Told<V: Watched> {
+pub(crate) enum WatchEvent<V: Watched> {
     /// A listing begins.
-    Begin,
-    /// It is there, in this version.
-    There(V),
-    /// It is there, and this is why it cannot be read.
+    Init,
+    /// The object exists, in this version.
+    Applied(V),
+    /// The object exists and cannot be decoded, for this reason.
     Unreadable(V::Key, Error),
-    /// It is gone.
-    Gone(V::Key),
+    /// The object was deleted.
+    Deleted(V::Key),
     /// The listing is complete.
-    Complete,
-    /// The watch broke; it is taken up again after a rest.
-    Broken(String),
+    InitDone,
+    /// The watch failed, for this reason; it is started again after a wait.
+    Failed(String),
 }
 
 /// Since when a watch has been failing.
 ///
-/// That the server begins to answer is not enough to call it well: a watch can be answered and cut off each time. It is
-/// well when it tells something, or has lasted for a while: on a quiet day that is all that is heard of it.
+/// It is healthy once it delivered an event, or has lasted for a while, which is all that happens on a quiet day. That
+/// the server begins to answer is not enough: each watch may be answered and then cut off.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     broken: Option<Tick>,
@@ -83,21 +80,21 @@ impl Health {
         self.answered.get_or_insert(now);
     }
 
-    /// The watch told something.
-    pub(crate) const fn told(&mut self) {
+    /// The watch delivered an event.
+    pub(crate) const fn delivered(&mut self) {
         self.broken = None;
     }
 
-    /// The watch broke.
+    /// The watch failed.
     pub(crate) fn broke(&mut self, now: Tick) {
         self.broken = self.broken_since(now).or(Some(now));
         self.answered = None;
     }
 
-    /// Whether what is known is as new as the API server can make it: the watch never broke, or was taken up again and has
-    /// not been told since that it has to list.
+    /// Whether the store is as new as the API server can make it: the watch never failed, or was resumed without a demand
+    /// for a new listing.
     pub(crate) fn is_current(&self, now: Tick) -> bool {
-        self.broken.is_none() || self.answered.is_some_and(|answered| now.since(answered) >= TAKEN_UP)
+        self.broken.is_none() || self.answered.is_some_and(|answered| now.since(answered) >= RESUMED)
     }
 
     pub(crate) fn broken_since(&self, now: Tick) -> Option<Tick> {
@@ -106,48 +103,48 @@ impl Health {
     }
 }
 
-/// Every object of a kind, as it comes and goes. Never ends by itself.
+/// The events of all objects of a kind; never ends.
 ///
-/// `answered` is called when the API begins to answer a watch.
+/// `answered` is called when the API server begins to answer a watch.
 pub(crate) fn watch<V: Watched>(
     client: Client,
     random: Arc<Random>,
     clock: Arc<dyn Clock>,
     answered: impl Fn() + Clone + Send + Sync + 'static,
-) -> impl Stream<Item = Told<V>> + Send {
-    let api: Api<Object<V>> = Api::all(patient(client, Arc::clone(&clock), answered));
+) -> impl Stream<Item = WatchEvent<V>> + Send {
+    let api: Api<Object<V>> = Api::all(with_timeouts(client, Arc::clone(&clock), answered));
     let (mut broken, mut last) = (0_u32, Tick::ZERO);
     let config = watcher::Config::default().page_size(PAGE).timeout(TERM);
     let events = watcher(api, config).map(move |event| match event {
         Ok(event) => {
-            // A listing that went well says nothing about the watch after it.
+            // A listing that succeeds says nothing about the watch after it.
             if matches!(event, watcher::Event::Apply(_) | watcher::Event::Delete(_)) {
                 broken = 0;
             }
-            (tell(event), None)
+            (translate(event), None)
         }
         Err(error) => {
             let now = clock.now();
             broken = if now.since(last) > APART { 1 } else { broken.saturating_add(1) };
             last = now;
-            (Told::Broken(in_full(&error)), Some(rest(broken)))
+            (WatchEvent::Failed(with_causes(&error)), Some(BACKOFF.after(broken)))
         }
     });
-    // That it broke is told at once; the rest comes before it is taken up again.
-    stream::unfold((Box::pin(events), None), move |(mut events, rest): (_, Option<Duration>)| {
+    // The failure is reported at once; the wait comes before the next attempt.
+    stream::unfold((Box::pin(events), None), move |(mut events, wait): (_, Option<Duration>)| {
         let random = Arc::clone(&random);
         async move {
-            if let Some(rest) = rest {
-                tokio::time::sleep(random.jitter(rest, 1.0)).await;
+            if let Some(wait) = wait {
+                tokio::time::sleep(random.jitter(wait, 1.0)).await;
             }
-            let (told, rest) = events.next().await?;
-            Some((told, (events, rest)))
+            let (event, wait) = events.next().await?;
+            Some((event, (events, wait)))
         }
     })
 }
 
-/// A client that gives up on a server which does not begin to answer, or falls silent (law 12).
-fn patient(
+/// A client with time limits for the head of an answer and for silence in its body (law 12).
+fn with_timeouts(
     client: Client,
     clock: Arc<dyn Clock>,
     answered: impl Fn() + Clone + Send + Sync + 'static,
@@ -165,22 +162,23 @@ fn patient(
                 answered();
             }
             let not_before = begun.then(|| clock.now() + TOO_SHORT);
-            let body = |body| Lasting { body: Box::pin(TimeoutBody::new(SILENCE, body)), clock, not_before };
+            let body =
+                |body| WatchBody { body: Box::pin(TimeoutBody::new(SILENCE, body)), clock, not_before };
             answer.map(|answer| answer.map(body)).map_err(BoxError::from)
         }
     };
     Client::new(service_fn(send), "")
 }
 
-/// The body of an answer. One of a watch that ends at once, with nothing said, is an error: otherwise the next watch
-/// would begin at once too, without rest, and nobody would know.
-struct Lasting<B> {
+/// The body of an answer. If a watch ends at once without an event, that is an error: otherwise the next watch would
+/// begin at once too, without a wait and without a trace.
+struct WatchBody<B> {
     body: B,
     clock: Arc<dyn Clock>,
     not_before: Option<Tick>,
 }
 
-impl<B> http_body::Body for Lasting<B>
+impl<B> http_body::Body for WatchBody<B>
 where
     B: http_body::Body<Error = BoxError> + Unpin,
 {
@@ -200,20 +198,15 @@ where
     }
 }
 
-fn rest(broken: u32) -> Duration {
-    let factor = 1_u32.checked_shl(broken.saturating_sub(1)).unwrap_or(u32::MAX);
-    REST.0.saturating_mul(factor.max(1)).min(REST.1)
-}
-
-fn tell<V: Watched>(event: watcher::Event<Object<V>>) -> Told<V> {
+fn translate<V: Watched>(event: watcher::Event<Object<V>>) -> WatchEvent<V> {
     match event {
-        watcher::Event::Init => Told::Begin,
+        watcher::Event::Init => WatchEvent::Init,
         watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
             let key = object.key();
-            object.view.map_or_else(|why| Told::Unreadable(key, why), Told::There)
+            object.view.map_or_else(|why| WatchEvent::Unreadable(key, why), WatchEvent::Applied)
         }
-        watcher::Event::Delete(object) => Told::Gone(object.key()),
-        watcher::Event::InitDone => Told::Complete,
+        watcher::Event::Delete(object) => WatchEvent::Deleted(object.key()),
+        watcher::Event::InitDone => WatchEvent::InitDone,
     }
 }
 
@@ -222,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_is_current_once_a_broken_watch_was_taken_up() {
+    fn a_store_is_current_once_a_failed_watch_was_resumed() {
         let at = Tick::from_secs;
         let mut health = Health::default();
         assert!(health.is_current(at(0)), "one that never broke");
@@ -268,9 +261,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_falls_silent_is_given_up() {
+    async fn a_silent_server_is_given_up() {
         let answers = async |_: Request<Body>| Ok::<_, Infallible>(http::Response::new(Stuck));
-        let silent = patient(Client::new(service_fn(answers), ""), clock(), || ());
+        let silent = with_timeouts(Client::new(service_fn(answers), ""), clock(), || ());
         let begun = tokio::time::Instant::now();
         let listing =
             silent.request::<serde_json::Value>(Request::get("/api/v1/nodes").body(vec![]).unwrap());
@@ -280,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_is_not_there_is_asked_less_and_less_often() {
+    async fn an_unreachable_server_is_asked_less_and_less_often() {
         let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
         let (noted, begun) = (Arc::clone(&asked), tokio::time::Instant::now());
         let gone = move |_: Request<Body>| {
@@ -294,11 +287,11 @@ mod tests {
         let asked = asked.lock().unwrap().clone();
         assert!((8..=17).contains(&asked.len()), "L12-32 {asked:?}");
         let last = asked.windows(2).next_back().map(|pair| pair[1].saturating_sub(pair[0])).unwrap();
-        assert!(last >= REST.1, "L12-32 {asked:?}");
+        assert!(last >= BACKOFF.longest, "L12-32 {asked:?}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_watch_that_ends_at_once_each_time_rests_in_between() {
+    async fn a_watch_that_ends_at_once_each_time_waits_in_between() {
         let watches = Arc::new(std::sync::Mutex::new(0));
         let counted = Arc::clone(&watches);
         let empty = move |request: Request<Body>| {
@@ -313,7 +306,7 @@ mod tests {
         let told = watch::<cloudberth_core::NodeView>(client, Arc::new(Random::seeded(1)), clock(), || ());
         let broken = std::sync::Mutex::new(0);
         let all = told.for_each(|told| {
-            *broken.lock().unwrap() += u32::from(matches!(told, Told::Broken(_)));
+            *broken.lock().unwrap() += u32::from(matches!(told, WatchEvent::Failed(_)));
             std::future::ready(())
         });
         assert!(tokio::time::timeout(Duration::from_secs(300), all).await.is_err());
@@ -325,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_is_well_when_it_tells_something_or_lasts() {
+    fn a_watch_is_healthy_when_it_delivers_something_or_lasts() {
         let at = Tick::from_secs;
         let mut health = Health::default();
         assert_eq!(health.broken_since(at(0)), None);
@@ -341,13 +334,7 @@ mod tests {
         assert_eq!(health.broken_since(at(24)), None, "it has lasted");
         health.broke(at(30));
         assert_eq!(health.broken_since(at(31)), Some(at(30)), "that was another trouble");
-        health.told();
+        health.delivered();
         assert_eq!(health.broken_since(at(32)), None);
-    }
-
-    #[test]
-    fn a_broken_watch_rests_longer_each_time_but_not_for_ever() {
-        let rests = [1, 2, 3, 6, 7, 40, u32::MAX].map(|n| rest(n).as_millis());
-        assert_eq!(rests, [500, 1_000, 2_000, 16_000, 30_000, 30_000, 30_000], "L12-20");
     }
 }

@@ -1,6 +1,6 @@
-//! Workers and the queue that they work from.
+//! Workers and their queue.
 //!
-//! A bug that one key meets is caught here: it is counted, the key backs off, and the other keys go on (law 11).
+//! A panic on one key is caught here: it is counted, the key backs off, and the other keys go on (law 11).
 
 use std::{
     fmt,
@@ -23,7 +23,7 @@ use crate::{
     metrics::{Meter, QueueMetrics},
 };
 
-/// Keys that need work, and those who do it.
+/// A queue of keys and its workers.
 pub struct WorkerPool<K, L> {
     name: &'static str,
     queue: Mutex<WorkQueue<K, L>>,
@@ -34,13 +34,13 @@ pub struct WorkerPool<K, L> {
 }
 
 impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> WorkerPool<K, L> {
-    /// A pool without work. `name` is that of its queue in the metrics.
+    /// A pool without work. `name` is the queue's name in the metrics.
     pub fn new(name: &'static str, queue: WorkQueue<K, L>, clock: Arc<dyn Clock>) -> Self {
         let (news, panics) = (Notify::new(), Mutex::new(0));
         Self { name, queue: Mutex::new(queue), clock, news, panics, meter: None }
     }
 
-    /// Lets everybody see how it is doing.
+    /// Reports to these metrics.
     #[must_use]
     pub fn metered(mut self, metrics: &QueueMetrics) -> Self {
         self.meter = Some(metrics.queue(self.name, &self.clock));
@@ -64,7 +64,7 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> WorkerPool<K, L> 
         self.news.notify_one();
     }
 
-    /// What the key failed for may go well now: it is worked on after `wait`, as if it had not failed before. A key that
+    /// The reason why the key failed may be gone: it is worked on after `wait`, as if it had not failed before. A key that
     /// did not fail is left alone.
     pub fn revive(&self, key: &K, wait: Duration) {
         if self.with_queue(|queue, now| queue.revive(key, wait, now)) {
@@ -72,17 +72,17 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> WorkerPool<K, L> 
         }
     }
 
-    /// Looks at the queue: its depth, its counters, its failures.
+    /// Reads from the queue: its depth, its counters, its failures.
     pub fn look<T>(&self, at: impl FnOnce(&WorkQueue<K, L>) -> T) -> T {
         at(&lock(&self.queue))
     }
 
-    /// How often a worker met a bug.
+    /// How often a worker panicked.
     pub fn panics(&self) -> u64 {
         *lock(&self.panics)
     }
 
-    /// Hands out no more work. [`run`](Self::run) ends when what is under way is over.
+    /// Hands out no more work. [`run`](Self::run) ends when the work in progress is done.
     pub fn close(&self) {
         self.with_queue(|queue, _| queue.close());
         self.meter.iter().for_each(Meter::emptied);
@@ -91,8 +91,8 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> WorkerPool<K, L> 
 
     /// Works until it is dropped or closed, on at most `workers` keys at once and never twice on one.
     ///
-    /// `bug` hears about a key whose work panicked, before the key backs off. `refill` is called when keys were refused
-    /// for want of room and there is room again: it adds whatever needs work.
+    /// `bug` is called for a key whose work panicked, before the key backs off. `refill` is called when keys were refused
+    /// because the queue was full and there is room again: it adds whatever needs work.
     pub async fn run<W, F>(&self, workers: usize, work: W, bug: impl Fn(&K, &str), refill: impl Fn())
     where
         W: Fn(K) -> F,
@@ -117,7 +117,7 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> WorkerPool<K, L> 
                     Taken::Closed => break,
                 }
             }
-            // While every worker is busy a delayed key can wait for the next one that is not.
+            // While all workers are busy, a delayed key waits for the next free one anyway.
             let nap = wakeup.map(|at| at.since(self.clock.now()));
             tokio::select! {
                 biased;
@@ -142,7 +142,7 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> WorkerPool<K, L> 
         self.with_queue(WorkQueue::get)
     }
 
-    /// Uses the queue, and tells the meter what came of it.
+    /// Uses the queue and updates the metrics.
     fn with_queue<T>(&self, with: impl FnOnce(&mut WorkQueue<K, L>, Tick) -> T) -> T {
         let mut queue = lock(&self.queue);
         let done = with(&mut queue, self.clock.now());
@@ -170,7 +170,7 @@ impl<K, L> fmt::Debug for WorkerPool<K, L> {
     }
 }
 
-/// A piece of work that ends well, or with the text of its panic.
+/// Runs the work on a key and catches its panic.
 async fn guarded<K: Clone, W, F>(key: K, work: &W) -> (K, Result<Requeue, String>)
 where
     W: Fn(K) -> F,

@@ -1,4 +1,4 @@
-//! Answers, as they go out.
+//! The HTTP responses.
 
 use bytes::Bytes;
 use http::{
@@ -15,7 +15,7 @@ pub(crate) type Answer = Response<Full<Bytes>>;
 const PLAIN: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 
-/// An answer of any kind. None is kept by anybody on the way, and none is taken for something else.
+/// A response that nobody may cache, and whose type no browser guesses.
 pub(crate) fn answer(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
     let mut answer = Response::new(Full::new(body.into()));
     *answer.status_mut() = status;
@@ -38,7 +38,7 @@ pub(crate) fn not_found() -> Answer {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
-/// What somebody hears who is not let in.
+/// The response to a denied request.
 pub(crate) fn denied(denied: &Denied, path: &str) -> Answer {
     match denied {
         Denied::Unauthorized => status(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized"),

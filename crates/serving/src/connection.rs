@@ -1,4 +1,4 @@
-//! One connection, from its first byte to its last.
+//! Serving one connection.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -21,62 +21,62 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use crate::{
+    activity::{Activity, Tracked},
     answer::{Answer, denied, text},
     auth::Guard,
+    limiter::{Peer, Slot},
     pages::Router,
-    pulse::{Heard, Pulse},
-    room::{Peer, Seat},
     server::Limits,
     streams::Streams,
 };
 
-/// For the header of a request. Nobody who has business here needs more than a token or a certificate's worth.
+/// For the header of a request: a token or a certificate is the largest thing in it.
 const MAX_HEADER: u32 = 64 << 10;
 const MAX_BODY: usize = 4096;
-/// What a client may send of bodies before anybody reads them: the least that HTTP/2 allows.
+/// How much of a body a client may send before we read it: the least that HTTP/2 allows.
 const WINDOW: u32 = 65_535;
 
-/// Serves a connection until it ends, the server stops, or its place is needed for another.
+/// Serves a connection until it ends, the server stops or it is evicted.
 pub(crate) async fn connection(
     shared: Arc<Shared>,
     acceptor: TlsAcceptor,
     stream: TcpStream,
-    seat: Seat,
+    slot: Slot,
     closing: watch::Receiver<bool>,
 ) {
-    let talk = async {
-        if let Some(stream) = open(acceptor, stream, &seat.pulse, closing.clone()).await {
-            Box::pin(serve(&shared, stream, &seat, closing)).await;
+    let serving = async {
+        if let Some(stream) = open(acceptor, stream, &slot.activity, closing.clone()).await {
+            Box::pin(serve(&shared, stream, &slot, closing)).await;
         }
     };
     tokio::select! {
         biased;
-        () = seat.needed() => tracing::debug!(peer = ?seat.peer, "a connection made room for another"),
-        () = talk => {}
+        () = slot.evicted() => tracing::debug!(peer = ?slot.peer, "connection evicted"),
+        () = serving => {}
     }
 }
 
-/// The handshake.
+/// Makes the TLS handshake; `None` if it fails, times out or the server stops.
 async fn open(
     acceptor: TlsAcceptor,
     stream: TcpStream,
-    pulse: &Pulse,
+    activity: &Activity,
     mut closing: watch::Receiver<bool>,
 ) -> Option<TlsStream<TcpStream>> {
     let _ = stream.set_nodelay(true);
     let handshake = async {
-        // Until somebody says something, a connection costs little more than its socket.
+        // Until the first byte arrives, a connection costs little more than its socket.
         stream.readable().await?;
-        pulse.spoke();
+        activity.sent_bytes();
         Box::pin(acceptor.accept(stream)).await
     };
     tokio::select! {
         biased;
-        // Nobody has asked for anything yet.
+        // There is no request yet that would have to be answered.
         _ = closing.wait_for(|closing| *closing) => None,
-        done = handshake => done.inspect_err(|error| tracing::debug!(%error, "no handshake")).ok(),
-        () = until(pulse.deadline()) => {
-            tracing::debug!("no handshake in time");
+        done = handshake => done.inspect_err(|error| tracing::debug!(%error, "TLS handshake failed")).ok(),
+        () = until(activity.deadline()) => {
+            tracing::debug!("TLS handshake timed out");
             None
         }
     }
@@ -85,18 +85,18 @@ async fn open(
 async fn serve(
     shared: &Arc<Shared>,
     stream: TlsStream<TcpStream>,
-    seat: &Seat,
+    slot: &Slot,
     mut closing: watch::Receiver<bool>,
 ) {
-    let (peer, pulse, limits) = (seat.peer, &seat.pulse, shared.limits);
+    let (peer, activity, limits) = (slot.peer, &slot.activity, shared.limits);
     let (_, session) = stream.get_ref();
     let http2 = session.alpn_protocol() == Some(b"h2");
     let chain: Arc<[CertificateDer<'static>]> = session.peer_certificates().unwrap_or_default().into();
-    pulse.agreed(http2);
-    let io = TokioIo::new(Heard { stream, pulse: Arc::clone(pulse) });
-    let (shared, beat) = (Arc::clone(shared), Arc::clone(pulse));
+    activity.agreed(http2);
+    let io = TokioIo::new(Tracked { stream, activity: Arc::clone(activity) });
+    let (shared, state) = (Arc::clone(shared), Arc::clone(activity));
     let service = service_fn(move |request: Request<Incoming>| {
-        let (shared, chain, busy) = (Arc::clone(&shared), Arc::clone(&chain), beat.begin());
+        let (shared, chain, busy) = (Arc::clone(&shared), Arc::clone(&chain), state.begin());
         async move {
             let answer = shared.respond(request, &chain, peer).await;
             drop(busy);
@@ -110,14 +110,14 @@ async fn serve(
     loop {
         tokio::select! {
             biased;
-            // An error here is a client that went away or made no sense.
+            // An error here means that the client went away or sent nonsense.
             _ = serving.as_mut() => return,
             _ = closing.wait_for(|closing| *closing), if !told => {
                 told = true;
                 serving.as_mut().graceful_shutdown();
             }
-            () = pulse.changed.notified() => {}
-            () = until(pulse.deadline()) => return,
+            () = activity.changed.notified() => {}
+            () = until(activity.deadline()) => return,
         }
     }
 }
@@ -131,7 +131,7 @@ async fn until(deadline: Option<Instant>) {
 
 fn protocol(http2: bool, limits: Limits) -> Builder<Streams> {
     let mut builder = Builder::new(Streams::default());
-    // The pulse of the connection watches over its header.
+    // `Activity` has the time limit for headers.
     builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(MAX_HEADER as usize);
     builder
         .http2()
@@ -148,7 +148,7 @@ fn header_size(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
 }
 
-/// What all connections have in common.
+/// What all connections share.
 pub(crate) struct Shared {
     pub(crate) guard: Guard,
     pub(crate) router: Router,
@@ -156,7 +156,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Answers in time, whatever comes of it.
+    /// Answers within the time limit, if need be with an error.
     async fn respond(
         &self,
         request: Request<Incoming>,
@@ -175,7 +175,7 @@ impl Shared {
         peer: Peer,
     ) -> Answer {
         let (request, body) = request.into_parts();
-        // The reader's own limit lets the last piece that it read pass.
+        // hyper checks its limit between reads, so more can get through.
         if header_size(&request.headers) > MAX_HEADER as usize {
             return text(
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
@@ -198,9 +198,9 @@ impl Shared {
         } else {
             bytes::Bytes::new()
         };
-        // A bug behind one page is that page's trouble alone.
+        // A panic in one page must not take down the connection.
         catch_unwind(AssertUnwindSafe(|| self.router.page(&request, &body))).unwrap_or_else(|_| {
-            tracing::error!(path = request.uri.path(), "a page met a bug");
+            tracing::error!(path = request.uri.path(), "internal error: page panicked");
             text(StatusCode::INTERNAL_SERVER_ERROR, "This page met a bug; the log says more.\n")
         })
     }

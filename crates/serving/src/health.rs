@@ -1,4 +1,4 @@
-//! Health, as probes ask for it.
+//! Health checks, and the page that shows them.
 
 use std::{
     collections::BTreeSet,
@@ -8,11 +8,11 @@ use std::{
 
 use cloudberth_core::Tick;
 
-/// One thing that can be well or not. It looks at what is known already: it never waits, and never asks anybody.
+/// A health check. It looks at what is known already: it never waits and sends nothing.
 pub trait Check: Send + Sync {
     /// The name that pages, `exclude` and metrics use.
     fn name(&self) -> &str;
-    /// Whether all is well at `now`; if not, why, for the log.
+    /// Whether it passes at `now`; if not, why, for the log.
     fn check(&self, now: Tick) -> Result<(), String>;
 }
 
@@ -45,7 +45,7 @@ impl<F> fmt::Debug for CheckFn<F> {
     }
 }
 
-/// The checks behind one page. Clones are the same set, and it may grow while the page is served.
+/// The checks behind one page. Clones share them, and checks may be added while the page is served.
 #[derive(Clone, Default)]
 pub struct Checks(Arc<Mutex<Vec<Arc<dyn Check>>>>);
 
@@ -59,7 +59,7 @@ impl Checks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// One check by its name, carried out; `None` if there is none.
+    /// The result of the check with this name; `None` if there is none.
     pub(crate) fn one(&self, name: &str, now: Tick) -> Option<Result<(), String>> {
         match self.all().iter().find(|check| check.name() == name) {
             Some(check) => Some(check.check(now)),
@@ -67,8 +67,8 @@ impl Checks {
         }
     }
 
-    /// All checks that are not excluded, carried out, and the page about them.
-    pub(crate) fn report(&self, page: &str, ask: &Ask, now: Tick) -> Report {
+    /// Runs all checks that are not excluded and renders the page.
+    pub(crate) fn report(&self, page: &str, ask: &HealthQuery, now: Tick) -> Report {
         let run = |check: &Arc<dyn Check>| {
             let outcome = (!ask.exclude.contains(check.name())).then(|| check.check(now));
             (check.name().to_owned(), outcome)
@@ -87,26 +87,26 @@ impl fmt::Debug for Checks {
     }
 }
 
-/// What stands in where there is no check at all.
+/// The check that is shown if there is no other.
 const PING: &str = "ping";
 
-/// How a page was asked for.
+/// The query of a health page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ask {
+pub(crate) struct HealthQuery {
     pub(crate) verbose: bool,
     pub(crate) exclude: BTreeSet<String>,
 }
 
-/// What came of the checks.
+/// The results of the checks, and the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Report {
     pub(crate) well: bool,
     pub(crate) text: String,
-    /// Name, and the reason if it failed, of each check that was carried out.
+    /// The name of each check that ran, and why it failed.
     pub(crate) outcomes: Vec<(String, Option<String>)>,
 }
 
-fn compose(page: &str, ask: &Ask, results: Vec<(String, Option<Result<(), String>>)>) -> Report {
+fn compose(page: &str, ask: &HealthQuery, results: Vec<(String, Option<Result<(), String>>)>) -> Report {
     let mut unknown = ask.exclude.clone();
     let (mut lines, mut outcomes) = (String::new(), Vec::new());
     for (name, result) in results {
@@ -149,10 +149,10 @@ mod tests {
     }
 
     /// Case, batches, question, whether all is well, page.
-    type Row = (&'static str, Vec<Vec<Arc<dyn Check>>>, Ask, bool, &'static str);
+    type Row = (&'static str, Vec<Vec<Arc<dyn Check>>>, HealthQuery, bool, &'static str);
 
-    fn ask(verbose: bool, exclude: &[&str]) -> Ask {
-        Ask { verbose, exclude: exclude.iter().map(|name| (*name).to_owned()).collect() }
+    fn ask(verbose: bool, exclude: &[&str]) -> HealthQuery {
+        HealthQuery { verbose, exclude: exclude.iter().map(|name| (*name).to_owned()).collect() }
     }
 
     #[test]
@@ -213,9 +213,9 @@ mod tests {
     fn a_check_that_is_added_later_counts() {
         let checks = Checks::default();
         checks.add([check("good", true)]);
-        assert!(checks.report("healthz", &Ask::default(), Tick::ZERO).well);
+        assert!(checks.report("healthz", &HealthQuery::default(), Tick::ZERO).well);
         checks.clone().add([check("bad", false)]);
-        assert!(!checks.report("healthz", &Ask::default(), Tick::ZERO).well, "FW-337 the page flips");
+        assert!(!checks.report("healthz", &HealthQuery::default(), Tick::ZERO).well, "FW-337 the page flips");
     }
 
     #[test]
@@ -232,7 +232,7 @@ mod tests {
         let checks = Checks::default();
         let late = |now: Tick| if now < Tick::from_secs(5) { Ok(()) } else { Err("late".to_owned()) };
         checks.add([Arc::new(CheckFn::new("progress", late)) as Arc<dyn Check>]);
-        let well = |at| checks.report("livez", &Ask::default(), Tick::from_secs(at)).well;
+        let well = |at| checks.report("livez", &HealthQuery::default(), Tick::from_secs(at)).well;
         assert_eq!((well(4), well(5)), (true, false));
     }
 }

@@ -1,16 +1,16 @@
 //! The HTTPS port of cloudberth: health, metrics, configuration, and who may see them.
 //!
-//! Every request passes the [`Guard`], which delegates to the cluster who asks and whether they may, and then finds its
-//! page. What the pages show is handed in as [`Pages`]; nothing here knows a controller or a cloud.
+//! Every request passes the [`Guard`], which asks the cluster who the caller is and whether they may see the page.
+//! What the pages show is handed in as [`Pages`]; nothing here knows a controller or a cloud.
 //!
 //! ```text
-//!   listen ──► Server::run ──► Room ──► TLS ──► HTTP/1.1, HTTP/2 ──► Guard ──► Pages
-//!                │                                                   ▲
-//!                └── keeps certificates ──────── and authorities ────┘  from files and from the cluster
+//!   listen ──► Server::run ──► ConnectionLimiter ──► TLS ──► HTTP/1.1, HTTP/2 ──► Guard ──► Pages
+//!                │                                                                ▲
+//!                └── reloads certificates ───────────────── and authorities ──────┘  from files and the cluster
 //! ```
 //!
-//! All of it can run on a [`Thread`] of its own: the pages only look at what is known already, behind short locks, and
-//! what is asked of the cluster about callers is asked from that thread too.
+//! All of it can run on a [`Thread`] of its own: the pages only read what is known already, behind short locks, and
+//! reviews of callers are sent from that thread too.
 //!
 //! # Differences from the programs that cloudberth replaces
 //!
@@ -21,20 +21,20 @@
 //! - `/livez`, `/readyz` and single checks (`/healthz/<check>`) are served.
 //! - There is nothing under `/debug/pprof/`.
 //! - A token that the cluster refused is remembered for as long as one that it accepted.
-//! - At most 192 connections are open at once, 64 of one address; for one more, another is closed, silent ones first.
-//!   A handshake and the first header have 5 s together, a header has at most 64 KiB, an answer 30 s.
-//! - At most 32 reviews of a kind are under way and 128 wait, 32 of one address.
+//! - At most 192 connections are open at once, 64 of one address; to accept one more, another is closed, silent ones
+//!   first. A handshake and the first header have 5 s together, a header has at most 64 KiB, a response 30 s.
+//! - At most 32 reviews of a kind are in flight and 128 wait, 32 of one address.
 
+mod activity;
 mod answer;
 mod auth;
 mod connection;
 mod error;
 mod health;
+mod limiter;
 mod listen;
 mod metrics;
 mod pages;
-mod pulse;
-mod room;
 mod server;
 mod slis;
 mod streams;

@@ -1,4 +1,4 @@
-//! The socket.
+//! Opening the port.
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 
 const BACKLOG: u32 = 1024;
 
-/// Where to listen.
+/// The address and port to listen on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bind {
     /// `--bind-address`.
@@ -19,8 +19,8 @@ pub struct Bind {
     pub share_port: bool,
 }
 
-/// Opens the port; `None` where none is wanted. It belongs to no runtime yet, so another thread can serve it. An address that was in use a moment ago can be used again at once,
-/// whatever `--permit-address-sharing` says.
+/// Opens the port; `None` if it is 0. It belongs to no runtime yet, so another thread can serve it. An address that was
+/// in use a moment ago can be used again at once, whatever `--permit-address-sharing` says.
 pub fn listen(bind: &Bind) -> Result<Option<TcpListener>> {
     if bind.port == 0 {
         return Ok(None);

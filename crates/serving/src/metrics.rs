@@ -1,4 +1,4 @@
-//! Figures about who asked and what came of it.
+//! The metrics of the port.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -19,7 +19,7 @@ use prometheus_client::{
 type Label = [(&'static str, String); 1];
 type Histograms = Family<Label, Histogram, fn() -> Histogram>;
 
-/// A counter whose name does not end in `_total`, because the dashboards that read it know it so.
+/// A counter whose name does not end in `_total`, because dashboards know it without.
 #[derive(Debug, Default)]
 pub(crate) struct BareCounter(AtomicU64);
 
@@ -43,14 +43,14 @@ impl EncodeMetric for BareCounter {
     }
 }
 
-/// Which of the two reviews.
+/// The kind of a review.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Review {
     Token,
     Access,
 }
 
-/// The figures of the port; clones count together.
+/// The metrics of the port; clones share them.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     token_requests: Family<Label, Counter>,
@@ -74,7 +74,7 @@ fn attempt_buckets() -> Histogram {
 }
 
 impl Metrics {
-    /// Makes the figures known to a registry.
+    /// Adds the metrics to a registry.
     pub fn register(registry: &mut Registry) -> Self {
         let family = |constructor| Histograms::new_with_constructor(constructor);
         let metrics = Self {
@@ -145,7 +145,7 @@ impl Metrics {
         seconds.get_or_create(&code).observe(took.as_secs_f64());
     }
 
-    /// `user` is there when somebody proved who they are.
+    /// `user` is set if the caller was authenticated.
     pub(crate) fn authenticated(&self, result: &str, user: Option<&str>, took: Duration) {
         let label = [("result", result.to_owned())];
         self.authentications.get_or_create(&label).inc();
@@ -161,13 +161,13 @@ impl Metrics {
         self.authorization_seconds.get_or_create(&label).observe(took.as_secs_f64());
     }
 
-    /// A connection was closed to let another in.
+    /// A connection was evicted.
     pub(crate) fn evicted(&self) {
         self.evictions.inc();
     }
 }
 
-/// Users are many; a label has few values.
+/// A label may have few values, so only system users are named.
 fn shown_user(name: &str) -> &str {
     match name {
         "admin" | "client" | "kube_proxy" | "kubelet" | "system:serviceaccount:kube-system:default" => name,

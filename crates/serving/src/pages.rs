@@ -1,4 +1,4 @@
-//! Which page is where.
+//! The pages and their paths.
 
 use std::{fmt, sync::Arc};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     answer::{Answer, answer, json, not_found, text},
-    health::{Ask, Checks},
+    health::{Checks, HealthQuery},
     slis::Slis,
 };
 
@@ -19,12 +19,12 @@ pub trait Verbosity: Send + Sync {
     fn set(&self, level: i32) -> Result<(), String>;
 }
 
-/// What the pages show. All of it is asked for anew at each request.
+/// What the pages show, computed at each request.
 #[derive(Clone)]
 pub struct Pages {
     /// `/healthz`: the election and the controllers that started.
     pub healthz: Checks,
-    /// `/livez`: progress of lease and watches. Never the cloud: a restart does not mend a cloud.
+    /// `/livez`: progress of lease and watches. Never the cloud: a restart does not repair a cloud.
     pub livez: Checks,
     /// `/readyz`: one check for each provider.
     pub readyz: Checks,
@@ -53,7 +53,7 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 const NO_PROFILES: &str = "There are no profiles here: this program has no runtime that could be looked into this way. \
                            Use perf or a heap profiler from outside.\n";
 
-/// The pages, with what they remember.
+/// Finds the page of a request.
 pub(crate) struct Router {
     pages: Pages,
     slis: Slis,
@@ -65,7 +65,7 @@ impl Router {
         Self { pages, slis: Slis::new(clock.wall()), clock }
     }
 
-    /// Whether a request's body matters.
+    /// Whether the page reads the request's body.
     pub(crate) fn reads_body(request: &Parts) -> bool {
         request.method == Method::PUT && request.uri.path() == "/debug/flags/v"
     }
@@ -114,7 +114,7 @@ impl Router {
         self.slis.observe(page, &report);
         for (check, why) in &report.outcomes {
             if let Some(why) = why {
-                tracing::warn!(page, check, why, "a health check failed");
+                tracing::warn!(page, check, why, "health check failed");
             }
         }
         text(if report.well { StatusCode::OK } else { StatusCode::INTERNAL_SERVER_ERROR }, report.text)
@@ -155,9 +155,9 @@ fn metrics(request: &Parts, body: String) -> Answer {
     answer(StatusCode::OK, if open { OPEN_METRICS } else { METRICS_TEXT }, body)
 }
 
-fn ask(query: &str) -> Ask {
+fn ask(query: &str) -> HealthQuery {
     let decode = |part: &str| percent_decode_str(&part.replace('+', " ")).decode_utf8_lossy().into_owned();
-    let mut ask = Ask::default();
+    let mut ask = HealthQuery::default();
     for pair in query.split('&') {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         match decode(key).as_str() {

@@ -12,12 +12,12 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use crate::{
+    activity::Timeouts,
     auth::Guard,
     connection::{Shared, connection},
     error::{Error, Result},
+    limiter::{Capacity, ConnectionLimiter},
     pages::{Pages, Router},
-    pulse::Patience,
-    room::{Room, Space},
     tls::{self, settings::Settled, store::CertificateStore},
 };
 
@@ -33,17 +33,17 @@ pub struct Limits {
     pub header: Duration,
     /// From one request of a connection to the next.
     pub idle: Duration,
-    /// For a client that takes nothing of its answer.
+    /// For a client that does not read its response.
     pub stall: Duration,
-    /// For an answer, with all that has to be asked for it.
+    /// For a response, including the reviews that it needs.
     pub answer: Duration,
-    /// For requests under way when the server stops.
+    /// For requests in flight when the server stops.
     pub grace: Duration,
-    /// How often files are looked at for changes.
+    /// How often files are checked for changes.
     pub look: Duration,
-    /// Connections at once; for one more, another is closed.
+    /// Open connections; to accept one more, another is evicted.
     pub connections: usize,
-    /// Connections of one address at once.
+    /// Open connections of one address.
     pub per_peer: usize,
     /// `--http2-max-streams-per-connection`; 0 means 100.
     pub streams: u32,
@@ -77,7 +77,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Puts everything together. Nothing is served before [`Server::run`].
+    /// A server that serves nothing before [`Server::run`].
     pub fn new(
         listener: TcpListener,
         tls: &Settled,
@@ -92,27 +92,27 @@ impl Server {
         Ok(Self { listener, acceptor: TlsAcceptor::from(config), certificates, shared })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn local_addr(&self) -> Result<SocketAddr> {
         self.listener.local_addr().map_err(|error| Error::new(error.to_string()))
     }
 
-    /// Serves until `stop` is done. Then nothing new is accepted, requests under way are answered within the grace, and
-    /// whatever is left is dropped. Dropping the future drops all connections at once.
+    /// Serves until `stop` completes. Then it accepts nothing new, lets requests in flight finish within the grace period
+    /// and drops the rest. Dropping the future drops all connections at once.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { listener, acceptor, certificates, shared } = self;
         let limits = shared.limits;
         let (close, closing) = watch::channel(false);
         let mut connections = JoinSet::new();
-        let room = Room::new(
-            Space { total: limits.connections, each: limits.per_peer },
-            Patience { header: limits.header, idle: limits.idle, stall: limits.stall },
+        let limiter = ConnectionLimiter::new(
+            Capacity { total: limits.connections, each: limits.per_peer },
+            Timeouts { header: limits.header, idle: limits.idle, stall: limits.stall },
             shared.guard.metrics().clone(),
         );
         let serving = async {
             let mut in_a_row = 0;
             loop {
-                // A connection can only show that it is not silent when it gets its turn.
+                // Let the accepted connections run: one that has sent something must not look silent.
                 if in_a_row == AT_A_TIME {
                     in_a_row = 0;
                     yield_now().await;
@@ -121,17 +121,17 @@ impl Server {
                     biased;
                     Some(ended) = connections.join_next() => {
                         if let Err(error) = ended {
-                            tracing::error!(%error, "a connection ended by a bug");
+                            tracing::error!(%error, "internal error: connection panicked");
                         }
                     }
                     accepted = listener.accept() => match accepted {
                         Ok((stream, from)) => {
                             in_a_row += 1;
-                            let (shared, seat) = (Arc::clone(&shared), room.enter(from.ip()));
-                            connections.spawn(connection(shared, acceptor.clone(), stream, seat, closing.clone()));
+                            let (shared, slot) = (Arc::clone(&shared), limiter.enter(from.ip()));
+                            connections.spawn(connection(shared, acceptor.clone(), stream, slot, closing.clone()));
                         }
                         Err(error) => {
-                            tracing::warn!(%error, "a connection could not be accepted");
+                            tracing::warn!(%error, "accept failed");
                             sleep(ACCEPT_AGAIN).await;
                         }
                     },
@@ -139,7 +139,7 @@ impl Server {
             }
         };
         let keeping = async {
-            tokio::join!(shared.guard.keep(limits.look), keep_certificates(&certificates, limits.look));
+            tokio::join!(shared.guard.follow(limits.look), keep_certificates(&certificates, limits.look));
         };
         tokio::select! {
             biased;
@@ -151,7 +151,7 @@ impl Server {
         close.send_replace(true);
         let drained = timeout(limits.grace, async { while connections.join_next().await.is_some() {} }).await;
         if drained.is_err() {
-            tracing::warn!(left = connections.len(), "requests under way are dropped: the grace is over");
+            tracing::warn!(left = connections.len(), "grace period over: dropping requests in flight");
         }
     }
 }
@@ -162,7 +162,7 @@ impl std::fmt::Debug for Server {
     }
 }
 
-/// Takes over changed certificates; never ends.
+/// Reloads certificates that changed; never ends.
 async fn keep_certificates(certificates: &CertificateStore, every: Duration) {
     loop {
         sleep(every).await;

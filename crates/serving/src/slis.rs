@@ -1,4 +1,4 @@
-//! `/metrics/slis`: what became of the checks, each time somebody asked.
+//! `/metrics/slis`: the results of the health checks, each time they were asked for.
 
 use jiff::Timestamp;
 use prometheus_client::{

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hyper::rt::Executor;
 use tokio::task::JoinSet;
 
-/// Runs the streams of one connection side by side, and drops them with it: none outlives its connection.
+/// Runs the streams of one connection concurrently and drops them with it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Streams(Arc<Mutex<JoinSet<()>>>);
 

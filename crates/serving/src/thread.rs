@@ -1,4 +1,4 @@
-//! A thread for the port alone.
+//! A thread of its own for the port.
 
 use tokio::{
     runtime::{Builder, Handle},
@@ -8,17 +8,17 @@ use tokio::{
 
 use crate::error::{Error, Result};
 
-/// A thread with a runtime of its own, so that handshakes and whatever else strangers ask for never hold up the thread
-/// that renews the Lease. Everything on it ends when it is dropped.
+/// A thread with its own runtime, so that handshakes and requests of strangers never delay the thread that renews the
+/// Lease. Dropping it ends everything on it.
 #[derive(Debug)]
 pub struct Thread {
     handle: Handle,
-    /// Dropped, it ends the thread.
+    /// Dropping it ends the thread.
     _alive: oneshot::Sender<()>,
 }
 
 impl Thread {
-    /// Starts it.
+    /// Starts the thread and its runtime.
     pub fn start(name: &str) -> Result<Self> {
         let cannot = |error: std::io::Error| Error::new(format!("no thread for the port: {error}"));
         let runtime = Builder::new_current_thread().enable_all().build().map_err(cannot)?;
@@ -29,7 +29,7 @@ impl Thread {
         Ok(Self { handle, _alive: alive })
     }
 
-    /// Runs it there.
+    /// Runs `work` on the thread.
     pub fn spawn<F>(&self, work: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send + 'static> + Send + 'static,

@@ -1,13 +1,13 @@
 //! Who may see what, over real TLS.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
-mod common;
+mod fixture;
 
 use std::{sync::Arc, time::Duration};
 
 use cloudberth_serving::{AlwaysAllow, Authentication, Authorization, Check, CheckFn};
-use common::{Caller, PATIENCE, Wants, cluster, delegated, start, unusable};
 use embedded_kube::{Fault, Harm};
+use fixture::{Caller, PATIENCE, Wants, cluster, delegated, start, unusable};
 use prometheus_client::encoding::text::encode;
 use serde_json::{Value, json};
 

@@ -1,13 +1,13 @@
 //! Connections that dawdle, and a server that stops.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
-mod common;
+mod fixture;
 
 use std::{sync::Arc, time::Duration};
 
 use cloudberth_serving::{Authorization, Limits};
-use common::{Caller, PATIENCE, Wants, client_of, cluster, delegated, start};
 use embedded_kube::{Fault, Harm};
+use fixture::{Caller, PATIENCE, Wants, client_of, cluster, delegated, start};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     sync::Notify,

@@ -1,15 +1,15 @@
 //! Whom the cluster says to trust.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
-mod common;
+mod fixture;
 
 use std::sync::Arc;
 
 use cloudberth_core::Clock;
 use cloudberth_http::surroundings::SystemClock;
 use cloudberth_serving::Authentication;
-use common::{Authority, Caller, Wants, cluster, delegated, guard, start, unusable};
 use embedded_kube::{Fault, Harm, KubeApi};
+use fixture::{Authority, Caller, Wants, cluster, delegated, guard, start, unusable};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api,

@@ -1,7 +1,7 @@
 //! Strangers who fill the port, and those who get through all the same.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
-mod common;
+mod fixture;
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -9,8 +9,8 @@ use std::{
 };
 
 use cloudberth_serving::Limits;
-use common::{Caller, PATIENCE, Port, Wants, client_of, cluster, delegated, start};
 use embedded_kube::{Fault, Harm};
+use fixture::{Caller, PATIENCE, Port, Wants, client_of, cluster, delegated, start};
 use http::HeaderValue;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

@@ -1,12 +1,12 @@
 //! What is spoken, and with which certificates.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
-mod common;
+mod fixture;
 
 use std::{path::Path, time::Duration};
 
 use cloudberth_serving::{Authentication, Limits, ProxyHeaders, TlsSettings};
-use common::{Authority, Caller, PATIENCE, Port, Wants, cluster, delegated, roots, start};
+use fixture::{Authority, Caller, PATIENCE, Port, Wants, cluster, delegated, roots, start};
 use rustls::version::{TLS12, TLS13};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

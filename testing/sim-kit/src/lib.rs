@@ -8,4 +8,4 @@ mod surroundings;
 
 pub use edge::{Answering, BODY_LIMIT, Behind, BoxError, Broken, Edge};
 pub use port::accept;
-pub use surroundings::{Surroundings, uuid};
+pub use surroundings::Surroundings;

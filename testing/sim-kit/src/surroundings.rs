@@ -41,22 +41,8 @@ impl Surroundings {
 
     /// A random (version 4) UUID drawn from the seed.
     pub fn uuid(&mut self) -> String {
-        uuid(self.rng.u128(..))
+        uuid::Builder::from_random_bytes(self.rng.u128(..).to_be_bytes()).into_uuid().to_string()
     }
-}
-
-/// A random (version 4) UUID made of these bits.
-pub fn uuid(bits: u128) -> String {
-    let bits = (bits & !(0xf << 76) & !(0b11 << 62)) | (0x4 << 76) | (0b10 << 62);
-    let hex = format!("{bits:032x}");
-    let mut uuid = String::with_capacity(36);
-    for (at, digit) in hex.chars().enumerate() {
-        if matches!(at, 8 | 12 | 16 | 20) {
-            uuid.push('-');
-        }
-        uuid.push(digit);
-    }
-    uuid
 }
 
 impl std::fmt::Debug for Surroundings {

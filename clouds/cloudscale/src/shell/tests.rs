@@ -4,7 +4,7 @@ use cloudberth_core::{
     Category,
     lb::{Goal, Next},
 };
-use cloudberth_http::testing::{Cloud, Reply};
+use cloudberth_http::testing::{Reply, ScriptedCloud};
 use serde_json::{Value, json};
 
 use super::*;
@@ -57,7 +57,7 @@ fn found(observed: &Observed) -> Option<&str> {
     observed.existing.as_ref().map(|existing| existing.balancer.uuid.as_str())
 }
 
-fn paths(cloud: &Cloud) -> Vec<String> {
+fn paths(cloud: &ScriptedCloud) -> Vec<String> {
     cloud.lines().iter().map(|line| line.replace("GET /v1/", "")).collect()
 }
 

@@ -229,10 +229,10 @@ fn checks_follow_the_annotations_and_the_traffic_policy() {
     let leftover = edited(&plain(&[]), |service| service.health_check_node_port = 32_000);
     let unassigned = edited(&local(&[]), |service| service.health_check_node_port = 0);
     let table = [
-        ("the default", plain(&[]), "tcp", None, 30_080, vec![]),
-        ("a port of checks without Local", leftover, "tcp", None, 30_080, vec![]),
+        ("FW-262 the default", plain(&[]), "tcp", None, 30_080, vec![]),
+        ("FW-262 FW-264 a port of checks without Local", leftover, "tcp", None, 30_080, vec![]),
         ("Local without one", unassigned, "http", Some(http("/livez", "1.0", None)), 30_080, vec![]),
-        ("CS-70", local(&[]), "http", Some(http("/livez", "1.0", None)), 32_000, vec![]),
+        ("CS-70 FW-263 FW-264", local(&[]), "http", Some(http("/livez", "1.0", None)), 32_000, vec![]),
         (
             "CS-71",
             local(&[("health-monitor-http", "{\"url_path\": \"/x\"}")]),

@@ -7,7 +7,7 @@ use std::{
 
 use cloudberth_cloudscale::{CloudscaleProvider, Settings, Surroundings};
 use cloudberth_core::{Call, Clock, Instances, Provider, Random, Secret, call::Unguarded};
-use cloudberth_http::{Attempt, Observer, TokenSource, surroundings::SystemClock, testing::Cloud};
+use cloudberth_http::{Attempt, Observer, TokenSource, surroundings::SystemClock, testing::ScriptedCloud};
 use serde_json::{Value, json};
 
 pub(crate) const TOKEN: &str = "t0k3n-of-the-project";
@@ -25,7 +25,7 @@ impl Observer for Names {
 }
 
 pub(crate) struct Script {
-    pub(crate) cloud: Cloud,
+    pub(crate) cloud: ScriptedCloud,
     pub(crate) provider: CloudscaleProvider,
     clock: Arc<SystemClock>,
     names: Arc<Names>,
@@ -33,7 +33,7 @@ pub(crate) struct Script {
 
 impl Script {
     pub(crate) fn new() -> Self {
-        let cloud = Cloud::new();
+        let cloud = ScriptedCloud::new();
         let clock = Arc::new(SystemClock::default());
         let names = Arc::new(Names::default());
         let token = TokenSource::fixed(Secret::new(TOKEN).unwrap());

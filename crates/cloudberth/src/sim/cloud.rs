@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use cloudberth_http::surroundings::{SystemClock, dice_from_os};
+use cloudberth_http::surroundings::{SystemClock, random_from_os};
 use cloudberth_manager::flags::{GoDuration, Value as _};
 use cloudscale_sim::{Access, Cloud, SimSettings, serve};
 use tokio::net::TcpListener;
@@ -58,7 +58,7 @@ pub(super) async fn run(options: Options) -> Result<(), Box<dyn std::error::Erro
     let stop = Stop::listen()?;
     let settings =
         SimSettings { latency, build, boot, instances, default_zone: zone, ..SimSettings::default() };
-    let cloud = Cloud::new(Arc::new(SystemClock::new()), dice_from_os(), settings);
+    let cloud = Cloud::new(Arc::new(SystemClock::new()), random_from_os(), settings);
     if let Some(token) = &token {
         cloud.set_tokens([(token.as_str(), Access::ReadWrite)]);
     }

@@ -1,4 +1,4 @@
-//! One annotation: its spellings, its kind, its default, and the judgement of what an object says about it.
+//! One annotation: its spellings, its kind, its default, and how an object's value is judged.
 
 use std::{fmt, iter};
 
@@ -8,10 +8,10 @@ use crate::{
     lb::{Impact, Notice, Refusal, Severity},
 };
 
-/// How much of a wrong value is repeated in a message: enough to recognise it, little enough for an event.
+/// How much of a wrong value a message quotes: enough to recognise it, little enough for an event.
 const SHOWN: usize = 80;
 
-/// How the texts of a table are taken.
+/// How values are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Blanks at both ends do not count.
@@ -47,7 +47,7 @@ pub struct Spelling {
     pub name: &'static str,
     /// A wrong value is noticed and then treated as not set, instead of being refused.
     pub lenient: bool,
-    /// Whoever uses it is told the newer name.
+    /// Its use is reported, with the newer name.
     pub deprecated: bool,
 }
 
@@ -67,7 +67,7 @@ impl Spelling {
         self
     }
 
-    /// The same, but whoever uses it is told the newer name.
+    /// The same, but its use is reported, with the newer name.
     #[must_use]
     pub const fn deprecated(mut self) -> Self {
         self.deprecated = true;
@@ -164,10 +164,10 @@ impl<K: Kind> Key<K> {
         }
     }
 
-    /// What an object says, by which spelling, and what is to be said about it.
+    /// The object's value, its spelling, and what to report.
     ///
-    /// Each spelling that is set is judged by itself, and at most one thing is said about each. The first one that is
-    /// good or strict decides.
+    /// Each spelling that is set is judged by itself and reported at most once. The first one that is good or strict
+    /// decides.
     pub(super) fn judge(&self, reading: Reading, annotations: &Annotations) -> Judged<K::Value> {
         let mut judged = Judged { value: Value::Unset, decider: None, report: Report::default() };
         for spelling in self.spellings() {
@@ -222,12 +222,12 @@ pub(super) struct Judged<T> {
     pub(super) report: Report,
 }
 
-/// What is to be told to people about the annotations of an object.
+/// What to report about the annotations of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What blocks.
+    /// Wrong values, which block a creation.
     pub refused: Vec<Refusal>,
-    /// What does not.
+    /// Remarks, which block nothing.
     pub notices: Vec<Notice>,
 }
 
@@ -260,7 +260,7 @@ pub struct Row {
     pub impact: Option<Impact>,
     /// We write it ourselves.
     pub recorded: bool,
-    /// What it does.
+    /// What the annotation does, in one line.
     pub about: &'static str,
 }
 
@@ -269,7 +269,7 @@ pub trait Entry: fmt::Debug + Sync {
     /// Its line of the documentation.
     fn row(&self) -> Row;
 
-    /// What is to be told about it.
+    /// What to report about it.
     fn report(&self, reading: Reading, annotations: &Annotations) -> Report;
 
     /// Whether its default, if it is a text, can be read as a value.

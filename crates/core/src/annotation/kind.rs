@@ -1,4 +1,4 @@
-//! Kinds of values: how a text becomes one, and what to tell a person whose text does not.
+//! Kinds of values: how a text is read, and what a good text looks like.
 
 use std::fmt;
 

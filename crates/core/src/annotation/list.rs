@@ -92,9 +92,8 @@ impl<K: Kind> Kind for JsonList<K> {
 
 /// A JSON document of type `T`. `null` is `T::default()`.
 ///
-/// Written for people, so it is read with good will: object keys count in any case (`T` names its fields in lower
-/// case; of two keys that differ in case only, the lower-case one counts), and a member that is `null` counts as
-/// absent.
+/// People write it, so it is read leniently: object keys count in any case (`T` names its fields in lower case; of two
+/// keys that differ in case only, the lower-case one counts), and a member that is `null` counts as absent.
 pub struct Json<T> {
     what: &'static str,
     makes: PhantomData<fn() -> T>,

@@ -70,6 +70,6 @@ mod tests {
 | `x.io/buffer` | | | | No effect: sized by the cloud. |
 ";
         assert_eq!(TABLE.to_markdown(), want);
-        assert_eq!(Table::EMPTY.to_markdown(), "");
+        assert_eq!(Table::new(&[]).to_markdown(), "");
     }
 }

@@ -83,9 +83,9 @@ impl<T> Value<T> {
         }
     }
 
-    /// What goes: the value that is set; the default where none is; the observed value where a wrong one is, so that
-    /// a mistake never changes what runs (law 8). Nothing observed means that the thing is still to be created, which
-    /// the refusal blocks, so there the default only fills the plan.
+    /// The value to use: the one that is set; the default if none is; the observed one if a wrong one is set, so that a
+    /// mistake never changes what runs (law 8). With nothing observed the thing does not exist yet, and the refusal blocks
+    /// its creation, so the default only fills the plan.
     pub fn settle(self, default: T, observed: Option<T>) -> T {
         match self {
             Self::Set(value) => value,

@@ -30,9 +30,6 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without annotations.
-    pub const EMPTY: Self = Self::new(&[]);
-
     /// A table of these keys. Values are taken as they are: an empty one is a value, blanks count.
     pub const fn new(entries: &'static [&'static dyn Entry]) -> Self {
         let reading = Reading { trim: false, empty_is_absent: false };
@@ -47,7 +44,7 @@ impl Table {
         self
     }
 
-    /// Keys that do nothing; whoever sets one is told so.
+    /// Keys that do nothing; their use is reported.
     #[must_use]
     pub const fn retired(mut self, retired: &'static [Retired]) -> Self {
         self.retired = retired;
@@ -149,7 +146,7 @@ pub struct Parsed<'a> {
     annotations: &'a Annotations,
     /// Values that cannot be carried out; each names its key.
     pub refused: Vec<Refusal>,
-    /// What else people should be told.
+    /// What else to report.
     pub notices: Vec<Notice>,
 }
 
@@ -164,8 +161,8 @@ impl Parsed<'_> {
         key.judge(self.reading, self.annotations).decider
     }
 
-    /// What goes for `key`: the value that is set; the key's default where none is; the observed value where a wrong
-    /// one is (law 8). `None` where the key has no default of its own and nothing better is known.
+    /// The value to use for `key`: the one that is set; the key's default if none is; the observed one if a wrong one is set
+    /// (law 8). `None` if the key has no default and nothing better is known.
     pub fn settle<K: Kind>(&self, key: &Key<K>, observed: Option<K::Value>) -> Option<K::Value> {
         match self.get(key) {
             Value::Set(value) => Some(value),
@@ -276,7 +273,7 @@ mod tests {
         static QUIET: Table = Table::new(&[&COUNT]);
         let set = annotations(&[("x.io/coumt", "1")]);
         assert_eq!(QUIET.parse(&set).notices, []);
-        assert_eq!(Table::EMPTY.parse(&set).notices, []);
+        assert_eq!(Table::new(&[]).parse(&set).notices, []);
     }
 
     #[test]
@@ -287,12 +284,12 @@ mod tests {
         static RETIRED: &[Retired] = &[Retired { name: "x.io/name", why: "" }];
         static CASES: [(Table, Option<&str>); 7] = [
             (TABLE, None),
-            (Table::EMPTY, None),
+            (Table::new(&[]), None),
             (Table::new(&[&BAD_DEFAULT]), Some("x.io/bad: the default Text(\"many\") is not a number from")),
             (Table::new(&[&BAD_KEY]), Some("\"x.io/no spaces\" is not a key")),
             (Table::new(&[&COUNT, &TWICE]), Some("x.io/count is declared twice")),
             (Table::new(&[&NAME]).retired(RETIRED), Some("x.io/name is declared twice")),
-            (Table::EMPTY.watching(&["x"]), Some("a watched prefix needs a slash")),
+            (Table::new(&[]).watching(&["x"]), Some("a watched prefix needs a slash")),
         ];
         for (table, want) in CASES {
             let flaws = table.flaws();

@@ -1,9 +1,9 @@
-//! What somebody who mistyped a name may have meant.
+//! Suggestions for mistyped names.
 
-/// The name of the declared key that `key` is nearest to, if it is near enough to be a slip of the finger.
+/// The name to suggest for `key`, if a spelling is close enough to be what was meant.
 ///
-/// `spellings` are pairs of a spelling and the name to suggest for it; of equally near ones the first counts. A slip
-/// is two letters, or a quarter of what follows `prefix` in long keys.
+/// `spellings` are pairs of a spelling and the name to suggest for it; of equally close ones the first counts. Close
+/// enough is two letters, or a quarter of what follows `prefix` in long keys.
 #[must_use]
 pub fn nearest(key: &str, prefix: &str, spellings: &[(&'static str, &'static str)]) -> Option<&'static str> {
     let tail = key.strip_prefix(prefix).unwrap_or(key);

@@ -1,4 +1,4 @@
-//! A write from the moment it may be sent until its outcome is known.
+//! A write, from the check of the claim to its answer.
 
 use std::{fmt, sync::Arc};
 
@@ -8,8 +8,8 @@ use crate::{
     time::{Clock, Tick},
 };
 
-/// A write on its way. Dropped without a word it is in doubt: the request may be anywhere between here and the server,
-/// and take effect later.
+/// A write in flight. One that is dropped without [`answered`](Self::answered) is in doubt: it may still reach the server
+/// and take effect.
 #[must_use = "a write that is dropped counts as one that may still take effect"]
 pub struct Write {
     call: Call,
@@ -25,26 +25,26 @@ impl Write {
         Ok(Self { call: call.clone(), until, claim, doubtful: true })
     }
 
-    /// Until when it may take: not longer than the work, and not longer than the claim.
+    /// Its deadline: that of the work, or the end of the claim if that is earlier.
     #[must_use]
     pub const fn until(&self) -> Tick {
         self.until
     }
 
-    /// Asks the claim again: after every wait, and when the claim that it began under has ended.
+    /// Checks the claim again: after every wait, and when the claim that it began under has ended.
     pub fn ask(&mut self, now: Tick) -> Result<Tick> {
         self.until = self.call.write_until(now)?;
         self.claim = self.call.claim(now)?;
         Ok(self.until)
     }
 
-    /// What the innermost layer of a client asks, after every wait and right before the request leaves.
+    /// The check for the innermost layer of a client, to be made after every wait and right before the request is sent.
     #[must_use]
     pub fn leave(&self, clock: Arc<dyn Clock>) -> Leave {
         Leave { call: self.call.clone(), clock }
     }
 
-    /// It cannot take effect any more than it has: the server answered, or never got it.
+    /// It cannot take effect any more: the server answered, or never got it.
     pub fn answered(mut self) {
         self.doubtful = false;
     }
@@ -65,7 +65,7 @@ impl fmt::Debug for Write {
     }
 }
 
-/// Permission to leave, carried by a request through the layers of a client down to the last one.
+/// The check of the claim that a request carries through the layers of a client.
 #[derive(Clone)]
 pub struct Leave {
     call: Call,
@@ -73,12 +73,12 @@ pub struct Leave {
 }
 
 impl Leave {
-    /// Whether the request may leave now.
+    /// Whether the request may be sent now.
     pub fn ask(&self) -> Result<()> {
         self.call.write_until(self.clock.now()).map(|_| ())
     }
 
-    /// When the work that it belongs to must be over: waiting longer than that is of no use.
+    /// The deadline of the work that it belongs to: waiting longer is useless.
     #[must_use]
     pub const fn deadline(&self) -> Tick {
         self.call.deadline()

@@ -1,4 +1,4 @@
-//! What Kubernetes said, made once at the border from its JSON, and free of its client's types.
+//! Kubernetes objects, read once from their JSON, without the types of its client.
 
 mod node;
 mod node_decode;

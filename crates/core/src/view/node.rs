@@ -1,10 +1,11 @@
-//! A node, cut down to what a decision may look at.
+//! A node, reduced to what decisions use.
 
-use ipnet::IpNet;
+#![allow(missing_docs, reason = "names are those of the Kubernetes API")]
+
 use jiff::Timestamp;
 
 use super::Pairs;
-use crate::{address::NodeAddress, error::Result, net, provider_id::ProviderId};
+use crate::address::NodeAddress;
 
 /// The status of the `Ready` condition; a missing condition is `Unknown`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +28,6 @@ pub enum TaintEffect {
     PreferNoSchedule,
     /// `NoExecute`.
     NoExecute,
-    /// Anything else.
     Other(String),
 }
 
@@ -58,11 +58,9 @@ impl From<&str> for TaintEffect {
 /// A taint of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taint {
-    /// The key.
     pub key: String,
     /// The value; `None` when not set.
     pub value: Option<String>,
-    /// The effect.
     pub effect: TaintEffect,
     /// When it was added, as Kubernetes wrote it; handed back untouched.
     pub time_added: Option<String>,
@@ -77,7 +75,7 @@ pub struct Condition {
     pub reason: String,
 }
 
-/// A node, cut down to what a decision may look at.
+/// A node, reduced to what decisions use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeView {
     /// `metadata.name`.
@@ -102,28 +100,15 @@ pub struct NodeView {
     pub taints: Vec<Taint>,
     /// `status.addresses`, in order.
     pub addresses: Vec<NodeAddress>,
-    /// The `Ready` condition.
     pub ready: Ready,
-    /// The `NetworkUnavailable` condition.
     pub network_unavailable: Option<Condition>,
 }
 
 impl NodeView {
-    /// The provider id, read: `None` when there is none, an error when it is not of the form `scheme://id`.
-    #[must_use]
-    pub fn parsed_provider_id(&self) -> Option<Result<ProviderId>> {
-        self.provider_id.as_deref().map(str::parse)
-    }
-
     /// Whether any taint has this key, whatever its value and effect.
     #[must_use]
     pub fn has_taint(&self, key: &str) -> bool {
         self.taints.iter().any(|taint| taint.key == key)
-    }
-
-    /// The pod networks that can be read as networks.
-    pub fn pod_networks(&self) -> impl Iterator<Item = IpNet> + '_ {
-        self.pod_cidrs.iter().filter_map(|text| net::parse_cidr(text))
     }
 }
 
@@ -142,26 +127,10 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_id_is_none_read_or_wrong() {
-        let node = |id: Option<&str>| NodeView { provider_id: id.map(Into::into), ..NodeView::default() };
-        assert_eq!(node(None).parsed_provider_id(), None);
-        assert_eq!(node(Some("a://b")).parsed_provider_id(), Some(ProviderId::new("a", "b")));
-        assert!(node(Some("test-provider-id")).parsed_provider_id().unwrap().is_err());
-    }
-
-    #[test]
     fn a_taint_is_known_by_its_key() {
         let effect = TaintEffect::NoSchedule;
         let taint = Taint { key: "a".into(), value: None, effect, time_added: None };
         let node = NodeView { taints: vec![taint], ..NodeView::default() };
         assert_eq!((node.has_taint("a"), node.has_taint("b")), (true, false));
-    }
-
-    #[test]
-    fn what_is_not_a_network_is_left_out() {
-        let pod_cidrs = vec!["10.1.0.0/24".into(), "x".into(), "fd00::/64".into()];
-        let node = NodeView { pod_cidrs, ..NodeView::default() };
-        let want: Vec<IpNet> = vec!["10.1.0.0/24".parse().unwrap(), "fd00::/64".parse().unwrap()];
-        assert_eq!(node.pod_networks().collect::<Vec<_>>(), want);
     }
 }

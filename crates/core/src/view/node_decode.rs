@@ -50,8 +50,8 @@ fn filled(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// Where the annotations are that a decision looks at: ours, and the kubelet's about its addresses. Network and storage
-/// drivers write long ones, and there are thousands of nodes.
+/// Prefixes of the annotations that decisions use: ours, and the kubelet's about its addresses. Others are dropped, because
+/// network and storage drivers write long ones, and there are thousands of nodes.
 const READ: [&str; 2] = ["cloudberth.dev/", "alpha.kubernetes.io/"];
 
 fn annotations(value: &Value) -> Pairs {
@@ -62,14 +62,14 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// A list without room to grow: room for four is what the first one takes, and most nodes have one taint or none.
+/// A list without spare capacity: a vector starts with room for four, and most nodes have one taint or none.
 fn tight<T>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut list: Vec<T> = items.into_iter().collect();
     list.shrink_to_fit();
     list
 }
 
-/// The list, or for objects from before there was one, the single network.
+/// The list, or the single network of older objects.
 fn pod_cidrs(spec: &Value) -> Vec<String> {
     let list = tight(items(&spec["podCIDRs"]).filter_map(filled));
     if list.is_empty() { tight(filled(&spec["podCIDR"])) } else { list }

@@ -1,13 +1,13 @@
-//! Keys with values, in little memory.
+//! A compact map of labels or annotations.
 
 use std::{collections::BTreeMap, fmt, ops::Index};
 
 use serde_json::Value;
 
-/// A map from text to text as objects of the API carry it: labels, annotations.
+/// A map from text to text: labels or annotations.
 ///
-/// All of it is one text and one list of ends, because a cluster has thousands of nodes with a dozen labels each, and
-/// a tree of small texts takes five times the memory. Looking up walks along; changing writes it anew.
+/// It is one text and one list of ends, because a cluster has thousands of nodes with a dozen labels each, and a tree of
+/// small strings takes five times the memory. A lookup scans it; a change rebuilds it.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Pairs {
     /// Key, value, key, value, sorted by key.
@@ -17,13 +17,13 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// How many there are.
+    /// The number of keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len() / 2
     }
 
-    /// Whether there are none.
+    /// Whether it has no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
@@ -47,18 +47,18 @@ impl Pairs {
         self.iter().find(|(known, _)| *known == key).map(|(_, value)| value)
     }
 
-    /// Whether there is such a key.
+    /// Whether the key exists.
     #[must_use]
     pub fn contains_key(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
 
-    /// Gives a key this value, whether or not it had one.
+    /// Sets the value of a key.
     pub fn insert(&mut self, key: &str, value: &str) {
         *self = self.iter().chain([(key, value)]).collect();
     }
 
-    /// Takes a key away.
+    /// Removes a key.
     pub fn remove(&mut self, key: &str) {
         *self = self.iter().filter(|(known, _)| *known != key).collect();
     }
@@ -70,7 +70,7 @@ pub(super) fn texts(object: &Value) -> impl Iterator<Item = (&str, &str)> {
     members.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
 }
 
-/// Of one key given several times the last value counts. What is longer than four gigabytes is left out.
+/// Of several values of one key the last counts. What is longer than four gigabytes is left out.
 impl<K: AsRef<str>, V: AsRef<str>> FromIterator<(K, V)> for Pairs {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
         let given: Vec<(K, V)> = pairs.into_iter().collect();
@@ -94,7 +94,7 @@ impl<K: AsRef<str>, V: AsRef<str>, const N: usize> From<[(K, V); N]> for Pairs {
     }
 }
 
-/// The value of a key that is there; of one that is not, nothing.
+/// The value of a key; empty if there is none.
 impl Index<&str> for Pairs {
     type Output = str;
 

@@ -1,5 +1,7 @@
 //! A Service, with every field that a cloud could be asked to honour (law 8).
 
+#![allow(missing_docs, reason = "names are those of the Kubernetes API")]
+
 use std::collections::BTreeMap;
 
 use super::Pairs;
@@ -8,14 +10,12 @@ use crate::{net::IpFamily, view::ObjectKey};
 /// `spec.type`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ServiceType {
-    /// The default.
     #[default]
     ClusterIp,
     /// A port on every node.
     NodePort,
     /// The one that concerns us.
     LoadBalancer,
-    /// A DNS alias.
     ExternalName,
     /// A type that we do not know.
     Other(String),
@@ -24,12 +24,9 @@ pub enum ServiceType {
 /// The transport protocol of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ServiceProtocol {
-    /// The default.
     #[default]
     Tcp,
-    /// UDP.
     Udp,
-    /// SCTP.
     Sctp,
     /// A protocol that we do not know.
     Other(String),
@@ -51,9 +48,7 @@ impl ServiceProtocol {
 /// `targetPort`: a number or the name of a container port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetPort {
-    /// A number.
     Number(i64),
-    /// A name.
     Name(String),
 }
 
@@ -63,7 +58,6 @@ pub enum TargetPort {
 pub struct ServicePort {
     /// Empty when the port has no name.
     pub name: String,
-    /// The transport protocol.
     pub protocol: ServiceProtocol,
     /// What clients connect to.
     pub port: i64,
@@ -90,7 +84,6 @@ pub enum ExternalTrafficPolicy {
 /// `spec.sessionAffinity` with its configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SessionAffinity {
-    /// No stickiness.
     #[default]
     None,
     /// One client stays with one pod for this long (`None`: the field is not set).
@@ -105,11 +98,8 @@ pub enum SessionAffinity {
 /// `spec.ipFamilyPolicy`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IpFamilyPolicy {
-    /// One family.
     SingleStack,
-    /// Two where possible.
     PreferDualStack,
-    /// Two or nothing.
     RequireDualStack,
     /// A policy that we do not know.
     Other(String),
@@ -129,9 +119,7 @@ pub enum IpMode {
 /// One port of an ingress entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IngressPort {
-    /// The number.
     pub port: i64,
-    /// The transport protocol.
     pub protocol: ServiceProtocol,
     /// Why it does not work, if it does not.
     pub error: Option<String>,
@@ -140,17 +128,14 @@ pub struct IngressPort {
 /// One entry of `status.loadBalancer.ingress`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ingress {
-    /// An address.
     pub ip: Option<String>,
-    /// Or a name.
     pub hostname: Option<String>,
-    /// How packets arrive.
     pub ip_mode: Option<IpMode>,
     /// What is known about single ports.
     pub ports: Vec<IngressPort>,
 }
 
-/// A Service, cut down to what a decision or a provider may look at.
+/// A Service, reduced to what decisions and providers use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceView {
     /// `metadata.namespace`.
@@ -208,7 +193,6 @@ pub struct ServiceView {
 }
 
 impl ServiceView {
-    /// Namespace and name.
     #[must_use]
     pub fn key(&self) -> ObjectKey {
         ObjectKey::new(&self.namespace, &self.name)

@@ -1,8 +1,8 @@
 //! Reads a Service from its JSON.
 //!
-//! Leniently: fields that we do not know are ignored, and a part of the wrong type never costs the whole object.
-//! Where skipping such a part would widen what the Service asks for (a source range, a class, a policy), it is kept
-//! as its JSON text instead, so that whoever uses it refuses it by name.
+//! Leniently: unknown fields are ignored, and a part of the wrong type never makes the whole object unreadable. Where
+//! skipping such a part would widen what the Service asks for (a source range, a class, a policy), it is kept as its JSON
+//! text, so that it is refused by name where it is used.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,7 @@ use crate::{
 };
 
 impl ServiceView {
-    /// Reads the JSON of a Service. The only error is a missing name: without it nothing can be said about the
-    /// object to anybody.
+    /// Reads the JSON of a Service. The only error is a missing name.
     pub fn from_json(object: &Value) -> Result<Self> {
         let meta = part(object, "metadata");
         let spec = part(object, "spec");
@@ -70,7 +69,7 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(ToOwned::to_owned)
 }
 
-/// Whatever stands there, as text; a wrong type as its JSON.
+/// The value as text; one of a wrong type as its JSON.
 fn given(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
@@ -95,8 +94,8 @@ fn map(value: &Value) -> BTreeMap<String, String> {
     pairs::texts(value).map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-/// Kubernetes fills the type in, so an object without a spec says nothing about it; to read it as `ClusterIP` would
-/// be a reason to remove a load balancer.
+/// Kubernetes always sets the type, so an object without a spec says nothing about it; reading it as `ClusterIP` would
+/// remove its load balancer.
 fn service_type(spec: &Value) -> ServiceType {
     if !spec.is_object() {
         return ServiceType::Other(String::new());
@@ -119,7 +118,7 @@ fn protocol(value: &Value) -> ServiceProtocol {
     }
 }
 
-/// An entry that is no object becomes a port without a number, which nobody can honour and everybody refuses.
+/// An entry that is not an object becomes a port without a number, which every provider refuses.
 fn service_port(value: &Value) -> ServicePort {
     let target_port = match part(value, "targetPort") {
         Value::Number(n) => n.as_i64().map(TargetPort::Number),

@@ -104,7 +104,7 @@ mod tests {
 
     use cloudberth_core::call::CLAIM_RESERVE;
     use cloudberth_http::surroundings::SystemClock;
-    use cloudberth_runtime::trouble::translate;
+    use cloudberth_runtime::api_error::translate;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;

@@ -1,6 +1,6 @@
-//! Stands for election, and tells who asks until when this replica may write.
+//! Leader election, and until when this replica may write.
 //!
-//! Every move is decided by core's [`Candidate`]; this is its hands, ears and clock.
+//! core's [`Candidate`] decides every move; this sends its requests and feeds it answers and time.
 //!
 //! ```text
 //!   watch or poll ──┐
@@ -8,7 +8,7 @@
 //!   time ───────────┘        └───────► the claim (Gate), led and lost, events
 //! ```
 
-mod lookout;
+mod lease_watch;
 mod requests;
 
 use std::{
@@ -34,19 +34,19 @@ use crate::{
     lock,
     recorder::{Event, ObjectRef},
 };
-use lookout::notices;
+use lease_watch::lease_changes;
 use requests::LeaseApi;
 
 /// How much longer than a lease lasts a leader may go without renewing before it counts as stuck.
 pub const HEALTH_TOLERANCE: Duration = Duration::from_secs(20);
-/// Who says so in events.
+/// The component in events.
 const COMPONENT: &str = "cloud-controller-manager";
 
-/// One time of leading. It does not come back: a replica that leads again has another one.
+/// A term of leading. A replica that leads again has a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Term(u64);
 
-/// The two metrics of an election, as they are now.
+/// The current values of the two election metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tally {
     /// `leader_election_master_status`: whether this replica leads.
@@ -55,29 +55,29 @@ pub struct Tally {
     pub slow_paths: u64,
 }
 
-type Tell = Box<dyn Fn(Event) + Send + Sync>;
+type Publish = Box<dyn Fn(Event) + Send + Sync>;
 type Request = Pin<Box<dyn Future<Output = Input> + Send>>;
 
 struct State {
     candidate: Candidate,
-    /// Counts the times of leading.
+    /// The number of the current or last term.
     term: u64,
     leads: bool,
     ending: Ending,
-    /// What was sent and may still take effect.
+    /// Writes that may still take effect.
     writes: Writes,
-    /// Of candidates before this one.
+    /// Those of earlier candidates.
     slow_paths: u64,
-    /// Of the Lease, for events about it.
+    /// The UID of the Lease, for events about it.
     uid: String,
 }
 
-/// How far a replica that ends has come.
+/// How far the shutdown has come.
 #[derive(Default)]
 struct Ending {
-    /// No new write is begun, although the claim lasts.
+    /// No new write may begin, although the claim lasts.
     closed: bool,
-    /// Work was given up before it ended.
+    /// Work was abandoned before it ended.
     cut_short: bool,
     stop: bool,
 }
@@ -88,14 +88,14 @@ pub struct Election {
     api: LeaseApi,
     clock: Arc<dyn Clock>,
     random: Arc<Random>,
-    tell: Tell,
+    publish: Publish,
     state: Mutex<State>,
     changed: Notify,
 }
 
 impl Election {
-    /// A candidate that does nothing before [`run`](Self::run). `tell` hears `<identity> became leader` and
-    /// `<identity> stopped leading`, as events on the Lease; it must not wait.
+    /// A candidate that does nothing before [`run`](Self::run). `publish` gets `<identity> became leader` and
+    /// `<identity> stopped leading` as events on the Lease; it must not wait.
     ///
     /// Check the configuration's [`mistakes`](Config::mistakes) first.
     pub fn new(
@@ -103,7 +103,7 @@ impl Election {
         config: Config,
         clock: Arc<dyn Clock>,
         random: Arc<Random>,
-        tell: impl Fn(Event) + Send + Sync + 'static,
+        publish: impl Fn(Event) + Send + Sync + 'static,
     ) -> Arc<Self> {
         let state = State {
             candidate: Candidate::new(config.clone()),
@@ -119,19 +119,20 @@ impl Election {
             config,
             clock,
             random,
-            tell: Box::new(tell),
+            publish: Box::new(publish),
             state: Mutex::new(state),
             changed: Notify::new(),
         })
     }
 
-    /// Stands, leads, loses and stands again, until [`stop`](Self::stop). Answers whether the Lease was let go, so
-    /// that others need not wait for its end. Dropping it lets go of nothing, and ends the claim.
+    /// Takes part in the election until [`stop`](Self::stop). Returns whether the Lease was released, so that others need
+    /// not wait for its expiry. Dropping it ends the claim and releases nothing.
     pub async fn run(self: &Arc<Self>) -> bool {
         let _end = EndOfClaim(self);
         let watcher = Arc::clone(self);
         let idle = move || watcher.leads();
-        let mut seen = notices(self.api.clone(), &self.config.namespace, Arc::clone(&self.random), idle);
+        let mut seen =
+            lease_changes(self.api.clone(), &self.config.namespace, Arc::clone(&self.random), idle);
         let mut request: Option<Request> = None;
         let mut told_to_stop = false;
         let mut action = self.step(Input::Wake);
@@ -167,7 +168,7 @@ impl Election {
         }
     }
 
-    /// Begins no more writes. The claim is kept, so that what is under way can end.
+    /// Begins no more writes. The claim is kept, so that writes in flight can end.
     pub fn close(&self) {
         lock(&self.state).ending.closed = true;
     }
@@ -177,13 +178,13 @@ impl Election {
         self.until(|state| !state.writes.are_under_way()).await;
     }
 
-    /// Work was given up before it ended, so the Lease is not let go of: who takes over waits until it runs out.
+    /// Work was abandoned before it ended, so the Lease is not released: the next leader waits until it expires.
     pub fn cut_short(&self) {
         lock(&self.state).ending.cut_short = true;
     }
 
-    /// Ends leading and standing, and lets go of the Lease if nothing that was sent can still take effect: another may
-    /// lead a moment later.
+    /// Leaves the election, and releases the Lease if no write can still take effect: another replica may lead a moment
+    /// later.
     pub fn stop(&self) {
         lock(&self.state).ending.stop = true;
         self.changed.notify_waiters();
@@ -205,7 +206,7 @@ impl Election {
         Term(lock(&self.state).term)
     }
 
-    /// Waits until this time of leading is over. Nothing is written from then on, whoever still tries.
+    /// Waits until this term is over. Nothing is written from then on.
     pub async fn lost(&self, term: Term) {
         self.until(|state| !state.leads || state.term != term.0).await;
     }
@@ -220,23 +221,23 @@ impl Election {
         lock(&self.state).candidate.holder().map(str::to_owned)
     }
 
-    /// The check `leaderElection`: fails only for a leader that has not renewed for far too long. A standby is well.
+    /// The check `leaderElection`: fails only for a leader that has not renewed for far too long, never for a standby.
     pub fn health(&self) -> Result<()> {
         lock(&self.state).candidate.health(self.clock.now(), HEALTH_TOLERANCE)
     }
 
-    /// The metrics.
+    /// The current values of the metrics.
     pub fn tally(&self) -> Tally {
         let state = lock(&self.state);
         Tally { master: state.leads, slow_paths: state.slow_paths + state.candidate.slow_paths() }
     }
 
-    /// Waits until the state is so.
-    async fn until(&self, so: impl Fn(&State) -> bool) {
+    /// Waits until the state fulfils `condition`.
+    async fn until(&self, condition: impl Fn(&State) -> bool) {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
-            if so(&lock(&self.state)) {
+            if condition(&lock(&self.state)) {
                 return;
             }
             changed.await;
@@ -282,7 +283,7 @@ impl Election {
             api_version: "coordination.k8s.io/v1".to_owned(),
             ..ObjectRef::core("Lease", namespace, name, uid)
         };
-        (self.tell)(Event {
+        (self.publish)(Event {
             about,
             warning: false,
             reason: "LeaderElection".to_owned(),
@@ -293,7 +294,7 @@ impl Election {
     }
 }
 
-/// Whoever drops a running election drops its claim: nothing renews it any more.
+/// Ends the claim when a running election is dropped: nothing renews it any more.
 struct EndOfClaim<'a>(&'a Election);
 
 impl Drop for EndOfClaim<'_> {
@@ -325,7 +326,7 @@ impl Gate for Election {
     }
 }
 
-/// The UID of a Lease that was heard of.
+/// The UID of the Lease in this input.
 fn uid_in(input: &Input) -> Option<&str> {
     let lease: &Lease = match input {
         Input::Read(_, Lookup::Present(lease)) | Input::Wrote(_, Ok(lease)) | Input::Noticed(Some(lease)) => {

@@ -1,4 +1,4 @@
-//! The three requests that an election needs: get, create, replace.
+//! The requests of an election: get, create, replace.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use kube::{
 };
 use serde_json::Value;
 
-use crate::trouble::translate;
+use crate::api_error::translate;
 
-/// The way to one Lease.
+/// A client for one Lease.
 #[derive(Clone)]
 pub(super) struct LeaseApi {
     pub(super) client: Client,
@@ -30,7 +30,7 @@ impl LeaseApi {
         Self { client, clock, path, name: config.name.clone() }
     }
 
-    /// Carries out a request of the candidate, and gives up when it says so. What is no request does nothing.
+    /// Sends the candidate's request, within its deadline. Other actions do nothing.
     pub(super) async fn carry_out(self, action: Action) -> Input {
         match action {
             Action::Get { ticket, until } => Input::Read(ticket, self.get(until).await),
@@ -47,7 +47,7 @@ impl LeaseApi {
         }
     }
 
-    /// Reads the Lease, past every cache. One that cannot be read is unknown, not absent.
+    /// Reads the Lease from the API server. One that cannot be decoded is unknown, not absent.
     pub(super) async fn get(&self, until: Tick) -> Lookup<Lease> {
         let request = Request::new(&*self.path).get(&self.name, &GetParams::default());
         match self.send(until, request).await {

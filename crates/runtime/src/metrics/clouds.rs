@@ -1,5 +1,7 @@
 //! What calls to the clouds cost.
 
+#![allow(missing_docs, reason = "fields are labels and metrics, explained where they are registered")]
+
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -14,16 +16,13 @@ const BOUNDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 /// The operation, by the name that cloud dashboards know.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub struct RequestLabels {
-    /// Its name.
     pub request: &'static str,
 }
 
 /// One attempt of an operation, and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub struct AttemptLabels {
-    /// Which cloud.
     pub provider: String,
-    /// What was asked.
     pub operation: &'static str,
     /// What came of it, from a fixed set.
     pub outcome: &'static str,
@@ -31,17 +30,14 @@ pub struct AttemptLabels {
     pub code: String,
 }
 
-/// Which cloud.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub struct ProviderLabels {
-    /// Its name.
     pub provider: String,
 }
 
-/// Of the calls to all clouds.
+/// The metrics of the calls to all clouds.
 #[derive(Clone, Debug)]
 pub struct CloudMetrics {
-    /// Attempts, retries included.
     pub attempts: Family<AttemptLabels, Counter>,
     /// Answers that told us to slow down.
     pub throttles: Family<ProviderLabels, Counter>,
@@ -60,7 +56,6 @@ impl Default for CloudMetrics {
 }
 
 impl CloudMetrics {
-    /// Makes it visible.
     pub fn register(&self, registry: &mut Registry) {
         let help = "Requests sent to a cloud, retries included";
         publish(registry, "cloudberth_cloud_requests_total", Alpha, help, self.attempts.clone());
@@ -88,7 +83,7 @@ impl CloudMetrics {
     }
 }
 
-/// Of the calls to one cloud. What observes its client forwards to this.
+/// The metrics of the calls to one cloud. What observes its client forwards to this.
 #[derive(Clone, Debug)]
 pub struct CloudMeter {
     labels: ProviderLabels,

@@ -1,5 +1,7 @@
 //! What the controllers measure.
 
+#![allow(missing_docs, reason = "fields are labels and metrics, explained where they are registered")]
+
 use prometheus_client::encoding::EncodeLabelSet;
 
 use super::{
@@ -7,7 +9,7 @@ use super::{
     kinds::{Counter, Family, Histogram, Stability::Alpha, publish},
 };
 
-/// Of the node controller.
+/// The metrics of the node controller.
 #[derive(Clone, Debug)]
 pub struct NodeMetrics {
     /// From a node's creation until its taint was gone.
@@ -24,7 +26,6 @@ impl Default for NodeMetrics {
 }
 
 impl NodeMetrics {
-    /// Makes it visible.
     pub fn register(&self, registry: &mut Registry) {
         let name = "node_controller_cloud_provider_taint_removal_delay_seconds";
         let help = "Seconds from the creation of a node until the taint of uninitialised nodes was removed";
@@ -38,13 +39,11 @@ impl NodeMetrics {
 /// Which question was put to the cloud, and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub struct CallLabels {
-    /// The question.
     pub operation: &'static str,
-    /// The answer's kind.
     pub result: &'static str,
 }
 
-/// Of the node lifecycle controller.
+/// The metrics of the node lifecycle controller.
 #[derive(Clone, Debug)]
 pub struct LifecycleMetrics {
     /// How long a pass over all nodes took.
@@ -66,12 +65,10 @@ impl Default for LifecycleMetrics {
 }
 
 impl LifecycleMetrics {
-    /// Counts a question.
     pub fn called(&self, operation: &'static str, result: &'static str) {
         self.cloud_calls.with(&CallLabels { operation, result }).inc();
     }
 
-    /// Makes it visible.
     pub fn register(&self, registry: &mut Registry) {
         let name = "cloud_node_lifecycle_controller_monitor_nodes_duration_seconds";
         publish(
@@ -89,12 +86,11 @@ impl LifecycleMetrics {
     }
 }
 
-/// Of the service controller.
+/// The metrics of the service controller.
 #[derive(Clone, Debug)]
 pub struct ServiceMetrics {
     /// Updates of a load balancer's hosts. Ensuring one is not counted.
     pub load_balancer_syncs: Counter,
-    /// Those that failed.
     pub node_sync_errors: Counter,
     /// How long a pass over all load balancers took after the set of nodes had changed.
     pub node_sync_latency: Histogram,
@@ -118,7 +114,6 @@ impl Default for ServiceMetrics {
 }
 
 impl ServiceMetrics {
-    /// Makes it visible.
     pub fn register(&self, registry: &mut Registry) {
         let name = "service_controller_loadbalancer_sync_total";
         let help = "Updates of the hosts of load balancers";
@@ -143,11 +138,10 @@ impl ServiceMetrics {
 pub struct RouteLabels {
     /// `changed`, `noop` or `error`.
     pub outcome: &'static str,
-    /// `periodic` or `node_change`.
     pub trigger: &'static str,
 }
 
-/// Of the route controller.
+/// The metrics of the route controller.
 #[derive(Clone, Debug, Default)]
 pub struct RouteMetrics {
     /// Passes over the routes.
@@ -155,12 +149,10 @@ pub struct RouteMetrics {
 }
 
 impl RouteMetrics {
-    /// Counts a pass.
     pub fn synced(&self, outcome: &'static str, trigger: &'static str) {
         self.syncs.with(&RouteLabels { outcome, trigger }).inc();
     }
 
-    /// Makes it visible.
     pub fn register(&self, registry: &mut Registry) {
         publish(
             registry,

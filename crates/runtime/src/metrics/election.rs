@@ -1,5 +1,7 @@
 //! What the leader election measures.
 
+#![allow(missing_docs, reason = "fields are labels and metrics, explained where they are registered")]
+
 use prometheus_client::encoding::EncodeLabelSet;
 
 use super::{
@@ -7,14 +9,12 @@ use super::{
     kinds::{Counter, Family, Gauge, Stability::Alpha, publish},
 };
 
-/// Which lease.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub struct LeaseLabels {
-    /// Its name.
     pub name: String,
 }
 
-/// Of the leader election.
+/// The metrics of the leader election.
 #[derive(Clone, Debug, Default)]
 pub struct ElectionMetrics {
     /// Who leads: 1 for us.
@@ -34,7 +34,6 @@ impl ElectionMetrics {
         self.slow_path.with(&LeaseLabels { name: lease.to_owned() }).inc();
     }
 
-    /// Makes it visible.
     pub fn register(&self, registry: &mut Registry) {
         let help = "Whether this process holds the lease: 1 if it does, 0 if not";
         publish(registry, "leader_election_master_status", Alpha, help, self.master_status.clone());

@@ -22,11 +22,11 @@ use crate::lock;
 /// How much a name and its labels can be relied on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stability {
-    /// May change.
+    /// It may change at any time.
     Alpha,
-    /// Changes with notice.
+    /// It changes only with notice.
     Beta,
-    /// Stays.
+    /// It does not change.
     Stable,
 }
 
@@ -45,12 +45,12 @@ pub fn publish(registry: &mut Registry, name: &str, stability: Stability, help: 
 pub struct Counter(counter::Counter);
 
 impl Counter {
-    /// One more.
+    /// Adds one.
     pub fn inc(&self) {
         self.0.inc();
     }
 
-    /// `more` more.
+    /// Adds `more`.
     pub fn inc_by(&self, more: u64) {
         self.0.inc_by(more);
     }
@@ -76,7 +76,7 @@ impl EncodeMetric for Counter {
 pub struct Gauge(gauge::Gauge);
 
 impl Gauge {
-    /// It is this now.
+    /// Sets the value.
     pub fn set(&self, value: i64) {
         self.0.set(value);
     }
@@ -86,7 +86,7 @@ impl Gauge {
         self.0.inc_by(by);
     }
 
-    /// What it is.
+    /// The current value.
     pub fn get(&self) -> i64 {
         self.0.get()
     }

@@ -1,5 +1,7 @@
 //! What the program measures as a whole.
 
+#![allow(missing_docs, reason = "fields are labels and metrics, explained where they are registered")]
+
 use prometheus_client::encoding::EncodeLabelSet;
 
 use super::{
@@ -12,7 +14,6 @@ const MANAGER: &str = "cloud-controller-manager";
 /// Which controller of which manager.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub struct ControllerLabels {
-    /// The controller's name.
     pub name: String,
     /// The manager's name, always the same.
     pub manager: &'static str,
@@ -27,24 +28,20 @@ pub struct BuildInfo {
     pub minor: String,
     /// The version, with a `v` in front.
     pub git_version: String,
-    /// The commit.
     pub git_commit: String,
-    /// `clean` or `dirty`.
     pub git_tree_state: String,
     /// When it was built.
     pub build_date: String,
     /// The tool chain; the label's name is what dashboards look for.
     pub go_version: String,
-    /// The compiler.
     pub compiler: String,
     /// Operating system and processor.
     pub platform: String,
 }
 
-/// Of the program as a whole.
+/// The metrics of the program as a whole.
 #[derive(Clone, Debug, Default)]
 pub struct ManagerMetrics {
-    /// Which controllers run.
     pub running: Family<ControllerLabels, Gauge>,
     /// Which build this is.
     pub build: Family<BuildInfo, Gauge>,
@@ -64,7 +61,6 @@ impl ManagerMetrics {
         self.build.with(build).set(1);
     }
 
-    /// Makes it visible.
     pub fn register(&self, registry: &mut Registry) {
         let help = "Whether a controller runs at present: 1 if it does, 0 if not";
         publish(registry, "running_managed_controllers", Beta, help, self.running.clone());

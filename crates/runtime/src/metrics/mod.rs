@@ -1,7 +1,7 @@
-//! What the program counts and measures about itself.
+//! The metrics of the program.
 //!
-//! Every part has a struct of its own, made once per process by [`Metrics::new`] and handed to whoever feeds it; clones
-//! feed the same series. A part that was made by `default()` counts too, but nobody sees it: that is for tests.
+//! Every part has its own struct, made once per process by [`Metrics::new`] and handed to the code that updates it; clones
+//! update the same series. A part made by `default()` is not registered: that is for tests.
 //!
 //! Names, labels and buckets are those that dashboards and alerts for cloud controller managers look for.
 
@@ -31,23 +31,23 @@ pub use self::{
 /// All parts, registered in one registry.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    /// Of every queue and its workers.
+    /// The metrics of every queue and its workers.
     pub queues: QueueMetrics,
-    /// Of the node controller.
+    /// The metrics of the node controller.
     pub node: NodeMetrics,
-    /// Of the node lifecycle controller.
+    /// The metrics of the node lifecycle controller.
     pub lifecycle: LifecycleMetrics,
-    /// Of the service controller.
+    /// The metrics of the service controller.
     pub service: ServiceMetrics,
-    /// Of the route controller.
+    /// The metrics of the route controller.
     pub route: RouteMetrics,
-    /// Of the leader election.
+    /// The metrics of the leader election.
     pub election: ElectionMetrics,
-    /// Of the program as a whole.
+    /// The metrics of the program as a whole.
     pub manager: ManagerMetrics,
-    /// Of the calls to the clouds.
+    /// The metrics of the calls to the clouds.
     pub clouds: CloudMetrics,
-    /// Of the calls to the Kubernetes API.
+    /// The metrics of the calls to the Kubernetes API.
     pub rest: RestMetrics,
 }
 

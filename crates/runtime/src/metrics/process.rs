@@ -1,4 +1,4 @@
-//! What the system knows about this process, read when somebody asks. What it does not tell is left out.
+//! The metrics of the process, read from `/proc` at each scrape. What cannot be read is left out.
 
 use std::{
     fmt,

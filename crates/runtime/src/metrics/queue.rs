@@ -1,5 +1,7 @@
 //! What queues and their workers measure.
 
+#![allow(missing_docs, reason = "fields are labels and metrics, explained where they are registered")]
+
 use std::{
     fmt,
     sync::{Arc, Mutex},
@@ -18,21 +20,18 @@ use super::{
 };
 use crate::lock;
 
-/// Which queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub struct QueueLabels {
-    /// Its name.
     pub name: &'static str,
 }
 
 /// Which queue, for the series that are our own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub struct PoolLabels {
-    /// Its name.
     pub queue: &'static str,
 }
 
-/// Of every queue and its workers.
+/// The metrics of every queue and its workers.
 #[derive(Clone, Debug)]
 pub struct QueueMetrics {
     /// Keys that wait for a worker.
@@ -43,9 +42,7 @@ pub struct QueueMetrics {
     pub waited: Family<QueueLabels, Histogram>,
     /// How long the work on a key took.
     pub worked: Family<QueueLabels, Histogram>,
-    /// Delayed additions.
     pub retries: Family<QueueLabels, Counter>,
-    /// Work that panicked.
     pub panics: Family<PoolLabels, Counter>,
     /// Additions that found no room.
     pub refused: Family<PoolLabels, Counter>,
@@ -91,7 +88,6 @@ impl QueueMetrics {
         }
     }
 
-    /// Makes it visible.
     pub fn register(&self, registry: &mut Registry) {
         publish(registry, "workqueue_depth", Beta, "Keys that wait for a worker", self.depth.clone());
         publish(registry, "workqueue_adds_total", Beta, "Keys that began to wait", self.adds.clone());
@@ -118,7 +114,7 @@ impl QueueMetrics {
     }
 }
 
-/// Of one queue. When it is dropped, nothing waits and nothing is in progress any more.
+/// The metrics of one queue. When it is dropped, nothing waits and nothing is in progress any more.
 #[derive(Debug)]
 pub struct Meter {
     depth: Gauge,
@@ -164,7 +160,6 @@ impl Meter {
         self.depth.set(0);
     }
 
-    /// Work panicked.
     pub(crate) fn panicked(&self) {
         self.panics.inc();
     }
@@ -188,7 +183,7 @@ enum Aspect {
     Oldest,
 }
 
-/// The ages of the work in progress, as they are when somebody asks.
+/// The ages of the work in progress, computed at each scrape.
 #[derive(Clone)]
 struct Ages {
     aspect: Aspect,

@@ -1,5 +1,7 @@
 //! What calls to the Kubernetes API cost.
 
+#![allow(missing_docs, reason = "fields are labels and metrics, explained where they are registered")]
+
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -20,7 +22,6 @@ pub struct EndLabels {
     pub code: String,
     /// `GET` and the like.
     pub method: String,
-    /// The API server.
     pub host: String,
 }
 
@@ -29,14 +30,12 @@ pub struct EndLabels {
 pub struct VerbLabels {
     /// `GET` and the like.
     pub verb: String,
-    /// The API server.
     pub host: String,
 }
 
-/// Of the calls to the Kubernetes API.
+/// The metrics of the calls to the Kubernetes API.
 #[derive(Clone, Debug)]
 pub struct RestMetrics {
-    /// Requests.
     pub requests: Family<EndLabels, Counter>,
     /// How long they took; watches are left out, their length says nothing.
     pub durations: Family<VerbLabels, Histogram>,
@@ -74,7 +73,6 @@ impl RestMetrics {
         self.requests.with(&EndLabels { code, method: labels.verb, host: labels.host }).inc();
     }
 
-    /// Makes it visible.
     pub fn register(&self, registry: &mut Registry) {
         let help = "Requests to the Kubernetes API";
         publish(registry, "rest_client_requests_total", Alpha, help, self.requests.clone());

@@ -1,41 +1,42 @@
-//! Which occurrences become events of their own, which raise the count of one, and which are too many.
+//! Which events are created, which raise the count of an earlier one, and which are dropped.
 //!
-//! The rules are those that users of events are accustomed to:
+//! The rules are those of client-go:
 //!
-//! - The same again raises the count of the event that is there.
-//! - Of occurrences that differ in their message only, the first nine get events of their own; all others share one,
-//!   until nothing similar has happened for ten minutes.
-//! - A component may say 25 things of one type about one object at once, and one more every five minutes.
+//! - A repeated event raises the count of the first.
+//! - Of events that differ in their message only, the first nine are created; all others share one, until nothing similar
+//!   has happened for ten minutes.
+//! - A component may publish 25 events of one type about one object at once, and one more every five minutes.
 
 use std::{collections::BTreeSet, time::Duration};
 
-use cloudberth_core::time::Tick;
+use cloudberth_core::{
+    rate::{Rate, TokenBucket},
+    time::Tick,
+};
 use jiff::Timestamp;
 
 use super::{Event, ObjectRef, recent::Recent};
 
-/// From this many different messages on, they share an event.
+/// From this many different messages on, events are combined.
 const DIFFERENT: usize = 10;
-/// After so long without anything similar, the counting begins anew.
+/// After this long without a similar event, counting starts over.
 const QUIET: Duration = Duration::from_secs(600);
-/// So much may be said at once about one object …
-const BURST: u32 = 25;
-/// … and one thing more each time that this has passed.
-const REFILL: Duration = Duration::from_secs(300);
-/// More is never remembered, of each kind.
+/// How many events of one type a component may publish about one object.
+const ALLOWED: Rate = Rate { interval: Duration::from_secs(300), burst: 25 };
+/// How many entries of each kind are remembered.
 const REMEMBERED: usize = 4096;
 
-/// In front of a message that stands for several.
+/// The prefix of the message of a combined event.
 pub const COMBINED: &str = "(combined from similar events): ";
 
-/// An event as it is to be from now on.
+/// An event as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
-    /// Its name, for ever.
+pub struct EventRecord {
+    /// Its name, which stays the same.
     pub name: String,
-    /// What it tells. The message may stand for several.
+    /// The published event; with [`COMBINED`] in its message if it is combined.
     pub what: Event,
-    /// Whether it stands for several that differ.
+    /// Whether it stands for several events with different messages.
     pub combined: bool,
     /// How often it happened.
     pub count: u64,
@@ -45,26 +46,26 @@ pub struct Note {
     pub last: Timestamp,
 }
 
-/// What is to be done about an occurrence.
+/// What to do with an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Write a new event.
-    Create(Note),
-    /// Bring the event of this name up to date.
-    Patch(Note),
-    /// Say nothing: there was too much already.
+    /// Create it.
+    Create(EventRecord),
+    /// Update the earlier event with this name.
+    Patch(EventRecord),
+    /// Drop it: there were too many.
     Drop,
 }
 
-/// Who says it, and about what.
+/// The component, the object and the type of an event.
 type Subject = (&'static str, ObjectRef, bool);
 
-/// What was said lately.
+/// Recently published events.
 #[derive(Debug)]
-pub struct Memory {
+pub struct History {
     similar: Recent<(Subject, String), Similar>,
-    told: Recent<(Event, bool), Option<Told>>,
-    allowance: Recent<Subject, Allowance>,
+    recorded: Recent<(Event, bool), Option<Recorded>>,
+    allowance: Recent<Subject, TokenBucket>,
     last_name: i128,
 }
 
@@ -75,65 +76,67 @@ struct Similar {
 }
 
 #[derive(Debug)]
-struct Told {
+struct Recorded {
     name: String,
     count: u64,
     first: Timestamp,
 }
 
-/// A bucket, by the time at which it will be full.
-#[derive(Debug, Default)]
-struct Allowance(Tick);
-
-impl Default for Memory {
+impl Default for History {
     fn default() -> Self {
         Self {
             similar: Recent::new(REMEMBERED),
-            told: Recent::new(REMEMBERED),
+            recorded: Recent::new(REMEMBERED),
             allowance: Recent::new(REMEMBERED),
             last_name: 0,
         }
     }
 }
 
-/// Decides about an occurrence of the time `at`, which is looked at `now`, and remembers it.
-pub fn correlate(memory: &mut Memory, what: &Event, at: Timestamp, now: Tick) -> Step {
+/// Decides what to do with an event of the time `at`, and remembers it.
+pub fn correlate(history: &mut History, what: &Event, at: Timestamp, now: Tick) -> Step {
     let subject = (what.component, what.about.clone(), what.warning);
     let combined =
-        memory.similar.of((subject.clone(), what.reason.clone())).is_one_too_many(&what.message, now);
-    // What stands for several is the same event whatever its newest message.
+        history.similar.of((subject.clone(), what.reason.clone())).is_one_too_many(&what.message, now);
+    // A combined event stays the same event whatever its newest message.
     let mut key = (what.clone(), combined);
     let mut what = what.clone();
     if combined {
         key.0.message.clear();
         what.message.insert_str(0, COMBINED);
     }
-    let unused = memory.name(&what.about, at);
-    let told = memory.told.of(key);
-    let known = told.is_some();
-    let told = told.get_or_insert_with(|| Told { name: unused, count: 0, first: at });
-    told.count += 1;
-    let note =
-        Note { name: told.name.clone(), what, combined, count: told.count, first: told.first, last: at };
-    if !memory.allowance.of(subject).take(now) {
+    let unused = history.name(&what.about, at);
+    let recorded = history.recorded.of(key);
+    let known = recorded.is_some();
+    let recorded = recorded.get_or_insert_with(|| Recorded { name: unused, count: 0, first: at });
+    recorded.count += 1;
+    let record = EventRecord {
+        name: recorded.name.clone(),
+        what,
+        combined,
+        count: recorded.count,
+        first: recorded.first,
+        last: at,
+    };
+    if !history.allowance.of(subject).try_take(ALLOWED, now) {
         return Step::Drop;
     }
-    if known { Step::Patch(note) } else { Step::Create(note) }
+    if known { Step::Patch(record) } else { Step::Create(record) }
 }
 
-impl Memory {
-    /// A name that no event had before: the time, and later than any before it.
+impl History {
+    /// A name that no event had before: the time, later than in any name before.
     fn name(&mut self, about: &ObjectRef, at: Timestamp) -> String {
         self.last_name = at.as_nanosecond().max(self.last_name + 1);
         let suffix = format!(".{:x}", self.last_name);
         let mut name: String = about.name.chars().take(LONGEST_NAME.saturating_sub(suffix.len())).collect();
-        // A name may not have a dash in front of a dot.
+        // A dash in front of a dot is not allowed.
         name.truncate(name.trim_end_matches(['-', '.']).len());
         name + &suffix
     }
 }
 
-/// What the API accepts.
+/// The longest name that the API accepts.
 const LONGEST_NAME: usize = 253;
 
 impl Similar {
@@ -142,23 +145,12 @@ impl Similar {
             self.messages.clear();
         }
         self.last = now;
-        // The one that was too many is not remembered: what has an event of its own keeps it.
+        // The extra message is not remembered, so that the first nine keep their own events.
         if !self.messages.contains(message) && self.messages.len() + 1 >= DIFFERENT {
             return true;
         }
         self.messages.insert(message.to_owned());
         false
-    }
-}
-
-impl Allowance {
-    fn take(&mut self, now: Tick) -> bool {
-        let full_at = self.0.max(now) + REFILL;
-        let allowed = full_at.since(now) <= REFILL.saturating_mul(BURST);
-        if allowed {
-            self.0 = full_at;
-        }
-        allowed
     }
 }
 

@@ -1,10 +1,10 @@
-//! Tells people what happened, as events on the objects that it happened to.
+//! Writes events about objects.
 //!
-//! Telling never waits and never fails: what cannot be written is dropped and counted. It is a courtesy; nothing may
-//! depend on it. Nothing is said twice by itself: whoever tells decides that there is something to tell.
+//! Publishing never waits and never fails: what cannot be written is dropped and counted, so nothing may depend on an
+//! event. Nothing is published twice by itself: the caller decides when there is something new.
 
 pub mod correlate;
-mod line;
+mod queue;
 mod recent;
 
 use std::{
@@ -20,23 +20,23 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use self::{
-    correlate::{Memory, Note, Step, correlate},
-    line::{Entry, Line, Next},
+    correlate::{EventRecord, History, Step, correlate},
+    queue::{Entry, EventQueue, Next},
 };
 use crate::{cluster::Cluster, lock, metrics::Counter};
 
-/// More than these are never kept waiting.
+/// How many events may wait.
 const CAPACITY: usize = 1_000;
-/// So many are written at once, each in another namespace.
+/// How many are written at once, each in another namespace.
 const WRITERS: usize = 4;
-/// How long the writing of one may take.
+/// How long one write may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// So often is the writing of one tried …
+/// How often a write is tried.
 const TRIES: u32 = 12;
-/// … this far apart, the first time less, so that not everybody comes back at once.
-const REST: Duration = Duration::from_secs(10);
-/// Nobody may ask us to stay away for longer.
-const LONGEST_REST: Duration = Duration::from_secs(60);
+/// The wait between two tries; a random part of it the first time, so that replicas do not come back together.
+const RETRY_WAIT: Duration = Duration::from_secs(10);
+/// The longest wait that a server can ask for.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// The object that an event is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,24 +47,24 @@ pub struct ObjectRef {
     pub kind: String,
     /// Empty for what has none.
     pub namespace: String,
-    /// Its name.
+    /// `metadata.name`.
     pub name: String,
-    /// Its UID.
+    /// `metadata.uid`.
     pub uid: String,
 }
 
 impl ObjectRef {
-    /// A node.
+    /// The reference to a node.
     pub fn node(node: &NodeView) -> Self {
         Self::core("Node", "", &node.name, &node.uid)
     }
 
-    /// A Service.
+    /// The reference to a Service.
     pub fn service(service: &ServiceView) -> Self {
         Self::core("Service", &service.namespace, &service.name, &service.uid)
     }
 
-    /// An object of the core group.
+    /// The reference to an object of the core group.
     pub fn core(kind: &str, namespace: &str, name: &str, uid: &str) -> Self {
         Self {
             api_version: "v1".into(),
@@ -76,10 +76,10 @@ impl ObjectRef {
     }
 }
 
-/// Something that people should know.
+/// An event about an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Event {
-    /// What it happened to.
+    /// The object that it is about.
     pub about: ObjectRef,
     /// `Warning`, otherwise `Normal`.
     pub warning: bool,
@@ -87,33 +87,34 @@ pub struct Event {
     pub reason: String,
     /// A sentence, for people.
     pub message: String,
-    /// Which controller says so.
+    /// The controller that reports it.
     pub component: &'static str,
 }
 
-/// The writer of events.
+/// Writes published events in the background.
 pub struct EventRecorder {
     cluster: Cluster,
     random: Arc<Random>,
-    waiting: Mutex<Line>,
-    memory: Mutex<Memory>,
+    waiting: Mutex<EventQueue>,
+    history: Mutex<History>,
     dropped: Counter,
     news: Notify,
 }
 
 impl EventRecorder {
-    /// A recorder with nothing to say yet.
+    /// A recorder that writes nothing before [`run`](Self::run).
     pub fn new(cluster: Cluster, random: Arc<Random>) -> Arc<Self> {
         Self::counting(cluster, random, Counter::default())
     }
 
-    /// One that counts in `dropped` what is never written.
+    /// A recorder that counts in `dropped` what is never written.
     pub fn counting(cluster: Cluster, random: Arc<Random>, dropped: Counter) -> Arc<Self> {
-        let (waiting, memory, news) = (Mutex::new(Line::new(CAPACITY)), Mutex::default(), Notify::new());
-        Arc::new(Self { cluster, random, waiting, memory, dropped, news })
+        let (waiting, history, news) =
+            (Mutex::new(EventQueue::new(CAPACITY)), Mutex::default(), Notify::new());
+        Arc::new(Self { cluster, random, waiting, history, dropped, news })
     }
 
-    /// Says it, soon.
+    /// Logs the event and queues it for writing.
     pub fn publish(&self, what: Event) {
         let Event { about, reason, message, component, .. } = &what;
         let (kind, namespace, name) = (&about.kind, &about.namespace, &about.name);
@@ -126,7 +127,7 @@ impl EventRecorder {
         self.news.notify_one();
     }
 
-    /// How many were never written.
+    /// How many events were never written.
     pub fn dropped(&self) -> u64 {
         self.dropped.get()
     }
@@ -159,64 +160,63 @@ impl EventRecorder {
         }
     }
 
-    /// Tries to write one. If that failed and may go better next time, it is returned to be tried again.
+    /// Tries to write an event; returns it if it should be tried again.
     async fn write(&self, mut entry: Entry) -> (ObjectRef, Option<Entry>) {
         let about = entry.what.about.clone();
         let now = self.cluster.clock().now();
         let step =
-            entry.step.get_or_insert_with(|| correlate(&mut lock(&self.memory), &entry.what, entry.at, now));
+            entry.step.get_or_insert_with(|| correlate(&mut lock(&self.history), &entry.what, entry.at, now));
         let Err(why) = self.take(step).await else { return (about, None) };
         entry.tries += 1;
-        if let Some(rest) = self.rest(entry.tries, &why) {
-            entry.due = self.cluster.clock().now() + rest;
+        if let Some(wait) = self.retry_wait(entry.tries, &why) {
+            entry.due = self.cluster.clock().now() + wait;
             return (about, Some(entry));
         }
-        // Whoever does not lead any more cannot even say so: that is in the log already, and nobody can mend it.
+        // A replica that stopped leading cannot write events; the log says already that it stopped.
         if why.category() == Category::Cancelled {
-            tracing::debug!(reason = entry.what.reason, %why, "an event was not written");
+            tracing::debug!(reason = entry.what.reason, %why, "event not written");
         } else {
-            tracing::info!(reason = entry.what.reason, %why, "an event was not written");
+            tracing::info!(reason = entry.what.reason, %why, "event not written");
         }
         self.dropped.inc();
         (about, None)
     }
 
-    /// How long to wait before what failed for this reason is tried again; `None` if it is not.
-    fn rest(&self, tries: u32, why: &Error) -> Option<Duration> {
+    /// The wait before the next try after this failure; `None` if there is none.
+    fn retry_wait(&self, tries: u32, why: &Error) -> Option<Duration> {
         let asked = match why.category() {
             _ if tries >= TRIES => return None,
             Category::Temporary => Duration::ZERO,
-            Category::Throttled { retry_after } => retry_after.unwrap_or_default().min(LONGEST_REST),
+            Category::Throttled { retry_after } => retry_after.unwrap_or_default().min(LONGEST_WAIT),
             _ => return None,
         };
-        let rest = if tries == 1 { REST.mul_f64(self.random.fraction()) } else { REST };
-        Some(rest.max(asked))
+        let wait = if tries == 1 { RETRY_WAIT.mul_f64(self.random.fraction()) } else { RETRY_WAIT };
+        Some(wait.max(asked))
     }
 
     async fn take(&self, step: &Step) -> Result<()> {
         match step {
-            Step::Create(note) => self.create(note).await,
-            Step::Patch(note) => self.patch(note).await,
+            Step::Create(record) => self.create(record).await,
+            Step::Patch(record) => self.patch(record).await,
             Step::Drop => Err(Error::permanent("there were too many about this object lately")),
         }
     }
 
-    async fn create(&self, note: &Note) -> Result<()> {
+    async fn create(&self, record: &EventRecord) -> Result<()> {
         let call = self.cluster.call(PATIENCE);
-        match self.cluster.post(&call, &path(note), &body(note)).await {
-            // An earlier attempt got through, and only its answer was lost.
+        match self.cluster.post(&call, &path(record), &body(record)).await {
+            // An earlier attempt succeeded, and only its answer was lost.
             Err(why) if why.category() == Category::Conflict => Ok(()),
             answer => answer.map(|_| ()),
         }
     }
 
-    async fn patch(&self, note: &Note) -> Result<()> {
-        let change =
-            json!({"count": note.count, "lastTimestamp": stamp(note.last), "message": note.what.message});
+    async fn patch(&self, record: &EventRecord) -> Result<()> {
+        let change = json!({"count": record.count, "lastTimestamp": stamp(record.last), "message": record.what.message});
         let call = self.cluster.call(PATIENCE);
-        match self.cluster.merge(&call, &path(note), &note.name, &change).await {
-            // Events are forgotten after a while.
-            Err(why) if why.category() == Category::NotFound => self.create(note).await,
+        match self.cluster.merge(&call, &path(record), &record.name, &change).await {
+            // Events expire.
+            Err(why) if why.category() == Category::NotFound => self.create(record).await,
             answer => answer.map(|_| ()),
         }
     }
@@ -228,29 +228,29 @@ impl Event {
     }
 
     fn namespace(&self) -> &str {
-        line::namespace(&self.about)
+        queue::namespace(&self.about)
     }
 }
 
-fn path(note: &Note) -> String {
-    format!("/api/v1/namespaces/{}/events", note.what.namespace())
+fn path(record: &EventRecord) -> String {
+    format!("/api/v1/namespaces/{}/events", record.what.namespace())
 }
 
-fn body(note: &Note) -> Value {
-    let (what, about) = (&note.what, &note.what.about);
+fn body(record: &EventRecord) -> Value {
+    let (what, about) = (&record.what, &record.what.about);
     let mut event = json!({
         "apiVersion": "v1", "kind": "Event",
-        "metadata": {"name": note.name, "namespace": what.namespace()},
+        "metadata": {"name": record.name, "namespace": what.namespace()},
         "involvedObject": {
             "apiVersion": about.api_version, "kind": about.kind,
             "namespace": about.namespace, "name": about.name, "uid": about.uid,
         },
         "type": what.level(), "reason": what.reason, "message": what.message,
-        "count": note.count, "firstTimestamp": stamp(note.first), "lastTimestamp": stamp(note.last),
+        "count": record.count, "firstTimestamp": stamp(record.first), "lastTimestamp": stamp(record.last),
         "source": {"component": what.component},
         "reportingComponent": "", "reportingInstance": "",
     });
-    if !note.combined
+    if !record.combined
         && let Some(reporter) = event.get_mut("reportingComponent")
     {
         *reporter = what.component.into();
@@ -258,7 +258,7 @@ fn body(note: &Note) -> Value {
     event
 }
 
-/// Whole seconds, those begun not counted.
+/// Truncated to whole seconds.
 fn stamp(at: Timestamp) -> String {
     Timestamp::from_second(at.as_second()).unwrap_or(at).to_string()
 }

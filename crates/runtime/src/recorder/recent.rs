@@ -1,8 +1,8 @@
-//! A memory of bounded size.
+//! A map of bounded size.
 
 use std::collections::BTreeMap;
 
-/// What was used last, up to a limit; what was not used for the longest time is forgotten first.
+/// A map that drops the least recently used entry when it is full.
 #[derive(Debug)]
 pub(super) struct Recent<K, V> {
     entries: BTreeMap<K, (u64, V)>,
@@ -16,7 +16,7 @@ impl<K: Ord + Clone, V: Default> Recent<K, V> {
         Self { entries: BTreeMap::new(), by_age: BTreeMap::new(), uses: 0, limit }
     }
 
-    /// What is remembered under this key, nothing at first. It counts as used.
+    /// The value of this key, the default at first. Counts as a use.
     pub(super) fn of(&mut self, key: K) -> &mut V {
         self.uses += 1;
         if let Some((used, _)) = self.entries.get(&key) {

@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
 
-use crate::stage::{Stage, pass};
+use crate::fixture::{Fixture, pass};
 
 /// Writes down what it is told: `+n1`, `~n1`, `-n1`, `synced`.
 #[derive(Default)]
@@ -60,8 +60,8 @@ impl Drop for Watch {
 }
 
 /// Watches, as a part of the program does.
-fn watch(stage: &Stage) -> Watch {
-    let (nodes, client) = (Arc::clone(&stage.cluster.nodes), stage.client.clone());
+fn watch(fixture: &Fixture) -> Watch {
+    let (nodes, client) = (Arc::clone(&fixture.cluster.nodes), fixture.client.clone());
     let diary = Arc::new(Diary::default());
     nodes.subscribe(&(Arc::clone(&diary) as Arc<dyn Listener<NodeView>>));
     let informer = Arc::clone(&nodes);
@@ -70,9 +70,9 @@ fn watch(stage: &Stage) -> Watch {
 }
 
 /// What the store holds, compared with what the API holds: names and versions.
-fn agrees(stage: &Stage, nodes: &Informer<NodeView>) -> bool {
+fn agrees(fixture: &Fixture, nodes: &Informer<NodeView>) -> bool {
     let line = |name: &str, version: &str| format!("{name} {version}");
-    let mut there: Vec<_> = stage
+    let mut there: Vec<_> = fixture
         .api
         .objects("nodes")
         .iter()
@@ -87,8 +87,8 @@ fn agrees(stage: &Stage, nodes: &Informer<NodeView>) -> bool {
 }
 
 /// The calls of this verb on nodes go wrong so often.
-fn harm(stage: &Stage, verb: &str, harm: Harm, times: u64) {
-    stage.api.add_fault(Fault::new(harm).on(verb, "nodes").times(times));
+fn harm(fixture: &Fixture, verb: &str, harm: Harm, times: u64) {
+    fixture.api.add_fault(Fault::new(harm).on(verb, "nodes").times(times));
 }
 
 const UNAVAILABLE: Harm = Harm::Status { code: 503, retry_after: None };
@@ -96,7 +96,7 @@ const HANGS: Harm = Harm::Latency { millis: 1_000_000_000 };
 
 #[tokio::test(start_paused = true)]
 async fn the_store_catches_up_whatever_happens_to_the_watch() {
-    type Trouble = fn(&Stage);
+    type Trouble = fn(&Fixture);
     // What happens before things change, and what after: the watch learns of them late, or never by itself.
     let table: [(&str, Trouble, Trouble); 10] = [
         ("nothing", |_| (), |_| ()),
@@ -174,20 +174,20 @@ async fn the_store_catches_up_whatever_happens_to_the_watch() {
         ),
     ];
     for (case, before, after) in table {
-        let stage = Stage::new();
+        let fixture = Fixture::new();
         for name in ["n1", "n2", "n3"] {
-            stage.create_node(name).await;
+            fixture.create_node(name).await;
         }
-        let watch = watch(&stage);
+        let watch = watch(&fixture);
         pass(1).await;
         assert_eq!(watch.diary.read(), ["+n1", "+n2", "+n3", "synced"], "{case}");
-        before(&stage);
-        stage.delete_node("n1").await;
-        stage.label_node("n2", "new").await;
-        stage.create_node("n4").await;
-        after(&stage);
+        before(&fixture);
+        fixture.delete_node("n1").await;
+        fixture.label_node("n2", "new").await;
+        fixture.create_node("n4").await;
+        after(&fixture);
         pass(400).await;
-        assert!(agrees(&stage, &watch.nodes), "L12-28 {case}: {:?}", watch.diary.read());
+        assert!(agrees(&fixture, &watch.nodes), "L12-28 {case}: {:?}", watch.diary.read());
         let mut told = watch.diary.read();
         told.sort();
         assert_eq!(told, ["+n4", "-n1", "~n2"], "{case}: each once, and `synced` never again");
@@ -197,39 +197,39 @@ async fn the_store_catches_up_whatever_happens_to_the_watch() {
 
 #[tokio::test(start_paused = true)]
 async fn a_broken_watch_is_known_to_be_broken_and_takes_nothing_away() {
-    let stage = Stage::new();
-    stage.create_node("n1").await;
-    let watch = watch(&stage);
+    let fixture = Fixture::new();
+    fixture.create_node("n1").await;
+    let watch = watch(&fixture);
     pass(1).await;
-    harm(&stage, "watch", UNAVAILABLE, 1_000);
-    harm(&stage, "list", UNAVAILABLE, 1_000);
-    stage.api.restart();
-    let cut_off = stage.clock.now();
+    harm(&fixture, "watch", UNAVAILABLE, 1_000);
+    harm(&fixture, "list", UNAVAILABLE, 1_000);
+    fixture.api.restart();
+    let cut_off = fixture.clock.now();
     pass(100).await;
     assert_eq!((watch.nodes.len(), watch.nodes.is_synced()), (1, true), "L1-23");
     assert!(watch.nodes.broken_since().is_some_and(|since| since.since(cut_off) < Duration::from_secs(5)));
-    let tries = stage.calls("watch", "nodes").len() + stage.calls("list", "nodes").len();
+    let tries = fixture.calls("watch", "nodes").len() + fixture.calls("list", "nodes").len();
     assert!((3..20).contains(&tries), "L12-29 {tries} tries in 100 s");
-    stage.api.clear_faults();
+    fixture.api.clear_faults();
     pass(70).await;
     assert_eq!(watch.nodes.broken_since(), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_is_cut_off_each_time_is_known_to_be_broken() {
-    let stage = Stage::new();
-    stage.create_node("n1").await;
-    let watch = watch(&stage);
+    let fixture = Fixture::new();
+    fixture.create_node("n1").await;
+    let watch = watch(&fixture);
     pass(1).await;
-    harm(&stage, "watch", Harm::DropWatch { after_events: 0 }, 1_000_000);
-    stage.api.restart();
-    let cut_off = stage.clock.now();
+    harm(&fixture, "watch", Harm::DropWatch { after_events: 0 }, 1_000_000);
+    fixture.api.restart();
+    let cut_off = fixture.clock.now();
     pass(400).await;
     let since = watch.nodes.broken_since();
     assert!(since.is_some_and(|since| since.since(cut_off) < Duration::from_secs(5)), "L12-603 {since:?}");
-    let tries = stage.calls("watch", "nodes").len();
+    let tries = fixture.calls("watch", "nodes").len();
     assert!(tries < 30, "L12-604 {tries} tries in 400 s");
-    stage.api.clear_faults();
+    fixture.api.clear_faults();
     pass(90).await;
     assert_eq!(watch.nodes.broken_since(), None, "it lasts again");
 }
@@ -238,19 +238,19 @@ async fn a_watch_that_is_cut_off_each_time_is_known_to_be_broken() {
 async fn a_connection_that_dies_silently_is_noticed_within_45_seconds() {
     // After so many seconds of a watch's life, and with it, what follows it may be dead too: the next watch never answers.
     for (age, next) in [(0, false), (7, false), (29, false), (30, false), (7, true)] {
-        let stage = Stage::new();
-        stage.create_node("n1").await;
-        harm(&stage, "watch", Harm::StallWatch { after_events: 1 }, 1);
-        let watch = watch(&stage);
+        let fixture = Fixture::new();
+        fixture.create_node("n1").await;
+        harm(&fixture, "watch", Harm::StallWatch { after_events: 1 }, 1);
+        let watch = watch(&fixture);
         pass(age).await;
-        stage.label_node("n1", "heard").await;
+        fixture.label_node("n1", "heard").await;
         pass(1).await;
         if next {
-            harm(&stage, "watch", HANGS, 1);
+            harm(&fixture, "watch", HANGS, 1);
         }
-        stage.label_node("n1", "unheard").await;
+        fixture.label_node("n1", "unheard").await;
         pass(if next { 90 } else { 45 }).await;
-        assert!(agrees(&stage, &watch.nodes), "L12-605 after {age} s, {next}");
+        assert!(agrees(&fixture, &watch.nodes), "L12-605 after {age} s, {next}");
     }
 }
 
@@ -307,14 +307,14 @@ async fn after_a_restore_of_etcd_the_store_follows() {
         };
         std::future::ready(Ok::<_, Infallible>(http::Response::new(answer)))
     };
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let client = kube::Client::new(tower::service_fn(api), "");
-    let nodes = Arc::clone(&stage.cluster.nodes);
+    let nodes = Arc::clone(&fixture.cluster.nodes);
     let running = tokio::spawn(async move { nodes.run(client, Arc::new(Random::seeded(3))).await });
     pass(5).await;
     running.abort();
     let known: Vec<_> =
-        stage.cluster.nodes.all().iter().map(|n| format!("{}{}", n.name, n.resource_version)).collect();
+        fixture.cluster.nodes.all().iter().map(|n| format!("{}{}", n.name, n.resource_version)).collect();
     assert_eq!(known, ["a53", "c51"], "L1-606 {:?}", calls.lock().unwrap());
     assert_eq!(*calls.lock().unwrap(), ["list", "watch", "list", "watch"], "L1-607 listed again once");
 }
@@ -335,15 +335,15 @@ async fn a_listener_that_panics_about_one_object_ends_nothing() {
         }
     }
 
-    let stage = Stage::new();
-    stage.create_node("n1").await;
-    stage.create_node("n2").await;
+    let fixture = Fixture::new();
+    fixture.create_node("n1").await;
+    fixture.create_node("n2").await;
     let touchy = Arc::new(Touchy(Diary::default()));
-    stage.cluster.nodes.subscribe(&(Arc::clone(&touchy) as Arc<dyn Listener<NodeView>>));
-    let watch = watch(&stage);
+    fixture.cluster.nodes.subscribe(&(Arc::clone(&touchy) as Arc<dyn Listener<NodeView>>));
+    let watch = watch(&fixture);
     pass(1).await;
-    stage.label_node("n2", "x").await;
-    stage.create_node("n3").await;
+    fixture.label_node("n2", "x").await;
+    fixture.create_node("n3").await;
     pass(1).await;
     assert_eq!(
         touchy.0.read(),
@@ -363,40 +363,40 @@ async fn a_listener_that_panics_about_one_object_ends_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn the_answer_to_a_write_is_known_before_the_watch_tells() {
-    let stage = Stage::new();
-    stage.create_node("n1").await;
-    let watch = watch(&stage);
+    let fixture = Fixture::new();
+    fixture.create_node("n1").await;
+    let watch = watch(&fixture);
     pass(1).await;
-    harm(&stage, "watch", UNAVAILABLE, 3);
-    stage.api.restart();
+    harm(&fixture, "watch", UNAVAILABLE, 3);
+    fixture.api.restart();
     watch.diary.read();
     let labels = json!({"labels": {"a": "b"}}).as_object().cloned().unwrap();
     let node = watch.nodes.get(&"n1".to_owned()).unwrap();
     let patch = NodePatch::main(&node, labels, Map::new());
-    let call = stage.cluster.call(Duration::from_secs(5));
-    stage.cluster.patch_node(&call, "n1", &patch).await.unwrap();
-    assert!(agrees(&stage, &watch.nodes), "nobody has watched since");
+    let call = fixture.cluster.call(Duration::from_secs(5));
+    fixture.cluster.patch_node(&call, "n1", &patch).await.unwrap();
+    assert!(agrees(&fixture, &watch.nodes), "nobody has watched since");
     assert_eq!(watch.diary.read(), ["~n1"]);
     pass(100).await;
     assert!(watch.diary.read().is_empty(), "L4-21 the watch brings no news");
-    stage.delete_node("n1").await;
-    assert!(stage.cluster.patch_node(&call, "n1", &patch).await.is_err());
+    fixture.delete_node("n1").await;
+    assert!(fixture.cluster.patch_node(&call, "n1", &patch).await.is_err());
     pass(1).await;
     assert_eq!(watch.diary.read(), ["-n1"], "an answer brings nothing back");
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_comes_later_is_told_everything_and_who_is_gone_nothing() {
-    let stage = Stage::new();
-    stage.create_node("n1").await;
-    let watch = watch(&stage);
+    let fixture = Fixture::new();
+    fixture.create_node("n1").await;
+    let watch = watch(&fixture);
     pass(1).await;
     let late = Arc::new(Diary::default());
     let listener: Arc<dyn Listener<NodeView>> = Arc::clone(&late) as Arc<dyn Listener<NodeView>>;
     watch.nodes.subscribe(&listener);
     assert_eq!(late.read(), ["+n1", "synced"]);
     drop(listener);
-    stage.create_node("n2").await;
+    fixture.create_node("n2").await;
     pass(1).await;
     assert_eq!(late.read(), ["+n2"]);
     assert_eq!(Arc::strong_count(&late), 1, "the informer keeps nobody alive");
@@ -426,21 +426,21 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-async fn happens(stage: &Stage, what: Happening) {
+async fn happens(fixture: &Fixture, what: Happening) {
     let name = |n: u8| format!("n{n}");
     let there =
-        |n: u8| stage.api.objects("nodes").iter().any(|node| node["metadata"]["name"] == json!(name(n)));
+        |n: u8| fixture.api.objects("nodes").iter().any(|node| node["metadata"]["name"] == json!(name(n)));
     match what {
-        Happening::Create(n) if !there(n) => drop(stage.create_node(&name(n)).await),
-        Happening::Label(n, value) if there(n) => stage.label_node(&name(n), &value.to_string()).await,
-        Happening::Delete(n) if there(n) => stage.delete_node(&name(n)).await,
+        Happening::Create(n) if !there(n) => drop(fixture.create_node(&name(n)).await),
+        Happening::Label(n, value) if there(n) => fixture.label_node(&name(n), &value.to_string()).await,
+        Happening::Delete(n) if there(n) => fixture.delete_node(&name(n)).await,
         Happening::Create(_) | Happening::Label(..) | Happening::Delete(_) => {}
-        Happening::Restart => stage.api.restart(),
-        Happening::Compact => stage.api.compact(),
+        Happening::Restart => fixture.api.restart(),
+        Happening::Compact => fixture.api.compact(),
         Happening::Fault(verb, kind) => {
             let kinds =
                 [UNAVAILABLE, Harm::LostAnswer, Harm::LostCall, HANGS, Harm::DropWatch { after_events: 1 }];
-            harm(stage, verb, kinds[usize::from(kind)].clone(), 1);
+            harm(fixture, verb, kinds[usize::from(kind)].clone(), 1);
         }
         Happening::Pass(seconds) => pass(seconds.into()).await,
     }
@@ -453,11 +453,11 @@ proptest! {
     fn whatever_happened_the_store_agrees_in_the_end(story in proptest::collection::vec(happening(), 1..40)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let (agreed, replayed) = runtime.block_on(async {
-            let stage = Stage::new();
-            let watch = watch(&stage);
+            let fixture = Fixture::new();
+            let watch = watch(&fixture);
             let mut seen = std::collections::BTreeSet::new();
             for what in story {
-                happens(&stage, what).await;
+                happens(&fixture, what).await;
             }
             pass(2_000).await;
             for line in watch.diary.read() {
@@ -469,7 +469,7 @@ proptest! {
                 }
             }
             let known: std::collections::BTreeSet<_> = watch.nodes.all().iter().map(|n| n.name.clone()).collect();
-            (agrees(&stage, &watch.nodes), seen == known)
+            (agrees(&fixture, &watch.nodes), seen == known)
         });
         prop_assert!(agreed, "the store and the API differ");
         prop_assert!(replayed, "what was told and the store differ");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cloudberth_core::{ObjectKey, Random};
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 
 /// A node as a kubelet writes it: mostly images and conditions.
 fn node() -> Value {
@@ -50,13 +50,13 @@ fn service() -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn of_ten_kilobytes_less_than_two_stay() {
-    let stage = Stage::new();
-    let (client, random) = (stage.client.clone(), Arc::new(Random::seeded(1)));
+    let fixture = Fixture::new();
+    let (client, random) = (fixture.client.clone(), Arc::new(Random::seeded(1)));
     let sent = [
-        stage.send("POST", "/api/v1/nodes", Some(node())).await,
-        stage.send("POST", "/api/v1/namespaces/default/services", Some(service())).await,
+        fixture.send("POST", "/api/v1/nodes", Some(node())).await,
+        fixture.send("POST", "/api/v1/namespaces/default/services", Some(service())).await,
     ];
-    let (nodes, services) = (Arc::clone(&stage.cluster.nodes), Arc::clone(&stage.cluster.services));
+    let (nodes, services) = (Arc::clone(&fixture.cluster.nodes), Arc::clone(&fixture.cluster.services));
     let watching = tokio::time::timeout(std::time::Duration::from_secs(2), async {
         tokio::join!(nodes.run(client.clone(), Arc::clone(&random)), services.run(client.clone(), random));
     });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::stage::{Stage, pass};
+use crate::fixture::{Fixture, pass};
 use cloudberth_core::{Random, call::ReadOnly};
 use cloudberth_runtime::{
     cluster::Cluster,
@@ -33,14 +33,14 @@ fn start(cluster: &Cluster) -> (Arc<EventRecorder>, Running) {
     (recorder, Running(tokio::spawn(async move { writer.run().await })))
 }
 
-fn events(stage: &Stage) -> Vec<Value> {
-    stage.api.objects("events").iter().map(|event| Value::clone(event)).collect()
+fn events(fixture: &Fixture) -> Vec<Value> {
+    fixture.api.objects("events").iter().map(|event| Value::clone(event)).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_event_says_who_what_and_when() {
-    let stage = Stage::new();
-    let (recorder, _running) = start(&stage.cluster);
+    let fixture = Fixture::new();
+    let (recorder, _running) = start(&fixture.cluster);
     pass(3).await;
     recorder.publish(occurrence("done"));
     pass(1).await;
@@ -48,7 +48,7 @@ async fn an_event_says_who_what_and_when() {
     let node = ObjectRef::core("Node", "", "n1", "u7");
     recorder.publish(Event { about: node, warning: true, ..occurrence("no") });
     pass(1).await;
-    let mut events = events(&stage);
+    let mut events = events(&fixture);
     events.sort_by_key(|event| event["metadata"]["name"].to_string());
     assert_eq!(events.len(), 2);
     let service = &events[1];
@@ -74,16 +74,16 @@ async fn an_event_says_who_what_and_when() {
         node["involvedObject"],
         json!({"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "u7"})
     );
-    assert_eq!((stage.calls("create", "events").len(), stage.calls("patch", "events").len()), (2, 1));
+    assert_eq!((fixture.calls("create", "events").len(), fixture.calls("patch", "events").len()), (2, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_stands_for_several_names_no_reporter() {
-    let stage = Stage::new();
-    let (recorder, _running) = start(&stage.cluster);
+    let fixture = Fixture::new();
+    let (recorder, _running) = start(&fixture.cluster);
     (0..12).for_each(|n| recorder.publish(occurrence(&format!("m{n}"))));
     pass(1).await;
-    let events = events(&stage);
+    let events = events(&fixture);
     let combined: Vec<_> =
         events.iter().filter(|e| e["message"].to_string().contains("combined from")).collect();
     assert_eq!((events.len(), combined.len()), (10, 1));
@@ -107,14 +107,14 @@ async fn trouble_is_outlasted_if_that_can_help() {
         ("not accepted", status(422), 99, 0, 1, 1),
     ];
     for (case, harm, times, there, tries, dropped) in table {
-        let stage = Stage::new();
-        let (recorder, _running) = start(&stage.cluster);
-        stage.api.add_fault(Fault::new(harm.clone()).on("create", "events").times(times));
+        let fixture = Fixture::new();
+        let (recorder, _running) = start(&fixture.cluster);
+        fixture.api.add_fault(Fault::new(harm.clone()).on("create", "events").times(times));
         recorder.publish(occurrence("done"));
         pass(200).await;
-        let calls = stage.calls("create", "events");
+        let calls = fixture.calls("create", "events");
         assert_eq!(
-            (events(&stage).len(), calls.len(), recorder.dropped()),
+            (events(&fixture).len(), calls.len(), recorder.dropped()),
             (there, tries, dropped),
             "{case}"
         );
@@ -127,48 +127,51 @@ async fn trouble_is_outlasted_if_that_can_help() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_was_forgotten_is_written_anew() {
-    let stage = Stage::new();
-    let (recorder, _running) = start(&stage.cluster);
+    let fixture = Fixture::new();
+    let (recorder, _running) = start(&fixture.cluster);
     recorder.publish(occurrence("done"));
     pass(1).await;
-    let name = events(&stage)[0]["metadata"]["name"].as_str().unwrap().to_owned();
-    stage.send("DELETE", &format!("/api/v1/namespaces/default/events/{name}"), None).await;
+    let name = events(&fixture)[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    fixture.send("DELETE", &format!("/api/v1/namespaces/default/events/{name}"), None).await;
     recorder.publish(occurrence("done"));
     pass(1).await;
-    let events = events(&stage);
+    let events = events(&fixture);
     assert_eq!((events.len(), &events[0]["count"], recorder.dropped()), (1, &json!(2), 0));
     assert_eq!(events[0]["metadata"]["name"], json!(name));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_namespace_that_is_being_deleted_takes_no_events() {
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"}});
-    stage.send("POST", "/api/v1/namespaces", Some(namespace)).await;
+    fixture.send("POST", "/api/v1/namespaces", Some(namespace)).await;
     let held = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x", "finalizers": ["a.example/b"]},
         "spec": {"ports": [{"port": 80}]}});
-    stage.send("POST", "/api/v1/namespaces/going/services", Some(held)).await;
-    stage.send("DELETE", "/api/v1/namespaces/going", None).await;
-    let (recorder, _running) = start(&stage.cluster);
+    fixture.send("POST", "/api/v1/namespaces/going/services", Some(held)).await;
+    fixture.send("DELETE", "/api/v1/namespaces/going", None).await;
+    let (recorder, _running) = start(&fixture.cluster);
     let about = ObjectRef::core("Service", "going", "x", "u1");
     recorder.publish(Event { about, ..occurrence("done") });
     recorder.publish(occurrence("the next one"));
     pass(1).await;
-    assert_eq!((events(&stage).len(), stage.calls("create", "events").len(), recorder.dropped()), (1, 2, 1));
+    assert_eq!(
+        (events(&fixture).len(), fixture.calls("create", "events").len(), recorder.dropped()),
+        (1, 2, 1)
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_namespace_that_takes_no_events_holds_up_nobody_else() {
     let refuses = Harm::Status { code: 500, retry_after: None };
     for (case, harm) in [("refuses", refuses), ("hangs", Harm::Latency { millis: 60_000 })] {
-        let stage = Stage::new();
+        let fixture = Fixture::new();
         for name in ["bad", "good"] {
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            stage.send("POST", "/api/v1/namespaces", Some(namespace)).await;
+            fixture.send("POST", "/api/v1/namespaces", Some(namespace)).await;
         }
         let fault = Fault::new(harm).on("create", "events");
-        stage.api.add_fault(Fault { namespace: "bad".to_owned(), ..fault });
-        let (recorder, _running) = start(&stage.cluster);
+        fixture.api.add_fault(Fault { namespace: "bad".to_owned(), ..fault });
+        let (recorder, _running) = start(&fixture.cluster);
         let about = |namespace: &str, name: &str| Event {
             about: ObjectRef::core("Service", namespace, name, "u1"),
             ..occurrence("done")
@@ -179,16 +182,16 @@ async fn a_namespace_that_takes_no_events_holds_up_nobody_else() {
         recorder.publish(about("good", "web"));
         recorder.publish(Event { about: ObjectRef::core("Node", "", "n1", "u7"), ..occurrence("joined") });
         pass(1).await;
-        assert_eq!(events(&stage).len(), 2, "L11-612 {case}: those of the others are there");
+        assert_eq!(events(&fixture).len(), 2, "L11-612 {case}: those of the others are there");
         recorder.publish(Event { message: "more".into(), ..about("bad", "s0") });
-        stage.api.clear_faults();
+        fixture.api.clear_faults();
         pass(300).await;
         assert_eq!(
-            (events(&stage).len(), recorder.dropped()),
+            (events(&fixture).len(), recorder.dropped()),
             (23, 0),
             "L11-613 {case}: and those in the end"
         );
-        let mut mine: Vec<_> = events(&stage);
+        let mut mine: Vec<_> = events(&fixture);
         mine.retain(|event| event["involvedObject"]["name"] == "s0");
         mine.sort_by_key(|event| {
             event["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap()
@@ -200,8 +203,8 @@ async fn a_namespace_that_takes_no_events_holds_up_nobody_else() {
 
 #[tokio::test(start_paused = true)]
 async fn the_queue_is_bounded_and_nothing_is_said_by_itself() {
-    let stage = Stage::new();
-    let recorder = EventRecorder::new(stage.cluster.clone(), Arc::new(Random::seeded(1)));
+    let fixture = Fixture::new();
+    let recorder = EventRecorder::new(fixture.cluster.clone(), Arc::new(Random::seeded(1)));
     for n in 0..1_100 {
         let about = ObjectRef::core("Node", "", &format!("n{n}"), "");
         recorder.publish(Event { about, ..occurrence("ok") });
@@ -210,18 +213,18 @@ async fn the_queue_is_bounded_and_nothing_is_said_by_itself() {
     let writer = Arc::clone(&recorder);
     let _running = Running(tokio::spawn(async move { writer.run().await }));
     pass(5).await;
-    let calls = stage.api.calls(0).len();
-    assert_eq!((events(&stage).len(), calls), (1_000, 1_000));
+    let calls = fixture.api.calls(0).len();
+    assert_eq!((events(&fixture).len(), calls), (1_000, 1_000));
     pass(100_000).await;
-    assert_eq!(stage.api.calls(0).len(), calls, "L4-20");
+    assert_eq!(fixture.api.calls(0).len(), calls, "L4-20");
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_does_not_lead_says_nothing() {
-    let stage = Stage::new();
-    let standby = Cluster::new(stage.client.clone(), Arc::clone(&stage.clock), Arc::new(ReadOnly));
+    let fixture = Fixture::new();
+    let standby = Cluster::new(fixture.client.clone(), Arc::clone(&fixture.clock), Arc::new(ReadOnly));
     let (recorder, _running) = start(&standby);
     recorder.publish(occurrence("done"));
     pass(100).await;
-    assert_eq!((stage.api.calls(0).len(), recorder.dropped()), (0, 1), "L9-20");
+    assert_eq!((fixture.api.calls(0).len(), recorder.dropped()), (0, 1), "L9-20");
 }

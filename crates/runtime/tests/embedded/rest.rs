@@ -8,34 +8,34 @@ use embedded_kube::{Fault, Harm};
 use kube::{Client, client::ClientBuilder};
 use serde_json::Value;
 
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 
 #[tokio::test(start_paused = true)]
 async fn every_call_says_who_it_is_from_and_is_counted() {
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let (mut registry, metrics) = (Registry::default(), RestMetrics::default());
     metrics.register(&mut registry);
-    let clock = stage.clock.clone();
+    let clock = fixture.clock.clone();
     let layer =
         RestLayer::new(&metrics, "api.example:6443", "cloudberth/1.0/node-controller", clock).unwrap();
-    let client: Client = ClientBuilder::new(stage.api.service(), "default").with_layer(&layer).build();
-    stage.create_node("n1").await;
-    let before = stage.api.calls(0).len();
+    let client: Client = ClientBuilder::new(fixture.api.service(), "default").with_layer(&layer).build();
+    fixture.create_node("n1").await;
+    let before = fixture.api.calls(0).len();
 
     let get = |path: &str| http::Request::get(path).body(Vec::new()).unwrap();
-    stage.api.add_fault(Fault::new(Harm::Latency { millis: 300 }).on("get", "nodes").times(1));
+    fixture.api.add_fault(Fault::new(Harm::Latency { millis: 300 }).on("get", "nodes").times(1));
     client.request::<Value>(get("/api/v1/nodes/n1")).await.unwrap();
     assert!(client.request::<Value>(get("/api/v1/nodes/n2")).await.is_err());
     let patch =
         http::Request::patch("/api/v1/nodes/n1").header("content-type", "application/merge-patch+json");
     let body = br#"{"metadata":{"labels":{"a":"b"}}}"#.to_vec();
     client.request::<Value>(patch.body(body).unwrap()).await.unwrap();
-    stage.api.add_fault(Fault::new(Harm::LostCall).on("get", "nodes").times(1));
+    fixture.api.add_fault(Fault::new(Harm::LostCall).on("get", "nodes").times(1));
     assert!(client.request::<Value>(get("/api/v1/nodes/n1")).await.is_err());
     let watch = "/api/v1/nodes?allowWatchBookmarks=true&watch=true";
     let _watch = client.send(http::Request::get(watch).body(Vec::new().into()).unwrap()).await.unwrap();
 
-    let calls = stage.api.calls(0);
+    let calls = fixture.api.calls(0);
     assert!(
         calls[before..].iter().all(|call| call.user_agent == "cloudberth/1.0/node-controller"),
         "{calls:?}"
@@ -59,5 +59,5 @@ async fn every_call_says_who_it_is_from_and_is_counted() {
         assert!(page.lines().any(|other| other == line), "{line}\n{page}");
     }
     assert!(page.contains("# HELP rest_client_request_duration_seconds [ALPHA] "));
-    assert!(RestLayer::new(&metrics, "h", "two\nlines", stage.clock.clone()).is_err());
+    assert!(RestLayer::new(&metrics, "h", "two\nlines", fixture.clock.clone()).is_err());
 }

@@ -1,4 +1,4 @@
-//! Whether somebody may see a page: what is known before anybody is asked, and what an answer means.
+//! Authorization: what is allowed without a review, and what a review's answer means.
 
 use k8s_openapi::api::authorization::v1::{
     NonResourceAttributes, SubjectAccessReviewSpec, SubjectAccessReviewStatus,
@@ -9,7 +9,7 @@ use super::identity::Identity;
 /// The group that may do everything.
 const MASTERS: &str = "system:masters";
 
-/// Paths that everybody may see: exact ones, and beginnings that end in `*`.
+/// Paths that everybody may see: exact ones, and prefixes that end in `*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AlwaysAllow {
     exact: Vec<String>,
@@ -32,7 +32,7 @@ impl AlwaysAllow {
         if mistakes.is_empty() { Ok(allowed) } else { Err(mistakes) }
     }
 
-    /// The health pages.
+    /// The default: the health pages.
     #[must_use]
     pub fn usual() -> Self {
         Self { exact: ["healthz", "readyz", "livez"].map(str::to_owned).to_vec(), prefixes: Vec::new() }
@@ -45,7 +45,7 @@ impl AlwaysAllow {
     }
 }
 
-/// What is wanted: a page, by method and path.
+/// The page that is asked for, by method and path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AccessRequest<'a> {
     /// The method in lower case.
@@ -53,24 +53,24 @@ pub(crate) struct AccessRequest<'a> {
     pub(crate) path: &'a str,
 }
 
-/// What came of a request.
+/// Whether a request is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ruling {
     Allowed,
-    /// Nobody said yes, nobody said no; the reason may be empty.
+    /// Nothing allows it and nothing denies it; the reason may be empty.
     NoOpinion(String),
-    /// Somebody said no.
+    /// The review denies it, for this reason.
     Denied(String),
-    /// Nobody could say.
+    /// The review failed.
     Failed(String),
 }
 
-/// Whether the request is granted without asking anybody.
+/// Whether the request is allowed without a review.
 pub(crate) fn granted(identity: &Identity, request: AccessRequest<'_>, open: &AlwaysAllow) -> bool {
     identity.in_group(MASTERS) || open.covers(request.path)
 }
 
-/// The question to ask.
+/// The review to ask for.
 pub(crate) fn question(identity: &Identity, request: AccessRequest<'_>) -> SubjectAccessReviewSpec {
     SubjectAccessReviewSpec {
         extra: (!identity.extra.is_empty()).then(|| identity.extra.clone()),
@@ -85,7 +85,7 @@ pub(crate) fn question(identity: &Identity, request: AccessRequest<'_>) -> Subje
     }
 }
 
-/// What an answer means.
+/// What the answer of a review means.
 pub(crate) fn ruling(status: &SubjectAccessReviewStatus) -> Ruling {
     let reason = status.reason.clone().unwrap_or_default();
     match (status.allowed, status.denied.unwrap_or_default()) {
@@ -96,7 +96,7 @@ pub(crate) fn ruling(status: &SubjectAccessReviewStatus) -> Ruling {
     }
 }
 
-/// The sentence that goes with a 403.
+/// The message of a 403.
 pub(crate) fn refusal(identity: &Identity, request: AccessRequest<'_>, reason: &str) -> String {
     let said = format!("User {:?} cannot {} path {:?}", identity.name, request.verb, request.path);
     let safe = said.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");

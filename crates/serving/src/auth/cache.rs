@@ -1,4 +1,4 @@
-//! Answers that are still good.
+//! A cache of answers, each with its own expiry.
 
 use std::{
     collections::BTreeMap,
@@ -8,7 +8,7 @@ use std::{
 use cloudberth_core::Tick;
 use ring::digest::{SHA256, digest};
 
-/// What was asked. Only its digest is kept, so that no token lies about in memory.
+/// A digest of what was asked, so that no token stays in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key([u8; 32]);
 
@@ -22,7 +22,7 @@ impl Key {
     }
 }
 
-/// A bounded memory of answers, each with its own end.
+/// A bounded cache of answers, each with its own expiry.
 #[derive(Debug)]
 pub(crate) struct Cache<V> {
     answers: Mutex<BTreeMap<Key, (Tick, V)>>,
@@ -34,12 +34,12 @@ impl<V: Clone> Cache<V> {
         Self { answers: Mutex::new(BTreeMap::new()), capacity }
     }
 
-    /// An answer that is still good at `now`.
+    /// An answer that has not expired at `now`.
     pub(crate) fn get(&self, key: Key, now: Tick) -> Option<V> {
         self.lock().get(&key).filter(|(until, _)| now < *until).map(|(_, answer)| answer.clone())
     }
 
-    /// Remembers an answer until then. In a full memory, what ends first makes room.
+    /// Keeps an answer until then. In a full cache, those that expire first are dropped.
     pub(crate) fn put(&self, key: Key, answer: V, now: Tick, until: Tick) {
         if until <= now {
             return;

@@ -1,4 +1,4 @@
-//! At the door: every request passes here before any page is looked for.
+//! Authentication and authorization of every request, before any page is looked up.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,33 +10,33 @@ use super::{
     AlwaysAllow, Authentication, Authorization,
     access::{AccessRequest, Ruling, granted, question, refusal},
     headers::bearer,
-    identity::{Identity, Proof, Who, unite},
-    keeper::Keeper,
+    identity::{AuthResult, Caller, Identity, combine},
     reviews::Reviewer,
+    trust_store::TrustStore,
 };
 use crate::{
     error::Result,
+    limiter::Peer,
     metrics::{Metrics, Review},
-    room::Peer,
     tls::unix_time,
 };
 
-/// Why somebody is not let in.
+/// Why a request is denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
-    /// Something was presented that proves nothing.
+    /// A credential was presented and none was accepted.
     Unauthorized,
-    /// Known, but not allowed.
+    /// The caller is known and not allowed.
     Forbidden(String),
-    /// It could not be found out.
+    /// The authorization review failed.
     Failed(String),
 }
 
-/// Knows who asks, and whether they may.
+/// Authenticates and authorizes every request.
 #[derive(Debug)]
 pub struct Guard {
-    keeper: Keeper,
-    tokens: Option<Reviewer<Proof>>,
+    trust_store: TrustStore,
+    tokens: Option<Reviewer<AuthResult>>,
     token_ttl: Duration,
     access: Option<Reviewer<Ruling>>,
     always_allow: AlwaysAllow,
@@ -55,7 +55,7 @@ impl std::fmt::Debug for Time {
 }
 
 impl Guard {
-    /// Reads what is needed to begin; fails where the flags say that it must.
+    /// Loads the trusted authorities; fails if they cannot be read and the flags do not tolerate that.
     pub async fn open(
         authentication: &Authentication,
         authorization: &Authorization,
@@ -63,7 +63,7 @@ impl Guard {
         random: Arc<Random>,
         metrics: Metrics,
     ) -> Result<Self> {
-        let keeper = Keeper::open(authentication, Arc::clone(&random)).await?;
+        let trust_store = TrustStore::open(authentication, Arc::clone(&random)).await?;
         let tokens = authentication.client.clone().map(|client| {
             Reviewer::new(client, Review::Token, Arc::clone(&clock), Arc::clone(&random), metrics.clone())
         });
@@ -71,7 +71,7 @@ impl Guard {
             Reviewer::new(client, Review::Access, Arc::clone(&clock), Arc::clone(&random), metrics.clone())
         });
         Ok(Self {
-            keeper,
+            trust_store,
             tokens,
             token_ttl: authentication.token_ttl,
             access,
@@ -87,13 +87,12 @@ impl Guard {
         &self.metrics
     }
 
-    /// Follows changes of the trusted authorities; files are looked at every so often. Never ends where there is
-    /// something to follow.
-    pub(crate) async fn keep(&self, every: Duration) {
-        self.keeper.keep(every).await;
+    /// Follows changes of the trusted authorities; files are checked at this interval.
+    pub(crate) async fn follow(&self, every: Duration) {
+        self.trust_store.follow(every).await;
     }
 
-    /// Lets a request in, or says why not.
+    /// The caller's identity if the request is allowed, else why it is denied.
     pub(crate) async fn admit(
         &self,
         request: &Parts,
@@ -101,14 +100,14 @@ impl Guard {
         peer: Peer,
     ) -> Result<Identity, Denied> {
         let began = self.clock.0.now();
-        let who = self.identify(&request.headers, chain, peer).await;
+        let caller = self.identify(&request.headers, chain, peer).await;
         let took = self.clock.0.now().since(began);
-        let identity = match who {
-            Who::Known(identity) => identity,
-            Who::Anonymous => Identity::anonymous(),
-            Who::Refused(why) => {
+        let identity = match caller {
+            Caller::Known(identity) => identity,
+            Caller::Anonymous => Identity::anonymous(),
+            Caller::Refused(why) => {
                 self.metrics.authenticated("error", None, took);
-                tracing::info!(path = request.uri.path(), why = why.join("; "), "a request proves nothing");
+                tracing::info!(path = request.uri.path(), why = why.join("; "), "authentication failed");
                 return Err(Denied::Unauthorized);
             }
         };
@@ -132,17 +131,17 @@ impl Guard {
         result.map(|()| identity)
     }
 
-    async fn identify(&self, headers: &HeaderMap, chain: &[CertificateDer<'_>], peer: Peer) -> Who {
-        let trust = self.keeper.current();
+    async fn identify(&self, headers: &HeaderMap, chain: &[CertificateDer<'_>], peer: Peer) -> Caller {
+        let trust = self.trust_store.current();
         let now = unix_time(&*self.clock.0);
-        let proofs = [trust.front_proxy(chain, headers, now), trust.certificate(chain, now)];
-        // Nobody is asked about a token that is not needed.
-        let settled = proofs.iter().any(|proof| matches!(proof, Proof::Holds(_)));
+        let results = [trust.front_proxy(chain, headers, now), trust.certificate(chain, now)];
+        // A token is not reviewed if a certificate was accepted already.
+        let accepted = results.iter().any(|result| matches!(result, AuthResult::Accepted(_)));
         let token = match (&self.tokens, bearer(headers)) {
-            (Some(reviewer), Some(token)) if !settled => reviewer.whose(peer, &token, self.token_ttl).await,
-            _ => Proof::Nothing,
+            (Some(reviewer), Some(token)) if !accepted => reviewer.whose(peer, &token, self.token_ttl).await,
+            _ => AuthResult::NotPresented,
         };
-        unite(proofs.into_iter().chain([token]))
+        combine(results.into_iter().chain([token]))
     }
 
     async fn rule(&self, identity: &Identity, request: AccessRequest<'_>, peer: Peer) -> Ruling {

@@ -1,4 +1,4 @@
-//! What the headers of a request say about its sender.
+//! The caller, as the headers of a request name them.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::identity::Identity;
 /// Which headers a front proxy uses, and which proxies may. Names of headers are compared without regard to case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProxyHeaders {
-    /// Common names of proxies; empty means any that the authority vouches for.
+    /// Common names of proxies; empty means any that the authority has signed.
     pub allowed_names: Vec<String>,
     /// Headers with the user's name; the first that has one counts.
     pub username: Vec<String>,
@@ -19,12 +19,12 @@ pub struct ProxyHeaders {
     pub uid: Vec<String>,
     /// Headers with groups; all of them count.
     pub group: Vec<String>,
-    /// Beginnings of headers with anything else.
+    /// Prefixes of headers with further attributes.
     pub extra_prefix: Vec<String>,
 }
 
 impl ProxyHeaders {
-    /// The headers that are used unless something else is said.
+    /// The default headers.
     #[must_use]
     pub fn usual() -> Self {
         Self {
@@ -35,7 +35,7 @@ impl ProxyHeaders {
         }
     }
 
-    /// The user that a proxy passes on; `None` if it passes on nobody.
+    /// The user that a proxy names; `None` if it names none.
     pub(crate) fn user(&self, headers: &HeaderMap) -> Option<Identity> {
         let name = first(headers, &self.username)?;
         let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -55,7 +55,7 @@ impl ProxyHeaders {
         Some(Identity { name, uid, groups, extra })
     }
 
-    /// Whether a proxy of this name may speak for others.
+    /// Whether a proxy of this name may name users.
     pub(crate) fn allows(&self, common_name: &str) -> bool {
         self.allowed_names.is_empty() || self.allowed_names.iter().any(|name| name == common_name)
     }
@@ -72,7 +72,7 @@ fn first(headers: &HeaderMap, names: &[String]) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The bearer token, if there is one. What is in the header in some other form is none of our business.
+/// The bearer token, if there is one. Other schemes are ignored.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<Secret> {
     let given = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
     let (scheme, token) = given.split_once(' ')?;

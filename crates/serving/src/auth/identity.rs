@@ -1,33 +1,33 @@
-//! Who a request comes from.
+//! The identity of a caller.
 
 use std::collections::BTreeMap;
 
-use crate::tls::clients::Vouched;
+use crate::tls::clients::VerifiedClient;
 
-/// The group of everyone who proved who they are.
+/// The group of all authenticated callers.
 const AUTHENTICATED: &str = "system:authenticated";
-/// The group of everyone else.
+/// The group of all other callers.
 const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// The name of everyone else.
+/// The name of all other callers.
 const ANONYMOUS: &str = "system:anonymous";
-/// Under this key the proof itself is named.
+/// The key under which the credential itself is named.
 const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 
-/// Somebody, as authorization sees them.
+/// A caller, as authorization sees them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// The name.
+    /// The user name.
     pub name: String,
-    /// Tells apart people who had one name at different times; mostly empty.
+    /// Tells apart users who had one name at different times; mostly empty.
     pub uid: String,
     /// Groups, in the order they were given.
     pub groups: Vec<String>,
-    /// Whatever else the one who vouches had to say.
+    /// Further attributes given by whoever authenticated the caller.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl Identity {
-    /// Nobody in particular.
+    /// A caller without credentials.
     #[must_use]
     pub fn anonymous() -> Self {
         Self { name: ANONYMOUS.to_owned(), groups: vec![UNAUTHENTICATED.to_owned()], ..Self::default() }
@@ -38,54 +38,55 @@ impl Identity {
     }
 }
 
-/// What one way of proving who one is came to.
+/// The result of one way to authenticate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Proof {
-    /// Nothing of the kind was presented.
-    Nothing,
-    /// It was, and it holds.
-    Holds(Identity),
-    /// It was, and it does not hold.
-    Broken(String),
+pub(crate) enum AuthResult {
+    /// No such credential was presented.
+    NotPresented,
+    /// The credential was accepted.
+    Accepted(Identity),
+    /// The credential was rejected, for this reason.
+    Rejected(String),
 }
 
-/// Who it is, all proofs taken together.
+/// The caller, by all credentials together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
-    /// This one.
+pub(crate) enum Caller {
+    /// A credential was accepted.
     Known(Identity),
-    /// Nobody in particular: nothing was presented.
+    /// No credential was presented.
     Anonymous,
-    /// Something was presented and nothing held.
+    /// Credentials were presented and none was accepted.
     Refused(Vec<String>),
 }
 
-/// The first proof that holds counts, whatever else was presented. Without one, a broken proof is worse than none.
-pub(crate) fn unite(proofs: impl IntoIterator<Item = Proof>) -> Who {
-    let mut broken = Vec::new();
-    for proof in proofs {
-        match proof {
-            Proof::Holds(mut identity) => {
+/// The first accepted credential counts, whatever else was presented. Without one, a rejected credential refuses the
+/// request, where none at all would make it anonymous.
+pub(crate) fn combine(results: impl IntoIterator<Item = AuthResult>) -> Caller {
+    let mut rejected = Vec::new();
+    for result in results {
+        match result {
+            AuthResult::Accepted(mut identity) => {
                 if identity.name != ANONYMOUS
                     && ![AUTHENTICATED, UNAUTHENTICATED].iter().any(|g| identity.in_group(g))
                 {
                     identity.groups.push(AUTHENTICATED.to_owned());
                 }
-                return Who::Known(identity);
+                return Caller::Known(identity);
             }
-            Proof::Nothing => {}
-            Proof::Broken(why) => broken.push(why),
+            AuthResult::NotPresented => {}
+            AuthResult::Rejected(why) => rejected.push(why),
         }
     }
-    if broken.is_empty() { Who::Anonymous } else { Who::Refused(broken) }
+    if rejected.is_empty() { Caller::Anonymous } else { Caller::Refused(rejected) }
 }
 
-/// A client's certificate as a proof. One without a common name is about nobody.
-pub(crate) fn from_certificate(vouched: Result<Vouched, String>) -> Proof {
-    match vouched {
-        Err(why) => Proof::Broken(why),
-        Ok(Vouched { subject, .. }) if subject.common_name.is_empty() => Proof::Nothing,
-        Ok(Vouched { subject, fingerprint }) => Proof::Holds(Identity {
+/// Authenticates by a client certificate. One without a common name identifies nobody.
+pub(crate) fn from_certificate(client: Result<VerifiedClient, String>) -> AuthResult {
+    match client {
+        Err(why) => AuthResult::Rejected(why),
+        Ok(VerifiedClient { subject, .. }) if subject.common_name.is_empty() => AuthResult::NotPresented,
+        Ok(VerifiedClient { subject, fingerprint }) => AuthResult::Accepted(Identity {
             name: subject.common_name,
             uid: String::new(),
             groups: subject.organisations,
@@ -104,20 +105,20 @@ mod tests {
         Identity { name: name.to_owned(), groups, ..Identity::default() }
     }
 
-    fn holds(name: &str, groups: &[&str]) -> Proof {
-        Proof::Holds(named(name, groups))
+    fn holds(name: &str, groups: &[&str]) -> AuthResult {
+        AuthResult::Accepted(named(name, groups))
     }
 
-    fn broken(why: &str) -> Proof {
-        Proof::Broken(why.to_owned())
+    fn broken(why: &str) -> AuthResult {
+        AuthResult::Rejected(why.to_owned())
     }
 
     #[test]
     fn the_first_proof_that_holds_counts() {
-        use Proof::Nothing;
-        let known = |name: &str, groups: &[&str]| Who::Known(named(name, groups));
+        use AuthResult::NotPresented;
+        let known = |name: &str, groups: &[&str]| Caller::Known(named(name, groups));
         let table = [
-            ("nothing", [Nothing, Nothing, Nothing], Who::Anonymous),
+            ("nothing", [NotPresented, NotPresented, NotPresented], Caller::Anonymous),
             (
                 "front proxy first",
                 [holds("a", &[]), holds("b", &[]), holds("c", &[])],
@@ -125,10 +126,14 @@ mod tests {
             ),
             (
                 "then the certificate",
-                [Nothing, holds("b", &["g"]), holds("c", &[])],
+                [NotPresented, holds("b", &["g"]), holds("c", &[])],
                 known("b", &["g", "system:authenticated"]),
             ),
-            ("then the token", [Nothing, Nothing, holds("c", &[])], known("c", &["system:authenticated"])),
+            (
+                "then the token",
+                [NotPresented, NotPresented, holds("c", &[])],
+                known("c", &["system:authenticated"]),
+            ),
             (
                 "a broken proof does not spoil a good one",
                 [broken("x"), broken("y"), holds("c", &[])],
@@ -136,40 +141,40 @@ mod tests {
             ),
             (
                 "broken and nothing else",
-                [broken("x"), Nothing, broken("z")],
-                Who::Refused(vec!["x".to_owned(), "z".to_owned()]),
+                [broken("x"), NotPresented, broken("z")],
+                Caller::Refused(vec!["x".to_owned(), "z".to_owned()]),
             ),
             (
                 "a group is not added twice",
-                [holds("a", &["system:authenticated"]), Nothing, Nothing],
+                [holds("a", &["system:authenticated"]), NotPresented, NotPresented],
                 known("a", &["system:authenticated"]),
             ),
             (
                 "nor against its opposite",
-                [holds("a", &["system:unauthenticated"]), Nothing, Nothing],
+                [holds("a", &["system:unauthenticated"]), NotPresented, NotPresented],
                 known("a", &["system:unauthenticated"]),
             ),
             (
                 "a proxy may pass on anonymity",
-                [holds("system:anonymous", &[]), Nothing, Nothing],
+                [holds("system:anonymous", &[]), NotPresented, NotPresented],
                 known("system:anonymous", &[]),
             ),
         ];
-        for (case, proofs, want) in table {
-            assert_eq!(unite(proofs), want, "{case}");
+        for (case, results, want) in table {
+            assert_eq!(combine(results), want, "{case}");
         }
     }
 
     #[test]
     fn a_certificate_names_user_and_groups() {
-        let vouched = |name: &str| {
+        let client = |name: &str| {
             let subject = Subject { common_name: name.to_owned(), organisations: vec!["ops".to_owned()] };
-            Ok(Vouched { subject, fingerprint: "X509SHA256=00".to_owned() })
+            Ok(VerifiedClient { subject, fingerprint: "X509SHA256=00".to_owned() })
         };
-        let Proof::Holds(identity) = from_certificate(vouched("bob")) else { panic!("bob is known") };
+        let AuthResult::Accepted(identity) = from_certificate(client("bob")) else { panic!("bob is known") };
         assert_eq!((identity.name.as_str(), identity.groups), ("bob", vec!["ops".to_owned()]));
         assert_eq!(identity.extra[CREDENTIAL], ["X509SHA256=00"]);
-        assert_eq!(from_certificate(vouched("")), Proof::Nothing);
+        assert_eq!(from_certificate(client("")), AuthResult::NotPresented);
         assert_eq!(from_certificate(Err("expired".to_owned())), broken("expired"));
     }
 }

@@ -1,8 +1,8 @@
-//! Who asks, and whether they may: both delegated to the cluster.
+//! Authentication and authorization, both delegated to the cluster.
 //!
 //! ```text
-//!   headers, certificate ──► Trust ──► Proof ─┐
-//!   bearer token ──► TokenReview ──► Proof ───┴► unite ──► Identity
+//!   headers, certificate ──► Trust ──► AuthResult ─┐
+//!   bearer token ──► TokenReview ──► AuthResult ───┴► combine ──► Identity
 //!   Identity + path ──► granted? ──► SubjectAccessReview ──► Ruling ──► page, 403 or 500
 //! ```
 
@@ -11,10 +11,10 @@ mod cache;
 mod guard;
 pub(crate) mod headers;
 pub(crate) mod identity;
-mod keeper;
-mod line;
+mod review_queue;
 mod reviews;
 mod trust;
+mod trust_store;
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -25,14 +25,14 @@ pub(crate) use guard::Denied;
 
 const TTL: Duration = Duration::from_secs(10);
 
-/// How people prove who they are.
+/// How callers are authenticated.
 #[derive(Clone)]
 pub struct Authentication {
     /// For `TokenReview` and the `ConfigMap`; without it tokens are not looked at.
     pub client: Option<Client>,
     /// `--authentication-skip-lookup`: the `ConfigMap` is not read.
     pub skip_lookup: bool,
-    /// `--authentication-tolerate-lookup-failure`: a `ConfigMap` that cannot be read is no obstacle.
+    /// `--authentication-tolerate-lookup-failure`: start even if the `ConfigMap` cannot be read.
     pub tolerate_lookup_failure: bool,
     /// `--authentication-token-webhook-cache-ttl`.
     pub token_ttl: Duration,
@@ -64,7 +64,7 @@ impl fmt::Debug for Authentication {
     }
 }
 
-/// Who decides what people may see.
+/// How callers are authorized.
 #[derive(Clone)]
 pub struct Authorization {
     /// For `SubjectAccessReview`; without it only what is always allowed is.

@@ -1,4 +1,4 @@
-//! Questions to the Kubernetes API: whose token is this, and may they?
+//! Token and access reviews by the Kubernetes API, with a cache.
 
 use std::{fmt::Debug, io, sync::Arc, time::Duration};
 
@@ -16,32 +16,32 @@ use tokio::{
 use super::{
     access::{Ruling, ruling},
     cache::{Cache, Key},
-    identity::{Identity, Proof},
-    line::Line,
+    identity::{AuthResult, Identity},
+    review_queue::ReviewQueue,
 };
 use crate::{
+    limiter::Peer,
     metrics::{Metrics, Review},
-    room::Peer,
 };
 
-/// One attempt may take so long.
+/// How long one attempt may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const TRIES: i32 = 5;
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// So many questions are under way at once; a flood of made-up tokens waits in line instead of reaching the API.
+/// How many reviews are in flight at once; a flood of made-up tokens waits in the queue instead of reaching the API.
 const AT_ONCE: usize = 32;
 const REMEMBERED: usize = 4096;
 
-/// Asks the reviews, remembers the answers.
+/// Sends reviews of one kind and caches the answers.
 pub(crate) struct Reviewer<V> {
     client: Client,
     which: Review,
     clock: Arc<dyn Clock>,
     random: Arc<Random>,
     metrics: Metrics,
-    line: Line,
-    room: Semaphore,
+    queue: ReviewQueue,
+    permits: Semaphore,
     answers: Cache<V>,
 }
 
@@ -53,11 +53,12 @@ impl<V: Clone> Reviewer<V> {
         random: Arc<Random>,
         metrics: Metrics,
     ) -> Self {
-        let (line, room, answers) = (Line::default(), Semaphore::new(AT_ONCE), Cache::new(REMEMBERED));
-        Self { client, which, clock, random, metrics, line, room, answers }
+        let (queue, permits, answers) =
+            (ReviewQueue::default(), Semaphore::new(AT_ONCE), Cache::new(REMEMBERED));
+        Self { client, which, clock, random, metrics, queue, permits, answers }
     }
 
-    /// A remembered answer, or a new one. `judge` says what a new one means and how long it is good for.
+    /// A cached answer, or a new one. `judge` says what a new one means and how long it is cached.
     async fn ask<K>(
         &self,
         peer: Peer,
@@ -71,9 +72,9 @@ impl<V: Clone> Reviewer<V> {
         if let Some(answer) = self.answers.get(key, self.clock.now()) {
             return Ok(answer);
         }
-        let _place = self.line.enter(peer).ok_or("too many reviews are waited for")?;
-        let _room = self.room.acquire().await.map_err(|error| error.to_string())?;
-        // Somebody may have asked the same while this one waited.
+        let _queued = self.queue.enter(peer).ok_or("too many reviews are waited for")?;
+        let _permit = self.permits.acquire().await.map_err(|error| error.to_string())?;
+        // Another request may have asked the same while this one waited.
         if let Some(answer) = self.answers.get(key, self.clock.now()) {
             return Ok(answer);
         }
@@ -114,20 +115,20 @@ impl<V: Clone> Reviewer<V> {
     }
 }
 
-impl Reviewer<Proof> {
-    /// Whose token it is. A review that could not be had proves nothing and is not remembered.
-    pub(crate) async fn whose(&self, peer: Peer, token: &Secret, ttl: Duration) -> Proof {
+impl Reviewer<AuthResult> {
+    /// Whose token it is. A review that failed proves nothing and is not cached.
+    pub(crate) async fn whose(&self, peer: Peer, token: &Secret, ttl: Duration) -> AuthResult {
         let spec = TokenReviewSpec { token: token.expose().to_owned(), audiences: None };
         let question = TokenReview { spec, ..TokenReview::default() };
         let judge = |answer: TokenReview| (proof(answer.status.unwrap_or_default()), ttl);
         self.ask(peer, Key::of(token.expose().as_bytes()), &question, judge).await.unwrap_or_else(|why| {
-            Proof::Broken(format!("the token could not be reviewed: {}", token.redact(&why)))
+            AuthResult::Rejected(format!("the token could not be reviewed: {}", token.redact(&why)))
         })
     }
 }
 
 impl Reviewer<Ruling> {
-    /// Whether they may.
+    /// Whether the review allows the request.
     pub(crate) async fn may(
         &self,
         peer: Peer,
@@ -157,19 +158,19 @@ impl<V> Debug for Reviewer<V> {
 }
 
 /// What the review of a token means.
-fn proof(status: TokenReviewStatus) -> Proof {
+fn proof(status: TokenReviewStatus) -> AuthResult {
     let user = status.user.unwrap_or_default();
     match (status.authenticated.unwrap_or_default(), user.username) {
-        (true, Some(name)) if !name.is_empty() => Proof::Holds(Identity {
+        (true, Some(name)) if !name.is_empty() => AuthResult::Accepted(Identity {
             name,
             uid: user.uid.unwrap_or_default(),
             groups: user.groups.unwrap_or_default(),
             extra: user.extra.unwrap_or_default(),
         }),
-        (true, _) => Proof::Broken("the review of the token names no user".to_owned()),
+        (true, _) => AuthResult::Rejected("the review of the token names no user".to_owned()),
         (false, _) => {
             let said = status.error.filter(|error| !error.is_empty());
-            Proof::Broken(said.unwrap_or_else(|| "invalid bearer token".to_owned()))
+            AuthResult::Rejected(said.unwrap_or_else(|| "invalid bearer token".to_owned()))
         }
     }
 }
@@ -181,7 +182,7 @@ fn code(error: &kube::Error) -> Option<u16> {
     }
 }
 
-/// Whether the same question may fare better soon, and how long the server wants to be left alone first.
+/// Whether a retry may help, and how long the server asks us to wait first.
 fn worth_repeating(error: &kube::Error) -> Option<Duration> {
     match error {
         kube::Error::Api(status) => {
@@ -192,7 +193,7 @@ fn worth_repeating(error: &kube::Error) -> Option<Duration> {
     }
 }
 
-/// A connection that was there and went away, as opposed to one that could not be made.
+/// Whether an established connection broke, as opposed to one that could not be made.
 fn lost_connection(error: &(dyn std::error::Error + 'static)) -> bool {
     let lost = [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe, io::ErrorKind::UnexpectedEof];
     let causes = std::iter::successors(Some(error), |error| error.source());

@@ -21,7 +21,7 @@ fn what_the_review_of_a_token_means() {
         })
     };
     let bob = Identity { name: "bob".to_owned(), groups: vec!["g".to_owned()], ..Identity::default() };
-    let broken = |why: &str| Proof::Broken(why.to_owned());
+    let broken = |why: &str| AuthResult::Rejected(why.to_owned());
     let status = |authenticated, user, error: Option<&str>| TokenReviewStatus {
         authenticated,
         user,
@@ -29,7 +29,7 @@ fn what_the_review_of_a_token_means() {
         audiences: None,
     };
     let table = [
-        ("authenticated", status(Some(true), user("bob"), None), Proof::Holds(bob)),
+        ("authenticated", status(Some(true), user("bob"), None), AuthResult::Accepted(bob)),
         ("not", status(Some(false), user("bob"), None), broken("invalid bearer token")),
         ("not, and why", status(None, None, Some("expired")), broken("expired")),
         ("an empty answer", TokenReviewStatus::default(), broken("invalid bearer token")),
@@ -142,7 +142,7 @@ async fn what_may_pass_is_asked_five_times_and_no_more() {
         let script = Script::new(what);
         let proof = script.reviewer(Review::Token).whose(somebody(), &token, Duration::from_secs(10)).await;
         assert_eq!(
-            (script.asked().len(), matches!(proof, Proof::Holds(_))),
+            (script.asked().len(), matches!(proof, AuthResult::Accepted(_))),
             (times, known),
             "{case}: {proof:?}"
         );

@@ -1,4 +1,4 @@
-//! Which authorities vouch for clients and for front proxies.
+//! The authorities that are trusted to sign certificates of clients and front proxies.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 
 use super::{
     headers::ProxyHeaders,
-    identity::{Proof, from_certificate},
+    identity::{AuthResult, from_certificate},
 };
 use crate::tls::clients::Pool;
 
-/// A front proxy's authority, and how it passes users on.
+/// The authority of front proxies, and the headers in which they name the user.
 #[derive(Clone, Debug)]
 pub(crate) struct Proxies {
     pub(crate) pool: Pool,
     pub(crate) headers: ProxyHeaders,
 }
 
-/// Everything that makes a client's certificate mean something.
+/// The authorities in force.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trust {
     pub(crate) clients: Option<Pool>,
@@ -26,42 +26,44 @@ pub(crate) struct Trust {
 }
 
 impl Trust {
-    /// What the user that a front proxy passes on comes to.
+    /// Authenticates the user that a front proxy names.
     pub(crate) fn front_proxy(
         &self,
         chain: &[CertificateDer<'_>],
         headers: &HeaderMap,
         now: UnixTime,
-    ) -> Proof {
+    ) -> AuthResult {
         let Some(proxies) = self.proxies.as_ref().filter(|_| !chain.is_empty()) else {
-            return Proof::Nothing;
+            return AuthResult::NotPresented;
         };
-        match proxies.pool.vouch(chain, now) {
-            Err(why) => Proof::Broken(format!("as a front proxy: {why}")),
-            Ok(vouched) if !proxies.headers.allows(&vouched.subject.common_name) => {
-                Proof::Broken(format!("{:?} is no allowed front proxy", vouched.subject.common_name))
+        match proxies.pool.verify(chain, now) {
+            Err(why) => AuthResult::Rejected(format!("as a front proxy: {why}")),
+            Ok(client) if !proxies.headers.allows(&client.subject.common_name) => {
+                AuthResult::Rejected(format!("{:?} is no allowed front proxy", client.subject.common_name))
             }
-            Ok(_) => proxies.headers.user(headers).map_or(Proof::Nothing, Proof::Holds),
+            Ok(_) => proxies.headers.user(headers).map_or(AuthResult::NotPresented, AuthResult::Accepted),
         }
     }
 
-    /// What the client's own certificate comes to.
-    pub(crate) fn certificate(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Proof {
-        let Some(pool) = self.clients.as_ref().filter(|_| !chain.is_empty()) else { return Proof::Nothing };
-        from_certificate(pool.vouch(chain, now))
+    /// Authenticates by the client's own certificate.
+    pub(crate) fn certificate(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> AuthResult {
+        let Some(pool) = self.clients.as_ref().filter(|_| !chain.is_empty()) else {
+            return AuthResult::NotPresented;
+        };
+        from_certificate(pool.verify(chain, now))
     }
 }
 
-/// The `ConfigMap` in which the cluster says whom it trusts, part by part.
+/// The authorities in the cluster's `ConfigMap`, each read by itself.
 #[derive(Debug)]
-pub(crate) struct Announced {
-    /// The authority for clients; none is announced, or it is unreadable.
+pub(crate) struct ClusterTrust {
+    /// The authority for clients; none if the key is missing, an error if it cannot be read.
     pub(crate) clients: Option<Result<Pool, String>>,
     /// The authority for front proxies, likewise.
     pub(crate) proxies: Option<Result<Proxies, String>>,
 }
 
-impl Announced {
+impl ClusterTrust {
     pub(crate) fn read(data: &BTreeMap<String, String>) -> Self {
         let pool = |key: &str| {
             let pem = data.get(key).filter(|pem| !pem.trim().is_empty())?;
@@ -105,7 +107,7 @@ mod tests {
     #[test]
     fn the_cluster_announces_whom_it_trusts() {
         let ca = authority();
-        let all = Announced::read(&map(&[
+        let all = ClusterTrust::read(&map(&[
             ("client-ca-file", &ca),
             ("requestheader-client-ca-file", &ca),
             ("requestheader-allowed-names", r#"["front-proxy-client"]"#),
@@ -124,7 +126,7 @@ mod tests {
             extra_prefix: one("X-Remote-Extra-"),
         };
         assert_eq!(proxies.headers, want);
-        let none = Announced::read(&map(&[("client-ca-file", " \n")]));
+        let none = ClusterTrust::read(&map(&[("client-ca-file", " \n")]));
         assert!(none.clients.is_none() && none.proxies.is_none());
     }
 
@@ -148,7 +150,7 @@ mod tests {
             ),
         ];
         for (case, data, want) in table {
-            let read = Announced::read(&data);
+            let read = ClusterTrust::read(&data);
             assert!(matches!(read.clients, Some(Ok(_))), "{case}");
             let why = read.proxies.unwrap().unwrap_err();
             assert!(why.contains(want), "{case}: {why}");

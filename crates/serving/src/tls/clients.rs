@@ -1,7 +1,7 @@
-//! Certificates that clients present.
+//! Client certificates.
 //!
-//! The handshake asks for one, does not insist, and only checks that the client holds its key. Whether anybody vouches
-//! for it is decided for each request, against the authorities that are known by then.
+//! The handshake asks for one, does not require it and only checks that the client has its key. Whether a trusted
+//! authority signed it is checked at each request, against the authorities in force then.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -21,7 +21,7 @@ use rustls::{
 
 use super::subject::Subject;
 
-/// Takes any certificate, or none.
+/// Accepts any certificate, or none.
 #[derive(Debug)]
 pub(crate) struct AnyClient {
     algorithms: WebPkiSupportedAlgorithms,
@@ -74,26 +74,26 @@ impl ClientCertVerifier for AnyClient {
     }
 }
 
-/// Authorities that vouch for clients.
+/// Authorities that sign client certificates.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool(Arc<dyn ClientCertVerifier>);
 
-/// A client that somebody vouches for.
+/// A client whose certificate a trusted authority signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Vouched {
+pub(crate) struct VerifiedClient {
     pub(crate) subject: Subject,
-    /// Names the certificate itself, for whoever reads audit logs.
+    /// Identifies the certificate itself, for audit logs.
     pub(crate) fingerprint: String,
 }
 
 impl Pool {
-    /// Reads a bundle in PEM. One without any usable certificate is a mistake; an unusable one among others is left out.
+    /// Reads a PEM bundle. Unusable certificates are left out; a bundle without a usable one is an error.
     pub(crate) fn from_pem(pem: &[u8]) -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(pem) {
             let certificate = certificate.map_err(|error| format!("it is not PEM: {error}"))?;
             if let Err(error) = roots.add(certificate) {
-                tracing::warn!(%error, "an authority in a bundle cannot be used and is left out");
+                tracing::warn!(%error, "certificate authority skipped: it cannot be used");
             }
         }
         if roots.is_empty() {
@@ -106,8 +106,12 @@ impl Pool {
             .map_err(|error| error.to_string())
     }
 
-    /// Whether the chain leads to one of the authorities, and whom it is about.
-    pub(crate) fn vouch(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Result<Vouched, String> {
+    /// Verifies that the chain leads to one of the authorities, and reads whom it identifies.
+    pub(crate) fn verify(
+        &self,
+        chain: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<VerifiedClient, String> {
         let (leaf, intermediates) = chain.split_first().ok_or("no certificate was presented")?;
         self.0
             .verify_client_cert(leaf, intermediates, now)
@@ -120,6 +124,6 @@ impl Pool {
             // Writing to a string does not fail.
             let _ = write!(fingerprint, "{byte:02x}");
         }
-        Ok(Vouched { subject, fingerprint })
+        Ok(VerifiedClient { subject, fingerprint })
     }
 }

@@ -1,4 +1,4 @@
-//! Certificates and keys, read from text.
+//! Reading certificates and keys.
 
 use std::{path::Path, sync::Arc};
 
@@ -10,20 +10,20 @@ use rustls::{
 
 use crate::error::{Error, Result};
 
-/// A certificate with its key, and the names that it is shown for.
+/// A certificate with its key, and the server names that it is used for.
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
     pub(crate) names: Vec<String>,
     pub(crate) key: Arc<CertifiedKey>,
 }
 
-/// Reads a file, and says which flag or thing it belongs to if that fails.
+/// Reads a file; the error names the flag in `what`.
 pub(crate) fn read(what: &str, path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path)
         .map_err(|error| Error::new(format!("{what}: cannot read {}: {error}", path.display())))
 }
 
-/// A chain and its key; `what` says where they come from.
+/// A chain and its key; errors name the flag in `what`.
 pub(crate) fn pair(what: &str, chain: &[u8], key: &[u8]) -> Result<Arc<CertifiedKey>> {
     let wrong = |why: String| Error::new(format!("{what}: {why}"));
     let chain = CertificateDer::pem_slice_iter(chain)
@@ -39,14 +39,14 @@ pub(crate) fn pair(what: &str, chain: &[u8], key: &[u8]) -> Result<Arc<Certified
         .map_err(|error| wrong(format!("certificate and key do not make a pair: {error}")))
 }
 
-/// The DNS names that a certificate is made for, in lower case.
+/// The DNS names in a certificate, in lower case.
 pub(crate) fn names(key: &CertifiedKey) -> Vec<String> {
     let Ok(leaf) = key.end_entity_cert() else { return Vec::new() };
     let Ok(parsed) = webpki::EndEntityCert::try_from(leaf) else { return Vec::new() };
     parsed.valid_dns_names().map(str::to_ascii_lowercase).collect()
 }
 
-/// The first pair whose names cover what the client asked for; a wildcard stands for one label.
+/// The first pair whose names match the server name that the client asked for; a wildcard matches one label.
 pub(crate) fn choose<'a>(pairs: &'a [Named], asked: Option<&str>) -> Option<&'a Named> {
     let asked = asked?.to_ascii_lowercase();
     let covers = |name: &String| match name.strip_prefix("*.") {
@@ -55,7 +55,7 @@ pub(crate) fn choose<'a>(pairs: &'a [Named], asked: Option<&str>) -> Option<&'a 
         }
         None => *name == asked,
     };
-    // A name in full says more than a wildcard, wherever it stands.
+    // An exact name wins over a wildcard, whatever the order.
     let exact = pairs.iter().find(|pair| pair.names.contains(&asked));
     exact.or_else(|| pairs.iter().find(|pair| pair.names.iter().any(covers)))
 }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use crate::tls::selfsigned;
 
-    fn made() -> selfsigned::Made {
+    fn made() -> selfsigned::PemPair {
         selfsigned::make([192, 0, 2, 7].into(), "2031-05-06T12:00:00Z".parse().unwrap()).unwrap()
     }
 

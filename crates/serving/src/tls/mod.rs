@@ -1,4 +1,4 @@
-//! TLS: what is spoken, with which certificates, and who the client says it is.
+//! TLS: protocol settings, server certificates and client certificates.
 
 pub(crate) mod clients;
 pub(crate) mod material;
@@ -15,7 +15,7 @@ use rustls::{ServerConfig, pki_types::UnixTime, time_provider::TimeProvider};
 use self::{clients::AnyClient, settings::Settled, store::CertificateStore};
 use crate::error::{Error, Result};
 
-/// The time of day as TLS wants it.
+/// The time of day, for rustls.
 pub(crate) fn unix_time(clock: &dyn Clock) -> UnixTime {
     let seconds = u64::try_from(clock.wall().as_second()).unwrap_or_default();
     UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds))
@@ -35,7 +35,7 @@ impl TimeProvider for HandedInTime {
     }
 }
 
-/// Everything that a handshake needs. Certificates are looked up at each handshake, so that new ones count at once.
+/// The configuration of handshakes. Certificates are looked up at each one, so that new ones are used at once.
 pub(crate) fn server_config(
     settled: &Settled,
     certificates: Arc<CertificateStore>,

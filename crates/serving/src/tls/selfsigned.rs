@@ -1,4 +1,4 @@
-//! A certificate of our own making, for when none is given.
+//! A self-signed certificate, for when none is given.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -13,23 +13,23 @@ use crate::error::{Error, Result};
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 const HEAD_START: Duration = Duration::from_secs(3600);
 
-/// When a certificate made at one time should be replaced: a month before it ends.
+/// The age at which a certificate is replaced: a month before it expires.
 pub(crate) const RENEW_AFTER: Duration = Duration::from_secs(335 * 24 * 3600);
 
-/// Certificates and key, as files have them.
-pub(crate) struct Made {
+/// Certificates and their key, in PEM.
+pub(crate) struct PemPair {
     /// The server's certificate and the authority that signed it.
     pub(crate) chain: String,
     pub(crate) key: String,
 }
 
-/// Makes a pair for `localhost`, loopback, and the address if it is a specific one. The key of the authority is thrown
-/// away, so nothing else can ever be signed with it.
-pub(crate) fn make(address: IpAddr, now: Timestamp) -> Result<Made> {
+/// Makes a pair for `localhost`, the loopback addresses and the address if it is a specific one. The authority's key is
+/// thrown away, so nothing else can ever be signed with it.
+pub(crate) fn make(address: IpAddr, now: Timestamp) -> Result<PemPair> {
     attempt(address, now).map_err(|error| Error::new(format!("no certificate could be made: {error}")))
 }
 
-fn attempt(address: IpAddr, now: Timestamp) -> Result<Made, rcgen::Error> {
+fn attempt(address: IpAddr, now: Timestamp) -> Result<PemPair, rcgen::Error> {
     let stamp = now.as_second();
     let authority_key = KeyPair::generate()?;
     let mut authority = dated(now, &format!("localhost-ca@{stamp}"))?;
@@ -52,7 +52,7 @@ fn attempt(address: IpAddr, now: Timestamp) -> Result<Made, rcgen::Error> {
         server.subject_alt_names.push(SanType::IpAddress(address));
     }
     let certificate = server.signed_by(&key, &issuer)?;
-    Ok(Made { chain: certificate.pem() + &authority_certificate.pem(), key: key.serialize_pem() })
+    Ok(PemPair { chain: certificate.pem() + &authority_certificate.pem(), key: key.serialize_pem() })
 }
 
 fn dated(now: Timestamp, name: &str) -> Result<CertificateParams, rcgen::Error> {

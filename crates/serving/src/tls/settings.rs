@@ -1,4 +1,4 @@
-//! What the TLS flags ask for, as far as it can be had.
+//! The TLS flags, checked against what rustls supports.
 
 use rustls::{
     CipherSuite, NamedGroup, SupportedCipherSuite, SupportedProtocolVersion,
@@ -17,17 +17,17 @@ pub struct TlsSettings {
     pub curves: Vec<i32>,
 }
 
-/// What is spoken.
+/// The versions, cipher suites and groups in use.
 #[derive(Clone, Debug)]
 pub struct Settled {
-    /// Things that a person should know, one sentence each.
+    /// Remarks for the log, one sentence each.
     pub notices: Vec<String>,
     pub(crate) provider: CryptoProvider,
     pub(crate) versions: Vec<&'static SupportedProtocolVersion>,
 }
 
 impl TlsSettings {
-    /// Reads the flags. All mistakes are named at once.
+    /// Checks the flags; the error lists all mistakes.
     pub fn settle(&self) -> Result<Settled, Vec<String>> {
         let (mut mistakes, mut notices) = (Vec::new(), Vec::new());
         let versions = match self.min_version.as_str() {

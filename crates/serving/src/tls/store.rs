@@ -1,4 +1,4 @@
-//! The certificates that the server shows, kept up to date.
+//! The server's certificates, kept up to date.
 
 use std::{
     fmt,
@@ -24,10 +24,10 @@ use crate::error::{Error, Result};
 pub struct CertificateSource {
     /// `--tls-cert-file` and `--tls-private-key-file`: both, or neither.
     pub files: Option<(PathBuf, PathBuf)>,
-    /// `--cert-dir`: a pair is looked for here, and left here if there is none. What is there already is never
-    /// changed or removed.
+    /// `--cert-dir`: a pair is read from here, and written here if there is none. Existing files are never changed or
+    /// removed.
     pub directory: Option<PathBuf>,
-    /// The pair's name in the directory: `cloud-controller-manager`, and `.crt` and `.key` after it.
+    /// The pair's name in the directory, without `.crt` and `.key`: `cloud-controller-manager`.
     pub pair_name: String,
     /// `--tls-sni-cert-key`: certificate, key, and the names that they are for (empty: those in the certificate).
     pub sni: Vec<(PathBuf, PathBuf, Vec<String>)>,
@@ -59,7 +59,7 @@ impl Watched {
         Ok(Named { names, key })
     }
 
-    /// The pair, if it is not what was held before.
+    /// The pair, if its files changed.
     fn changed(&self, before: Option<&Held>) -> Result<Option<(Held, Named)>> {
         let held = self.read()?;
         if Some(&held) == before {
@@ -73,13 +73,13 @@ impl Watched {
 struct Loaded {
     main: Arc<CertifiedKey>,
     sni: Vec<Named>,
-    /// What the files held when they were last taken over, in the order of `watched`.
+    /// The content of the files when they were last loaded, in the order of `watched`.
     contents: Vec<Held>,
-    /// When a certificate that lives in memory was made.
+    /// When the in-memory certificate was made.
     made: Option<Tick>,
 }
 
-/// Certificates in use. What is in files is taken over when it changes; a broken new one leaves the old in use.
+/// The certificates in use. Files are reloaded when they change; if the new content is broken, the old stays in use.
 pub struct CertificateStore {
     watched: Vec<Watched>,
     main_from_file: bool,
@@ -128,12 +128,12 @@ impl CertificateStore {
         Ok(Self { watched, main_from_file, address, clock, loaded, notices })
     }
 
-    /// What a person should know about the certificates.
+    /// Remarks about the certificates, for the log.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
 
-    /// Looks whether files have changed, and takes over what is good. Each problem comes back as a sentence.
+    /// Reloads files that changed; returns each problem as a sentence.
     pub fn refresh(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let mut loaded = self.lock();
@@ -155,7 +155,7 @@ impl CertificateStore {
                     if let Some(slot) = loaded.contents.get_mut(at) {
                         *slot = held;
                     }
-                    tracing::info!(file = %from.certificate.display(), "took over a changed certificate");
+                    tracing::info!(file = %from.certificate.display(), "certificate reloaded");
                 }
                 Err(error) => problems.push(format!("the certificate in use stays: {error}")),
             }
@@ -191,8 +191,8 @@ fn in_memory(address: IpAddr, clock: &dyn Clock) -> Result<Arc<CertifiedKey>> {
     material::pair("the certificate made in memory", made.chain.as_bytes(), made.key.as_bytes())
 }
 
-/// Makes a pair where there is nothing at all. Whatever is there stays as it is: a key that cannot be read, or that lacks
-/// its certificate, is somebody's. What keeps the pair from being used comes back as a sentence.
+/// Makes a pair if neither file exists. An existing file is never touched: a key that cannot be read, or that lacks its
+/// certificate, is somebody's. Returns why the pair cannot be used, if so.
 fn ensure_pair(certificate: &Path, key: &Path, address: IpAddr, clock: &dyn Clock) -> Result<Option<String>> {
     let missing = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
     let trouble = |path: &Path| std::fs::File::open(path).err();
@@ -202,7 +202,7 @@ fn ensure_pair(certificate: &Path, key: &Path, address: IpAddr, clock: &dyn Cloc
     }
     let wrong =
         found.into_iter().filter_map(|(path, other, error)| Some((path.display(), other.display(), error?)));
-    // A file that cannot be read explains more than one that is not there.
+    // Report the file that cannot be read rather than the one that is missing.
     let Some((path, other, error)) = wrong.min_by_key(|(.., error)| missing(error)) else { return Ok(None) };
     let instead = "the files stay as they are and a certificate in memory is shown";
     Ok(Some(if missing(&error) {
@@ -229,13 +229,13 @@ fn make_pair(certificate: &Path, key: &Path, address: IpAddr, clock: &dyn Clock)
     }
     write_new(key, &made.key, 0o600).map_err(cannot(key))?;
     write_new(certificate, &made.chain, 0o644).map_err(|error| {
-        // It is ours, made a moment ago, and of no use alone.
+        // We made it a moment ago, and it is of no use alone.
         let _ = std::fs::remove_file(key);
         cannot(certificate)(error)
     })
 }
 
-/// Writes a file that is not there yet.
+/// Writes a new file; fails if it exists.
 fn write_new(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
     use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _};
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;

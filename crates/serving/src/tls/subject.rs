@@ -1,9 +1,9 @@
-//! Who a certificate is about: the common name is the user, the organisations are the groups.
+//! The subject of a certificate: the common name is the user, the organisations are the groups.
 //!
 //! The rest of a certificate is read by webpki, which hands out the subject as bytes. What is left is too small to
 //! carry a parser of all of X.509 for.
 
-/// The parts of a subject that say who someone is.
+/// The parts of a subject that identify a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Subject {
     pub(crate) common_name: String,

@@ -12,7 +12,7 @@ pub(crate) mod running;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cloudberth_http::surroundings::{SystemClock, dice_from_os};
+use cloudberth_http::surroundings::{SystemClock, random_from_os};
 use cloudscale_sim::{Cloud, Served, SimSettings, serve_on_loopback};
 use http::Request;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -79,7 +79,7 @@ impl Site {
         api.until_written(&kubeconfig).await?;
         let file = Kubeconfig::read_from(&kubeconfig)?;
         let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
-        let cloud = Cloud::new(Arc::new(SystemClock::new()), dice_from_os(), settings);
+        let cloud = Cloud::new(Arc::new(SystemClock::new()), random_from_os(), settings);
         let served = serve_on_loopback(&cloud).await?;
         let client = Client::try_from(config)?;
         Ok(Self { place: place.to_owned(), kubeconfig, api, served, client, cloud })

@@ -90,7 +90,7 @@ impl World {
     }
 
     fn draw_id(&self) -> String {
-        sim_kit::uuid((u128::from(self.random.bits()) << 64) | u128::from(self.random.bits()))
+        self.random.uuid()
     }
 
     /// Carries a request out.

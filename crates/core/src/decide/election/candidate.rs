@@ -3,19 +3,18 @@
 //! # Why a claim lasts as long as it does
 //!
 //! A renewal is *sent* at `s`, by our clock. The server stores it at some later time, and another candidate first
-//! sees it later still. That candidate may take the lease when the record has stood unchanged before its eyes for the
-//! whole seconds that it names, so not before `s` plus those seconds, whatever the clocks of the two say, as long as
-//! they run at the same speed. They do so only nearly, so a thousandth is taken off. A claim ends at `s` + what is left
-//! of the whole seconds, counted from the sending of the last renewal that is known to have succeeded, never from its
-//! answer. A renewal whose answer was lost lengthens nothing.
+//! sees it later still. That candidate may take the lease when it has seen the record unchanged for the whole seconds that
+//! the record names, so not before `s` plus those seconds, whatever the two clocks show, as long as they run at the same
+//! speed. They nearly do, so a thousandth is subtracted. A claim ends at `s` plus the rest of the whole seconds, counted
+//! from the sending of the last renewal that is known to have succeeded, never from its answer. A renewal whose answer was
+//! lost extends nothing.
 //!
-//! Candidates of other programs compare records whose times they have cut to whole seconds, as client-go does. To
-//! them, two renewals within one second are the same record, and they count from the first. So a renewal lengthens the
-//! claim only if its second differs from that of the record it replaces. Renewals that come more often than that are
-//! written, and do not count.
+//! Candidates of other programs compare records whose times are truncated to whole seconds, as client-go does. To them,
+//! two renewals within one second are the same record, and they count from the first. So a renewal extends the claim only
+//! if its second differs from that of the record it replaces. More frequent renewals are written and do not count.
 //!
-//! The claim also ends, before that time, when the renew deadline passes, when the API server shows that the lease is
-//! not ours, and when we are told to stop. What ends it ends it at once; the candidate then stands again.
+//! The claim also ends, at once, when the renew deadline passes, when the API server shows that the lease is not ours, and
+//! when we are told to stop. After a loss the candidate tries again.
 
 use std::time::Duration;
 
@@ -32,10 +31,10 @@ use crate::{
     time::Tick,
 };
 
-/// What others tell apart at best.
+/// The precision with which other programs compare times.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What the candidate is about.
+/// What the candidate is doing.
 #[derive(Clone, Debug)]
 enum Phase {
     Resting { until: Tick },
@@ -45,15 +44,15 @@ enum Phase {
     Stopped { released: bool },
 }
 
-/// A record of ours on its way.
+/// A record of ours in flight.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     at: Tick,
-    /// Everybody can tell it from the record that it replaces.
+    /// It differs by whole seconds from the record that it replaces, so everybody sees it.
     counts: bool,
 }
 
-/// A Lease and when this very spec of it was first seen here.
+/// A Lease, and when its spec was first seen here.
 #[derive(Clone, Debug)]
 struct Observed {
     lease: Lease,
@@ -65,7 +64,7 @@ struct LeaderClaim {
     /// When the renewal that it counts from was sent.
     since: Tick,
     until: Tick,
-    /// When the renewal that is under way must have succeeded.
+    /// When the renewal in flight must have succeeded.
     renew_by: Option<Tick>,
 }
 
@@ -88,7 +87,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// A candidate that has heard nothing yet. Check the configuration's [`mistakes`](Config::mistakes) first.
+    /// A candidate without any input yet. Check the configuration's [`mistakes`](Config::mistakes) first.
     #[must_use]
     pub const fn new(config: Config) -> Self {
         Self {
@@ -105,7 +104,7 @@ impl Candidate {
         }
     }
 
-    /// Until when this replica may write; `None` if it does not lead. See the module's text for why.
+    /// Until when this replica may write; `None` if it does not lead. The module's documentation says why.
     #[must_use]
     pub fn claim_until(&self) -> Option<Tick> {
         self.claim.map(|claim| claim.until)
@@ -124,8 +123,8 @@ impl Candidate {
         self.slow_paths
     }
 
-    /// Fails only if we believe that we lead and yet have not renewed for the lease's duration and `tolerance`: then
-    /// whoever runs this candidate is stuck.
+    /// Fails only if we believe that we lead and have not renewed for the lease's duration and `tolerance`: then the
+    /// program is stuck.
     pub fn health(&self, now: Tick, tolerance: Duration) -> Result<()> {
         match (&self.observed, self.claim) {
             (Some(observed), Some(_))
@@ -140,7 +139,7 @@ impl Candidate {
         }
     }
 
-    /// Takes what was heard, and says what to do next.
+    /// Takes an input and returns what to do next.
     pub fn step(&mut self, input: Input, at: Moment) -> Move {
         self.give_up_if_late(at);
         let action = match (input, self.phase.clone()) {
@@ -163,7 +162,7 @@ impl Candidate {
         Move { action, news: self.news.take() }
     }
 
-    /// Nothing new: what is due, or how long to wait.
+    /// What is due without new input, or how long to wait.
     fn go_on(&mut self, at: Moment) -> Action {
         let until = match &self.phase {
             Phase::Stopped { released } => return Action::Stopped { released: *released },
@@ -182,7 +181,7 @@ impl Candidate {
         }
     }
 
-    /// Begins a try. Whoever holds a lease that is still good here renews it without asking.
+    /// Begins a try. A leader whose lease is still valid renews it without a read.
     fn begin(&mut self, at: Moment) -> Action {
         self.begun = at.now;
         if let Some(claim) = &mut self.claim {
@@ -203,7 +202,7 @@ impl Candidate {
             Lookup::Present(lease) => Some(lease),
             Lookup::Absent => None,
         };
-        // Whatever the lease says now, others may lead already: the claim is over.
+        // Others may lead already: the claim is over.
         if self.claim.is_some() && !lease.as_ref().is_some_and(|lease| self.is_mine(lease)) {
             self.lose(Loss::Taken);
         }
@@ -238,7 +237,7 @@ impl Candidate {
         Action::Create { ticket, until, lease }
     }
 
-    /// Our record is stored. The claim counts from the sending, or goes on as it was.
+    /// Our record is stored. The claim counts from the time of sending, or stays as it was.
     fn wrote(&mut self, stored: Lease, sent: Sent, at: Moment) -> Action {
         if self.stop_by.is_some() {
             return self.release(&stored, at);
@@ -263,7 +262,7 @@ impl Candidate {
         if let (Some(lease), None) = (lease, self.claim) {
             self.observe(lease, at);
         }
-        // A leader that sees something else than its own record finds out at once what is true now.
+        // A leader that sees a record other than its own reads the current one at once.
         let look = if self.claim.is_some() { !mine } else { free };
         match self.phase {
             Phase::Resting { .. } if look => self.begin(at),
@@ -285,7 +284,7 @@ impl Candidate {
             };
         }
         match self.phase {
-            // We may be about to lead; the answer tells.
+            // We may be about to lead; the answer will show.
             Phase::Writing { .. } | Phase::Releasing { .. } => self.go_on(at),
             Phase::Reading { .. } if !first => self.go_on(at),
             _ => self.end(false),
@@ -326,7 +325,7 @@ impl Candidate {
             self.rest(at.now.max(self.begun + self.config.retry_period))
         } else {
             let pause = at.now + self.config.pause(at.fraction);
-            // Nobody waits for long after the end of a lease, and not everybody comes at once.
+            // Soon after the lease expires, but not all candidates at once.
             let late = self.config.retry_period.mul_f64(at.fraction.clamp(0.0, 1.0) / 2.0);
             let others =
                 |seen: &&Observed| !self.is_mine(&seen.lease) && !seen.lease.record.holder.is_empty();
@@ -362,7 +361,7 @@ impl Candidate {
         self.wait(until)
     }
 
-    /// Waits, but not past the time at which leading must end.
+    /// Waits, but not longer than the claim lasts.
     fn wait(&self, until: Tick) -> Action {
         Action::Wait(self.give_up_at().map_or(until, |late| late.min(until)))
     }
@@ -401,7 +400,7 @@ impl Candidate {
         self.observed = Some(Observed { lease, since });
     }
 
-    /// Until when the record is left alone. One that names no time gets ours.
+    /// When the record expires. If it names no duration, ours counts.
     fn expiry(&self, seen: &Observed) -> Tick {
         let seconds = seen.lease.record.duration_seconds.unwrap_or_else(|| self.config.whole_seconds());
         seen.since + Duration::from_secs(seconds.into())
@@ -411,7 +410,7 @@ impl Candidate {
         lease.record.holder == self.config.identity
     }
 
-    /// A record of ours that begins now.
+    /// A new record of ours.
     fn taken(&self, transitions: u32, at: Moment) -> Record {
         let now = Some(whole_micros(at.wall));
         Record {
@@ -423,10 +422,9 @@ impl Candidate {
         }
     }
 
-    /// A record of ours that goes on. It differs from the old one even if the wall clock stands still or was set
-    /// back: others count from the last change that they saw, and a renewal that changes nothing would not count. Once
-    /// in a second of our own it has to count, so that it differs in its whole seconds too; a wall clock that moves is
-    /// never outrun by that.
+    /// A renewed record of ours. It differs from the old one even if the wall clock stands still or was set back: others
+    /// count from the last change that they saw, and a renewal that changes nothing would not count. Once a second it also
+    /// differs in its whole seconds; that never runs ahead of a wall clock that moves.
     fn renewed(&self, old: &Record, at: Moment) -> Record {
         let fresh = self.taken(old.transitions, at);
         let must_count = self.claim.is_none_or(|claim| at.now.since(claim.since) >= SECOND);
@@ -441,7 +439,7 @@ impl Candidate {
     }
 }
 
-/// What reaches the record.
+/// The precision of the record.
 fn whole_micros(at: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
 }

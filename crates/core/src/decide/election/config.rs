@@ -1,20 +1,20 @@
-//! What can be set about an election.
+//! The settings of an election.
 
 use std::time::Duration;
 
 use crate::{call::CLAIM_RESERVE, error::Error};
 
-/// The part of the retry period that chance may add to a wait: 2 s become something in [2 s, 4.4 s).
+/// The jitter of the retry period: 2 s become something in [2 s, 4.4 s).
 pub const JITTER: f64 = 1.2;
 
-/// What can be set about an election.
+/// The settings of an election.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Where the Lease lies.
+    /// The Lease's namespace.
     pub namespace: String,
     /// The Lease's name.
     pub name: String,
-    /// Who we are; no two replicas share it, and none has it again after a restart.
+    /// Our identity; no two replicas share it, and it changes with every restart.
     pub identity: String,
     /// How long others leave an unchanged record alone. Only whole seconds reach the record.
     pub lease_duration: Duration,
@@ -25,7 +25,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The settings that every Kubernetes component has, for this identity.
+    /// The defaults of all Kubernetes components, with this identity.
     #[must_use]
     pub fn with_defaults(identity: &str) -> Self {
         Self {
@@ -86,13 +86,13 @@ impl Config {
         whole.saturating_sub(whole / 1_000)
     }
 
-    /// A claim that is not longer than this never allows a write: a retry period passes until it is renewed, and by
-    /// then no more than the reserve would be left.
+    /// A claim that is not longer than this never allows a write: it is renewed after a retry period, and by then no more
+    /// than the reserve would be left.
     fn least_claim(&self) -> Duration {
         CLAIM_RESERVE.saturating_add(self.retry_period)
     }
 
-    /// The least whole seconds of a lease whose claim is long enough.
+    /// The shortest lease, in seconds, whose claim is long enough.
     fn shortest_lease(&self) -> u128 {
         // A claim is 999 ms for each second of the lease.
         self.least_claim().as_nanos() / 999_000_000 + 1
@@ -110,22 +110,6 @@ impl Config {
         let extra = self.retry_period.as_secs_f64() * JITTER * fraction.clamp(0.0, 1.0);
         self.retry_period.saturating_add(Duration::try_from_secs_f64(extra).unwrap_or_default())
     }
-}
-
-/// The identity of a replica: its host's name and a version-4 UUID made of `bits`.
-#[must_use]
-pub fn identity(host: &str, bits: [u64; 2]) -> String {
-    let [high, low] = bits;
-    let high = (high & 0xffff_ffff_ffff_0fff) | 0x4000;
-    let low = (low & 0x3fff_ffff_ffff_ffff) | 0x8000_0000_0000_0000;
-    format!(
-        "{host}_{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-        high >> 32,
-        high >> 16 & 0xffff,
-        high & 0xffff,
-        low >> 48,
-        low & 0xffff_ffff_ffff
-    )
 }
 
 #[cfg(test)]
@@ -228,15 +212,5 @@ mod tests {
             assert_eq!(config.pause(fraction).as_millis(), millis, "{fraction}");
         }
         assert_eq!(config.pause(f64::NAN).as_millis(), 2_000);
-    }
-
-    #[test]
-    fn an_identity_is_a_host_and_a_uuid_of_version_four() {
-        assert_eq!(identity("node0", [0, 0]), "node0_00000000-0000-4000-8000-000000000000");
-        assert_eq!(identity("node0", [u64::MAX; 2]), "node0_ffffffff-ffff-4fff-bfff-ffffffffffff");
-        assert_eq!(
-            identity("h", [0x0123_4567_89ab_cdef, 0x0123_4567_89ab_cdef]),
-            "h_01234567-89ab-4def-8123-456789abcdef"
-        );
     }
 }

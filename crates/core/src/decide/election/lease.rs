@@ -21,7 +21,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// What is left of it for those who keep times in whole seconds.
+    /// The record as programs see it that keep times in whole seconds.
     #[must_use]
     pub fn in_whole_seconds(&self) -> Self {
         let whole = |at: Option<Timestamp>| at.and_then(|at| Timestamp::from_second(at.as_second()).ok());
@@ -32,7 +32,7 @@ impl Record {
 /// A Lease with everything around its record, so that writing it back loses nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// The record.
+    /// Who leads, as the spec says.
     pub record: Record,
     /// `metadata.resourceVersion`: what a replacement insists on. Empty for one that was never stored.
     pub resource_version: String,
@@ -51,8 +51,8 @@ impl Lease {
         Self { record: Record::default(), resource_version: String::new(), object }.with(record)
     }
 
-    /// Reads a Lease. What is missing or of no consequence is forgiven; a holder or a duration that cannot be read is
-    /// not, because a lease that seems free would be taken.
+    /// Reads a Lease. Missing and unimportant fields are ignored; an unreadable holder or duration is an error, because a
+    /// lease that seems free would be taken.
     pub fn decode(object: Value) -> Result<Self> {
         let nothing = Value::Null;
         let field = |name: &str| object.get("spec").and_then(|spec| spec.get(name)).unwrap_or(&nothing);

@@ -14,7 +14,7 @@ mod protocol;
 mod release;
 
 pub use candidate::Candidate;
-pub use config::{Config, JITTER, identity};
+pub use config::{Config, JITTER};
 pub use lease::{Lease, Record};
 pub use protocol::{Action, Input, Loss, Moment, Move, News, Ticket};
 pub use release::{Writes, may_release};

@@ -1,11 +1,11 @@
-//! What a candidate hears and what it answers.
+//! The inputs and actions of a candidate.
 
 use jiff::Timestamp;
 
 use super::lease::Lease;
 use crate::{error::Result, lookup::Lookup, time::Tick};
 
-/// Time and chance, as they are when the candidate is asked.
+/// The time and a random number for one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moment {
     /// Monotonic time.
@@ -16,11 +16,11 @@ pub struct Moment {
     pub fraction: f64,
 }
 
-/// Ties an answer to its request. An answer to a request that was given up is not listened to.
+/// Matches an answer to its request. The answer to a request that was given up is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket(pub(super) u64);
 
-/// What was heard.
+/// An input of the candidate.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// Nothing; the time of the last [`Action::Wait`] or of a request's `until` has come.
@@ -31,10 +31,10 @@ pub enum Input {
     Wrote(Ticket, Result<Lease>),
     /// A watch showed the Lease, or that it was deleted. It may show what was true a while ago.
     Noticed(Option<Lease>),
-    /// Stop leading and standing.
+    /// Leave the election.
     Stop {
-        /// Whether the Lease is let go of, so that another replica may lead a moment later. See
-        /// [`may_release`](super::may_release) for when that is safe; otherwise it is left to run out.
+        /// Whether to release the Lease, so that another replica may lead a moment later.
+        /// [`may_release`](super::may_release) says when that is safe; otherwise it expires.
         release: bool,
     },
 }
@@ -42,7 +42,7 @@ pub enum Input {
 /// What to do next. A request is sent at once, and given up at `until`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Read the Lease from the source, past every cache.
+    /// Read the Lease from the API server, not from a cache.
     Get {
         /// To be handed back with the answer.
         ticket: Ticket,
@@ -67,9 +67,9 @@ pub enum Action {
         /// What to send.
         lease: Lease,
     },
-    /// Say [`Input::Wake`] at this time, unless something is heard before.
+    /// Give [`Input::Wake`] at this time, unless there is another input before.
     Wait(Tick),
-    /// It is over.
+    /// The candidate has left the election.
     Stopped {
         /// Whether others may lead at once. If not, they wait until the lease expires.
         released: bool,
@@ -96,7 +96,7 @@ pub enum News {
     Lost(Loss),
 }
 
-/// An answer of the candidate.
+/// The result of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
     /// What to do next.

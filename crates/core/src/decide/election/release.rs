@@ -1,8 +1,8 @@
-//! Whether the Lease may be let go of before it runs out.
+//! Whether the Lease may be released before it expires.
 //!
-//! Whoever lets go of it lets another replica write a moment later. That is safe only if nothing that was sent here can
-//! still take effect: then the two would work on the same things at once, and the order of their writes is anybody's
-//! guess. A Lease that is left to run out costs the next leader a few seconds and nothing else.
+//! After a release another replica may write a moment later. That is safe only if no write of ours can still take effect:
+//! otherwise both would change the same things at once, in an unknown order. Waiting for the expiry costs the next leader
+//! a few seconds and nothing else.
 
 use crate::time::Tick;
 
@@ -14,32 +14,32 @@ pub struct Writes {
 }
 
 impl Writes {
-    /// One more is under way.
+    /// A write was sent.
     pub const fn began(&mut self) {
         self.under_way = self.under_way.saturating_add(1);
     }
 
-    /// One is over. With `in_doubt_until` nobody answered; it counts up to that time, which is the end of the claim
-    /// that it was sent under: from then on, others may write in any case.
+    /// A write ended. With `in_doubt_until` there was no answer, and it counts up to that time, the end of the claim that it
+    /// was sent under: from then on others may write in any case.
     pub fn ended(&mut self, in_doubt_until: Option<Tick>) {
         self.under_way = self.under_way.saturating_sub(1);
         self.doubt_until = self.doubt_until.max(in_doubt_until);
     }
 
-    /// Whether one was sent and is waited for.
+    /// Whether a write is in flight.
     #[must_use]
     pub const fn are_under_way(&self) -> bool {
         self.under_way > 0
     }
 
-    /// Whether nothing can take effect any more.
+    /// Whether no write can still take effect.
     #[must_use]
     pub fn are_over(&self, now: Tick) -> bool {
         self.under_way == 0 && self.doubt_until.is_none_or(|until| until <= now)
     }
 }
 
-/// Whether the Lease may be let go of at `now`, by a replica whose work `ended` by itself or was cut short.
+/// Whether the Lease may be released at `now`, by a replica whose work `ended` by itself or was cut short.
 #[must_use]
 pub fn may_release(ended: bool, writes: &Writes, now: Tick) -> bool {
     ended && writes.are_over(now)

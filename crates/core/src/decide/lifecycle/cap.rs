@@ -131,8 +131,6 @@ impl Counted {
 
 /// The deletions within the window, by the times at which the API server carried them out. What is under way, and what
 /// may have worked, keeps its place.
-///
-/// A replica that takes over can [`note`](Self::note) the deletions that it saw happen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deletions {
     /// Ascending by time.
@@ -149,8 +147,9 @@ impl Deletions {
         Self { counted: Vec::new(), known_from: Some(now) }
     }
 
-    /// Remembers a deletion, and forgets those that left the window before it.
-    pub fn note(&mut self, at: Tick, cap: Cap) {
+    /// Counts a deletion as if it had been carried out at `at`.
+    #[cfg(test)]
+    pub(super) fn note(&mut self, at: Tick, cap: Cap) {
         self.forget_before(at, cap);
         self.count(Counted::new(at, String::new()));
     }

@@ -100,24 +100,8 @@ fn distance(a: &str, b: &str) -> Option<usize> {
     if host_of(&a, &b) || host_of(&b, &a) {
         return Some(1);
     }
-    let edits = edits(&a, &b);
+    let edits = strsim::levenshtein(&a, &b);
     (edits <= 1 + a.len().min(b.len()) / 4).then_some(1 + edits)
-}
-
-/// Insertions, removals and replacements of one character that turn `a` into `b`.
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut next = vec![i + 1];
-        for ((to, above), above_right) in b.iter().zip(&row).zip(row.iter().skip(1)) {
-            let left = next.last().copied().unwrap_or_default();
-            let replace = above + usize::from(*to != from);
-            next.push(replace.min(left + 1).min(above_right + 1));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -200,21 +184,6 @@ mod tests {
         ];
         for (name, names, want) in table {
             assert_eq!(nearest(name, names.split(' ')).join(" "), want, "{name} among {names}");
-        }
-    }
-
-    #[test]
-    fn edits_are_counted() {
-        let table = [
-            ("", "", 0),
-            ("", "abc", 3),
-            ("abc", "", 3),
-            ("kitten", "sitting", 3),
-            ("flaw", "lawn", 2),
-            ("äb", "ab", 1),
-        ];
-        for (a, b, want) in table {
-            assert_eq!(edits(a, b), want, "{a} {b}");
         }
     }
 }

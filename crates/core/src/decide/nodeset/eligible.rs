@@ -1,19 +1,19 @@
 //! Which nodes may take traffic.
 //!
-//! Readiness does not count: it flaps, and to answer that is the health check's job, not the configuration's. A node
-//! without a provider id may still be the cloud's own; who owns it is the caller's word.
+//! Readiness does not count: it flaps, and the health checks of the load balancer react to it. A node without a provider id
+//! may still be the cloud's own; the caller says who owns it.
 
 use std::sync::Arc;
 
 use crate::{
     decide::{node::taints::TO_BE_DELETED, nodeset::Selector},
-    view::{NodeView, Ready},
+    view::NodeView,
 };
 
 /// Keeps a node out of every load balancer, unless its value says "false".
 pub const EXCLUDE_LABEL: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 
-/// The values that say "false" to the programs that we replace.
+/// The values that the programs we replace read as "false".
 const FALSE: [&str; 6] = ["0", "f", "F", "false", "False", "FALSE"];
 
 /// Whether no label keeps the node out.
@@ -26,13 +26,6 @@ pub fn included(node: &NodeView) -> bool {
 #[must_use]
 pub fn eligible(node: &NodeView) -> bool {
     !node.deleting && included(node) && !node.has_taint(TO_BE_DELETED)
-}
-
-/// The stricter set of old: included, not about to be removed, and Ready. Nothing is decided by it; it is here for
-/// reports that want to say how many nodes would answer.
-#[must_use]
-pub fn strictly_eligible(node: &NodeView) -> bool {
-    included(node) && !node.has_taint(TO_BE_DELETED) && node.ready == Ready::True
 }
 
 /// Whether the node belongs behind a load balancer: it may take traffic, is its provider's own, and is selected.
@@ -58,7 +51,10 @@ pub fn members(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::nodeset::testing::{edited, excluded, label, node, taint, tainted};
+    use crate::{
+        decide::nodeset::fixture::{edited, excluded, label, node, taint, tainted},
+        view::Ready,
+    };
 
     #[test]
     fn who_may_take_traffic() {
@@ -82,21 +78,6 @@ mod tests {
             assert!(included(&exclude(value)), "FW-247 {value}");
         }
         assert!(!included(&exclude("fALSE")));
-    }
-
-    #[test]
-    fn the_strict_set() {
-        let table = [
-            ("FW-244 an empty node", NodeView::default(), false),
-            ("FW-244 not Ready", edited(|n| n.ready = Ready::False), false),
-            ("FW-245 Ready, with a provider id", node("n1"), true),
-            ("FW-245 Ready, without one", edited(|n| n.provider_id = None), true),
-            ("FW-246 excluded", excluded(node("n1")), false),
-            ("FW-248 about to be removed", tainted(node("n1")), false),
-        ];
-        for (case, node, want) in table {
-            assert_eq!(strictly_eligible(&node), want, "{case}");
-        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Which nodes stand behind a load balancer.
+//! Which nodes are behind a load balancer.
 //!
 //! | module | question |
 //! |---|---|
@@ -15,4 +15,4 @@ pub mod trigger;
 pub use selector::Selector;
 
 #[cfg(test)]
-mod testing;
+mod fixture;

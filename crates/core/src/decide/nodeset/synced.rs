@@ -1,8 +1,8 @@
 //! Which Services lack the present set of nodes.
 //!
-//! The set that a Service was given last is noted when it is handed to the loop, before the outcome is known: a
-//! failed pass comes back through the queue by itself, and a second pass over all Services must not double it. What
-//! really stands in the cloud is always read there, so a wrong note costs one pass and nothing else.
+//! The set is recorded when a Service is handed to the loop, before the outcome is known: a failed pass comes back through
+//! the queue by itself, and a second pass over all Services must not double it. The real members are always read from the
+//! cloud, so a wrong record costs one pass and nothing else.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -57,7 +57,7 @@ mod tests {
         decide::{
             nodeset::{
                 eligible::members,
-                testing::{edited, excluded, node, taint, tainted},
+                fixture::{edited, excluded, node, taint, tainted},
             },
             service::{
                 assignments::{Assignments, Candidate},

@@ -1,9 +1,9 @@
 //! Which change of a node touches which Services.
 //!
-//! A node that comes, goes, is excluded or not any more, or gets another provider id touches every load balancer of
-//! its provider. A label touches those whose selector looks at it; the programs that we replace miss that one.
-//! Readiness, taints, the begin of a deletion, conditions and addresses touch none: they come in bursts, and the next
-//! pass, whatever its reason, works from the newest nodes anyway.
+//! A node that is added, removed, excluded or included again, or that gets another provider id affects every load balancer
+//! of its provider. A label affects those whose selector uses it; the programs that we replace miss that. Readiness,
+//! taints, the start of a deletion, conditions and addresses affect none: they come in bursts, and the next pass works
+//! from the newest nodes anyway.
 
 use crate::{
     decide::nodeset::{
@@ -18,7 +18,7 @@ use crate::{
 pub enum Trigger {
     /// No load balancer.
     None,
-    /// It came, went, or is excluded or not any more.
+    /// It was added, removed, excluded or included again.
     Membership,
     /// It is another instance now, or known to be one.
     ProviderId,
@@ -66,7 +66,7 @@ pub fn affects(
 mod tests {
     use super::*;
     use crate::{
-        decide::nodeset::testing::{edited, excluded, label, node, taint, tainted},
+        decide::nodeset::fixture::{edited, excluded, label, node, taint, tainted},
         view::{Condition, Ready},
     };
 

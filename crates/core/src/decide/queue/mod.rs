@@ -1,9 +1,8 @@
 //! Which key is worked on next, and when a failed one comes back.
 //!
-//! [`WorkQueue`] hands a key to one worker at a time, folds every change that arrives meanwhile into one further
-//! run, and loses nothing. [`limiter`] says how long a failed key waits, [`policy`] turns the outcome of a piece of
-//! work into what the queue does with its key. All of it is arithmetic over [`Tick`](crate::time::Tick): the shell
-//! sleeps, the queue never does.
+//! [`WorkQueue`] hands a key to one worker at a time, combines all changes that arrive meanwhile into one further run, and
+//! loses nothing. [`limiter`] says how long a failed key waits, [`policy`] turns the outcome of work into what the queue
+//! does with its key. All of it is arithmetic over [`Tick`](crate::time::Tick): the shell sleeps, the queue never does.
 
 pub mod limiter;
 pub mod policy;
@@ -12,6 +11,6 @@ mod work;
 #[cfg(test)]
 mod model;
 
-pub use limiter::{Bucket, ItemExponential, Jittered, Limiter, MaxOf, MaxWait, default_controller_limiter};
+pub use limiter::{ItemExponential, Jittered, Limiter};
 pub use policy::{Requeue, requeue};
 pub use work::{Added, Counters, Taken, Unfinished, WorkQueue};

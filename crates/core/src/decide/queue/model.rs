@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Added, Bucket, ItemExponential, Limiter, MaxOf, Taken, WorkQueue};
+use super::{Added, ItemExponential, Taken, WorkQueue};
 use crate::time::Tick;
 
 #[derive(Clone, Debug)]
@@ -224,21 +224,5 @@ proptest! {
         prop_assert_eq!(owed, Vec::<u16>::new());
         prop_assert_eq!((queue.known(), queue.depth(), queue.next_wakeup()), (0, 0, None));
         prop_assert_eq!(queue.take_overflow(), refused);
-    }
-
-    #[test]
-    fn a_bucket_never_lets_more_through_than_its_rate(asks in prop::collection::vec(0..400_u64, 1..80)) {
-        let bucket = Bucket::new(Duration::from_millis(200), 3);
-        let mut limiter = MaxOf(bucket, ItemExponential::new(Duration::ZERO, Duration::ZERO));
-        let (mut now, mut passed) = (Tick::from_secs(50), Vec::new());
-        for pause in asks {
-            now = now + Duration::from_millis(pause);
-            passed.push(now + limiter.when(&1_u16, now));
-        }
-        passed.sort_unstable();
-        for (index, from) in passed.iter().enumerate() {
-            let within = passed[index..].iter().filter(|at| at.since(*from) < Duration::from_secs(1)).count();
-            prop_assert!(within <= 5 + 3, "{within} in a second");
-        }
     }
 }

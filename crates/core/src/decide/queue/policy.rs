@@ -1,14 +1,14 @@
-//! What becomes of a key when its piece of work is over.
+//! What happens to a key when its work ends.
 
 use std::time::Duration;
 
 use crate::error::{Error, Retry, SLOW_RETRY};
 
-/// How long a key rests whose object must change first. The object's next change comes before it; this is for a
-/// cause that cured itself unseen, and for a wait of a length that nobody can have meant.
+/// The wait of a key whose object must change first, in case the cause disappeared without a change that we see. Also the
+/// longest wait that a server can ask for.
 pub const SAFETY_CHECK: Duration = Duration::from_secs(30 * 60);
 
-/// What the queue does with a key when its work is over.
+/// What the queue does with a key when its work ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requeue {
     /// Nothing more to do: the failure count is cleared.
@@ -19,12 +19,12 @@ pub enum Requeue {
     Exactly(Duration),
     /// It comes back after the limiter's wait, which raises the failure count.
     RateLimited,
-    /// The same, but the failures before it do not count: it failed further on than they did.
+    /// The same, but earlier failures do not count: the work got further than they did.
     Anew,
 }
 
 impl Requeue {
-    /// The same for work that failed, but got further than ever since it was last well.
+    /// The same for work that failed, but got further than in all failures before.
     #[must_use]
     pub const fn further(self) -> Self {
         match self {
@@ -34,10 +34,9 @@ impl Requeue {
     }
 }
 
-/// What follows from the outcome of a piece of work.
+/// What to do with a key after this outcome.
 ///
-/// The category of the error decides alone. A wait that a server asked for is kept to the second, but not beyond
-/// [`SAFETY_CHECK`].
+/// The category of the error alone decides. A wait that a server asked for is kept exactly, up to [`SAFETY_CHECK`].
 #[must_use]
 pub fn requeue(outcome: Result<(), &Error>) -> Requeue {
     outcome.map_or_else(|error| error.category().retry().into(), |()| Requeue::Forget)

@@ -1,4 +1,4 @@
-//! The queue itself.
+//! The keyed work queue.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -8,39 +8,39 @@ use std::{
 use super::{limiter::Limiter, policy::Requeue};
 use crate::time::Tick;
 
-/// What became of an addition.
+/// The result of adding a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
     /// The key will be handed out, now or when its time comes.
     Accepted,
     /// The key waits already, no later than asked for.
     Already,
-    /// The queue is full of other keys. It says so in [`WorkQueue::take_overflow`] once there is room.
+    /// The queue is full of other keys. [`WorkQueue::take_overflow`] says when there is room again.
     Full,
     /// The queue is shutting down.
     Closed,
 }
 
-/// What a worker gets.
+/// What a worker gets from the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken<K> {
     /// A key to work on, and how long it has waited. Give it back with [`WorkQueue::done`].
     Work {
-        /// The key.
+        /// The key that no other worker has.
         key: K,
         /// How long it waited for a worker.
         waited: Duration,
     },
     /// Nothing to do now; a delayed key comes due at this time, if there is one.
     Idle(Option<Tick>),
-    /// Nothing to do ever again.
+    /// The queue is closed and empty.
     Closed,
 }
 
-/// What is counted.
+/// The counters of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Accepted additions that were not repetitions.
+    /// Accepted additions of keys that did not wait already.
     pub adds: u64,
     /// Delayed and rate-limited additions.
     pub retries: u64,
@@ -57,7 +57,7 @@ pub struct Unfinished {
     pub longest: Duration,
 }
 
-/// What the queue knows about a key. A key of which it knows nothing has no entry.
+/// The state of a key that waits or is worked on.
 #[derive(Clone, Debug, Default)]
 struct Entry {
     /// Needs work, since when.
@@ -75,7 +75,7 @@ struct Entry {
 /// - A delayed addition takes effect only if it is earlier than the one that the key has; a plain addition does not
 ///   cancel it.
 /// - At most `capacity` different keys are known at once. A key that is known already is always accepted; another
-///   one is refused and counted, and the owner is told to go through its store again.
+///   one is refused and counted, and [`take_overflow`](Self::take_overflow) asks the owner to go through its store again.
 /// - The same calls give the same answers.
 #[derive(Debug)]
 pub struct WorkQueue<K, L> {
@@ -159,8 +159,8 @@ impl<K: Ord + Clone, L: Limiter<K>> WorkQueue<K, L> {
         added
     }
 
-    /// What a key that failed waited for has come: it needs work after `wait` at the latest, and its failures count no
-    /// more. A key that did not fail is left alone. Returns whether it had.
+    /// The reason why a key failed may be gone: it needs work after `wait` at the latest, and its failures are cleared. A
+    /// key that did not fail is left alone. Returns whether it had failed.
     pub fn revive(&mut self, key: &K, wait: Duration, now: Tick) -> bool {
         let failed = self.limiter.failures(key) > 0;
         if failed {
@@ -192,7 +192,7 @@ impl<K: Ord + Clone, L: Limiter<K>> WorkQueue<K, L> {
         Taken::Work { key, waited }
     }
 
-    /// The work on the key is over; returns how long it took. What was added meanwhile is handed out next.
+    /// The work on the key ended; returns how long it took. If it was added meanwhile, it is handed out again.
     pub fn done(&mut self, key: &K, now: Tick) -> Duration {
         let Some(entry) = self.entries.get_mut(key) else { return Duration::ZERO };
         let Some(since) = entry.processing.take() else { return Duration::ZERO };
@@ -204,7 +204,7 @@ impl<K: Ord + Clone, L: Limiter<K>> WorkQueue<K, L> {
         now.since(since)
     }
 
-    /// The work on the key is over, and this is what becomes of it. Returns how long it took.
+    /// The work on the key ended, and the key is requeued as `after` says. Returns how long it took.
     pub fn finish(&mut self, key: &K, after: Requeue, now: Tick) -> Duration {
         match after {
             Requeue::Forget => self.forget(key),
@@ -241,7 +241,7 @@ impl<K: Ord + Clone, L: Limiter<K>> WorkQueue<K, L> {
         });
     }
 
-    /// No more additions, and nothing more is handed out: what is under way may end, everything else is dropped.
+    /// No more additions, and nothing more is handed out: work in progress may end, everything else is dropped.
     pub fn close(&mut self) {
         self.shutdown();
         self.ready.clear();
@@ -261,7 +261,7 @@ impl<K: Ord + Clone, L: Limiter<K>> WorkQueue<K, L> {
         self.entries.len()
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     pub const fn counters(&self) -> Counters {
         self.counters
     }
@@ -278,9 +278,9 @@ impl<K: Ord + Clone, L: Limiter<K>> WorkQueue<K, L> {
     /// True once after additions were refused and there is room again: the owner goes through its store and adds
     /// whatever needs work, so that nothing is lost for good.
     pub fn take_overflow(&mut self) -> bool {
-        let tell = self.overflowed && self.entries.len() < self.capacity;
-        self.overflowed &= !tell;
-        tell
+        let room_again = self.overflowed && self.entries.len() < self.capacity;
+        self.overflowed &= !room_again;
+        room_again
     }
 
     fn has_room_for(&mut self, key: &K) -> bool {
@@ -306,7 +306,7 @@ impl<K: Ord + Clone, L: Limiter<K>> WorkQueue<K, L> {
         Added::Accepted
     }
 
-    /// Makes dirty what has come due.
+    /// Makes delayed keys dirty that are due.
     fn wake(&mut self, now: Tick) {
         while let Some(first) = self.delayed.first_entry() {
             let (due, _) = *first.key();

@@ -62,13 +62,6 @@ pub fn sync_failed(error: &Error) -> Option<Notice> {
     Some(warning(reason, &format!("Error syncing load balancer: {error}")))
 }
 
-/// Removing failed outside of the usual cleanup. `None` where we stopped ourselves.
-#[must_use]
-pub fn delete_failed(error: &Error) -> Option<Notice> {
-    let reason = Doing::DeleteLoadBalancer.failed(error.category())?;
-    Some(warning(reason, &format!("Error deleting load balancer: {error}")))
-}
-
 /// The load balancer did not get its new nodes. `None` where we stopped ourselves.
 #[must_use]
 pub fn update_failed(nodes: &[&str], error: &Error) -> Option<Notice> {
@@ -144,12 +137,6 @@ mod tests {
                 "Error syncing load balancer: 503",
             ),
             (
-                delete_failed(&error).unwrap(),
-                Warning,
-                "DeleteLoadBalancerFailed",
-                "Error deleting load balancer: 503",
-            ),
-            (
                 update_failed(&["b", "a"], &error).unwrap(),
                 Warning,
                 "UpdateLoadBalancerFailed",
@@ -170,7 +157,6 @@ mod tests {
     fn stopping_ourselves_is_not_news() {
         let stopped = Error::cancelled("shutdown");
         assert_eq!(sync_failed(&stopped), None);
-        assert_eq!(delete_failed(&stopped), None);
         assert_eq!(update_failed(&[], &stopped), None);
     }
 

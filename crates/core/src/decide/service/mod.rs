@@ -11,15 +11,13 @@
 //! | [`account`] | is it the cluster's own account that denies a load balancer |
 //! | [`patch`] | the bodies of all writes |
 //! | [`events`], [`telling`] | what people are told, and that they are not told twice |
-//! | [`source_ranges`], [`health`], [`name`] | what providers have in common |
+//! | [`source_ranges`] | from where traffic is let in |
 
 pub mod account;
 pub mod assignments;
 pub mod change;
 pub mod events;
-pub mod health;
 pub mod lifecycle;
-pub mod name;
 pub mod need;
 pub mod ownership;
 pub mod patch;

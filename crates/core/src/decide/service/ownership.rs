@@ -45,14 +45,6 @@ pub enum Ownership {
     },
 }
 
-impl Ownership {
-    /// Whether the Service may work on it.
-    #[must_use]
-    pub const fn is_ours(&self) -> bool {
-        matches!(self, Self::Proven | Self::Told)
-    }
-}
-
 /// Whose a load balancer is that was found for `service`, which makes these `claims` and would call a new one `name`.
 #[must_use]
 pub fn judge(service: &ServiceView, claims: &[LockKey], name: &Name, found: &Identity) -> Ownership {
@@ -286,7 +278,6 @@ mod tests {
         }
         for verdict in [Ownership::Proven, Ownership::Told] {
             assert_eq!(say(&verdict, Goal::Present), None);
-            assert!(verdict.is_ours());
         }
     }
 }

@@ -12,11 +12,11 @@ fn at(seconds: u64) -> (Timestamp, Tick) {
 }
 
 /// What is done about it, in short: `new 1 x`, `add 2 x`, `drop`.
-fn told(memory: &mut Memory, what: &Event, seconds: u64) -> String {
+fn recorded(history: &mut History, what: &Event, seconds: u64) -> String {
     let (wall, now) = at(seconds);
-    match correlate(memory, what, wall, now) {
-        Step::Create(note) => format!("new {} {}", note.count, note.what.message),
-        Step::Patch(note) => format!("add {} {}", note.count, note.what.message),
+    match correlate(history, what, wall, now) {
+        Step::Create(record) => format!("new {} {}", record.count, record.what.message),
+        Step::Patch(record) => format!("add {} {}", record.count, record.what.message),
         Step::Drop => "drop".to_owned(),
     }
 }
@@ -37,30 +37,31 @@ fn the_same_again_raises_the_count() {
         ("another namespace", |o| o.about.namespace = "kube-system".into(), "new 1 done"),
     ];
     for (case, change, want) in table {
-        let mut memory = Memory::default();
-        assert_eq!(told(&mut memory, &plain(), 0), "new 1 done");
+        let mut history = History::default();
+        assert_eq!(recorded(&mut history, &plain(), 0), "new 1 done");
         let mut second = plain();
         change(&mut second);
-        assert_eq!(told(&mut memory, &second, 5), want, "{case}");
+        assert_eq!(recorded(&mut history, &second, 5), want, "{case}");
     }
 }
 
 #[test]
 fn a_repetition_keeps_its_name_and_its_first_time() {
-    let (mut memory, what) = (Memory::default(), occurrence("Ensured", "done"));
-    let Step::Create(first) = correlate(&mut memory, &what, at(0).0, at(0).1) else { panic!("not created") };
-    let Step::Patch(second) = correlate(&mut memory, &what, at(7).0, at(7).1) else { panic!("not patched") };
+    let (mut history, what) = (History::default(), occurrence("Ensured", "done"));
+    let Step::Create(first) = correlate(&mut history, &what, at(0).0, at(0).1) else { panic!("not created") };
+    let Step::Patch(second) = correlate(&mut history, &what, at(7).0, at(7).1) else { panic!("not patched") };
     assert_eq!((second.first, second.last, second.count), (at(0).0, at(7).0, 2));
     assert_eq!(second.name, first.name);
 }
 
 #[test]
 fn many_that_differ_in_their_message_only_share_an_event() {
-    let mut memory = Memory::default();
-    let say =
-        |memory: &mut Memory, n: u32, seconds| told(memory, &occurrence("Slow", &format!("m{n}")), seconds);
+    let mut history = History::default();
+    let say = |history: &mut History, n: u32, seconds| {
+        recorded(history, &occurrence("Slow", &format!("m{n}")), seconds)
+    };
     for n in 1..10 {
-        assert_eq!(say(&mut memory, n, 0), format!("new 1 m{n}"));
+        assert_eq!(say(&mut history, n, 0), format!("new 1 m{n}"));
     }
     let table = [
         ("the tenth", 10, 0, "new 1 (combined from similar events): m10"),
@@ -70,10 +71,10 @@ fn many_that_differ_in_their_message_only_share_an_event() {
         ("ten minutes and more without anything similar", 12, 1_501, "new 1 m12"),
     ];
     for (case, n, seconds, want) in table {
-        assert_eq!(say(&mut memory, n, seconds), want, "{case}");
+        assert_eq!(say(&mut history, n, seconds), want, "{case}");
     }
     assert_eq!(
-        told(&mut memory, &occurrence("Other", "m13"), 1_501),
+        recorded(&mut history, &occurrence("Other", "m13"), 1_501),
         "new 1 m13",
         "another reason is not similar"
     );
@@ -81,28 +82,28 @@ fn many_that_differ_in_their_message_only_share_an_event() {
 
 #[test]
 fn whoever_talks_too_much_is_not_listened_to() {
-    let (mut memory, what) = (Memory::default(), occurrence("Ensured", "done"));
-    let heard = |memory: &mut Memory, what: &Event, seconds| told(memory, what, seconds) != "drop";
-    let burst = (0..30).filter(|_| heard(&mut memory, &what, 0)).count();
+    let (mut history, what) = (History::default(), occurrence("Ensured", "done"));
+    let heard = |history: &mut History, what: &Event, seconds| recorded(history, what, seconds) != "drop";
+    let burst = (0..30).filter(|_| heard(&mut history, &what, 0)).count();
     assert_eq!(burst, 25);
     let warning = Event { warning: true, ..occurrence("Failed", "no") };
-    assert!(heard(&mut memory, &warning, 0), "warnings have an allowance of their own");
+    assert!(heard(&mut history, &warning, 0), "warnings have an allowance of their own");
     let other = Event { about: ObjectRef::core("Service", "default", "api", "u9"), ..what.clone() };
-    assert!(heard(&mut memory, &other, 0), "and so has every object");
+    assert!(heard(&mut history, &other, 0), "and so has every object");
     let table = [(299, false), (300, true), (301, false), (901, true), (901, true), (901, false)];
     for (seconds, want) in table {
-        assert_eq!(heard(&mut memory, &what, seconds), want, "after {seconds} s");
+        assert_eq!(heard(&mut history, &what, seconds), want, "after {seconds} s");
     }
-    assert_eq!(told(&mut memory, &what, 10_000), "add 37 done", "what was not said was counted");
+    assert_eq!(recorded(&mut history, &what, 10_000), "add 37 done", "what was not said was counted");
 }
 
 #[test]
 fn names_are_unique_and_accepted_by_the_api() {
-    let mut memory = Memory::default();
+    let mut history = History::default();
     let mut name = |object: &str, uid: &str| {
         let what = Event { about: ObjectRef::core("Node", "", object, uid), ..occurrence("Synced", "ok") };
-        match correlate(&mut memory, &what, at(0).0, at(0).1) {
-            Step::Create(note) => note.name,
+        match correlate(&mut history, &what, at(0).0, at(0).1) {
+            Step::Create(record) => record.name,
             other => panic!("{other:?}"),
         }
     };
@@ -114,15 +115,15 @@ fn names_are_unique_and_accepted_by_the_api() {
 
 #[test]
 fn what_is_remembered_is_bounded() {
-    let mut memory = Memory::default();
+    let mut history = History::default();
     let object = |n: usize| Event {
         about: ObjectRef::core("Node", "", &format!("n{n}"), ""),
         ..occurrence("Synced", "ok")
     };
     for n in 0..REMEMBERED {
-        assert_eq!(told(&mut memory, &object(n), 0), "new 1 ok");
+        assert_eq!(recorded(&mut history, &object(n), 0), "new 1 ok");
     }
-    assert_eq!(told(&mut memory, &object(0), 0), "add 2 ok");
-    assert_eq!(told(&mut memory, &object(REMEMBERED), 0), "new 1 ok");
-    assert_eq!(told(&mut memory, &object(1), 0), "new 1 ok", "L12-24 forgotten for another");
+    assert_eq!(recorded(&mut history, &object(0), 0), "add 2 ok");
+    assert_eq!(recorded(&mut history, &object(REMEMBERED), 0), "new 1 ok");
+    assert_eq!(recorded(&mut history, &object(1), 0), "new 1 ok", "L12-24 forgotten for another");
 }

@@ -24,14 +24,14 @@ impl Clock for Paused {
 }
 
 /// The embedded API, and a client's view of it.
-pub(crate) struct Stage {
+pub(crate) struct Fixture {
     pub(crate) api: KubeApi,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) client: Client,
     pub(crate) cluster: Cluster,
 }
 
-impl Stage {
+impl Fixture {
     pub(crate) fn new() -> Self {
         let clock: Arc<dyn Clock> = Arc::new(Paused(Instant::now()));
         let wall = Arc::clone(&clock);

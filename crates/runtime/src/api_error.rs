@@ -1,20 +1,21 @@
-//! What the Kubernetes API answered, in the closed set of categories.
+//! Errors of the Kubernetes API, translated into our categories.
 
 use std::time::Duration;
 
-use cloudberth_core::{Category, Error};
+use cloudberth_core::{Category, Error, error::with_causes};
 use kube::core::response::StatusCause;
 
-/// Reads an error of the Kubernetes client.
+/// Translates an error of the Kubernetes client.
 #[must_use]
 pub fn translate(error: &kube::Error) -> Error {
     if let Some(ours) = refused_here(error) {
         return ours.clone();
     }
-    let kube::Error::Api(status) = error else { return Error::temporary(in_full(error)) };
+    let kube::Error::Api(status) = error else { return Error::temporary(with_causes(error)) };
     let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
-    // A patch names the UID of the object that it is meant for. The API server takes that for an attempt to change it.
+    // Our patches carry the UID of the object that they are for. If another object has its name now, the API server sees
+    // an attempt to change the UID.
     let about_uid = |cause: &StatusCause| cause.field == "metadata.uid";
     let another = status.details.as_ref().is_some_and(|details| details.causes.iter().any(about_uid));
     let category = match status.code {
@@ -29,7 +30,7 @@ pub fn translate(error: &kube::Error) -> Error {
     Error::new(category, status.message.clone())
 }
 
-/// What a layer of ours said instead of sending the request.
+/// The error of our own layer that did not send the request.
 fn refused_here(error: &kube::Error) -> Option<&Error> {
     match error {
         kube::Error::Service(why) => why.downcast_ref::<Error>(),
@@ -37,30 +38,14 @@ fn refused_here(error: &kube::Error) -> Option<&Error> {
     }
 }
 
-/// Whether a write that ended so cannot take effect later: the server is done with it, or never saw it. A gateway that
-/// did not wait for the server says nothing about that, and neither does a connection that broke.
+/// Whether a write that failed this way cannot take effect later: the server is done with it, or never saw it. After a
+/// gateway timeout or a lost connection it still can.
 pub(crate) fn is_over(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => !matches!(status.code, 502 | 504),
         kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) => true,
         _ => refused_here(error).is_some(),
     }
-}
-
-/// An error with its causes: what the outermost says (`client error (Connect)`) helps nobody.
-pub(crate) fn in_full(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let said = error.to_string();
-        // Some have said already what follows.
-        if !text.ends_with(&said) {
-            text.push_str(": ");
-            text.push_str(&said);
-        }
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
-//! Whether a connection is doing anything.
+//! What a connection is doing, and when it has been quiet for too long.
 //!
-//! A client that sends nothing, or half a request, or does not take its answer must not hold a connection for ever. The
-//! timer of hyper knows no difference between the first two, and idle connections may wait longer than the header of a
-//! request.
+//! A client that sends nothing, sends half a request or does not read its response must not hold a connection for ever.
+//! hyper's own timer treats the first two alike, but an idle connection may wait longer than a half-sent header.
 
 use std::{
     pin::Pin,
@@ -17,25 +16,25 @@ use tokio::{
     time::Instant,
 };
 
-/// How long a connection may take for what.
+/// The time limits of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct Timeouts {
     /// For the handshake and the first header together, and from the first byte of a later request to the end of its
     /// header.
     pub(crate) header: Duration,
     /// From one request to the next.
     pub(crate) idle: Duration,
-    /// For a client that takes nothing of what is sent to it.
+    /// For a client that does not read what we send.
     pub(crate) stall: Duration,
 }
 
-/// What a connection has done so far, for whoever has to choose one to close.
+/// What a connection has done so far; decides which one is evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Phase {
     /// No request of it has been answered yet.
-    Newcomer {
+    New {
         /// Whether it has sent a byte.
-        spoke: bool,
+        sent_bytes: bool,
         /// When it was accepted.
         since: Instant,
     },
@@ -46,47 +45,47 @@ pub(crate) enum Standing {
 }
 
 #[derive(Clone, Debug)]
-struct Beat {
+struct State {
     accepted: Instant,
-    spoke: bool,
+    sent_bytes: bool,
     served: bool,
-    /// HTTP/2: where one request begins and another ends cannot be seen from its bytes.
+    /// HTTP/2: its bytes do not show where one request ends and another begins.
     interleaved: bool,
     in_flight: usize,
-    /// Since when requests are being answered, or none is.
+    /// When it last changed between idle and busy.
     since: Instant,
     header_since: Option<Instant>,
     stalled_since: Option<Instant>,
 }
 
-impl Beat {
-    fn deadline(&self, patience: Patience) -> Option<Instant> {
+impl State {
+    fn deadline(&self, timeouts: Timeouts) -> Option<Instant> {
         let usual = match (self.in_flight, self.header_since) {
             (1.., _) => None,
-            (0, _) if !self.served => Some(self.accepted + patience.header),
-            (0, Some(since)) if !self.interleaved => Some(since + patience.header),
-            (0, _) => Some(self.since + patience.idle),
+            (0, _) if !self.served => Some(self.accepted + timeouts.header),
+            (0, Some(since)) if !self.interleaved => Some(since + timeouts.header),
+            (0, _) => Some(self.since + timeouts.idle),
         };
-        let stalled = self.stalled_since.map(|since| since + patience.stall);
+        let stalled = self.stalled_since.map(|since| since + timeouts.stall);
         usual.into_iter().chain(stalled).min()
     }
 }
 
 /// What happens on one connection.
 #[derive(Debug)]
-pub(crate) struct Pulse {
-    beat: Mutex<Beat>,
-    patience: Patience,
+pub(crate) struct Activity {
+    state: Mutex<State>,
+    timeouts: Timeouts,
     pub(crate) changed: Notify,
 }
 
-impl Pulse {
-    /// Of a connection that was accepted just now.
-    pub(crate) fn new(patience: Patience) -> Arc<Self> {
+impl Activity {
+    /// The activity of a connection that was accepted just now.
+    pub(crate) fn new(timeouts: Timeouts) -> Arc<Self> {
         let now = Instant::now();
-        let beat = Beat {
+        let state = State {
             accepted: now,
-            spoke: false,
+            sent_bytes: false,
             served: false,
             interleaved: false,
             in_flight: 0,
@@ -94,26 +93,26 @@ impl Pulse {
             header_since: None,
             stalled_since: None,
         };
-        Arc::new(Self { beat: Mutex::new(beat), patience, changed: Notify::new() })
+        Arc::new(Self { state: Mutex::new(state), timeouts, changed: Notify::new() })
     }
 
-    pub(crate) fn standing(&self) -> Standing {
-        let beat = self.lock();
-        match (beat.in_flight, beat.served) {
-            (1.., _) => Standing::Busy(beat.since),
-            (0, true) => Standing::Idle(beat.since),
-            (0, false) => Standing::Newcomer { spoke: beat.spoke, since: beat.accepted },
+    pub(crate) fn phase(&self) -> Phase {
+        let state = self.lock();
+        match (state.in_flight, state.served) {
+            (1.., _) => Phase::Busy(state.since),
+            (0, true) => Phase::Idle(state.since),
+            (0, false) => Phase::New { sent_bytes: state.sent_bytes, since: state.accepted },
         }
     }
 
-    /// When patience ends, as things are; `None` while a request is being answered, which has a deadline of its own.
+    /// When the connection times out as things are; `None` while a request is in flight, which has its own deadline.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.lock().deadline(self.patience)
+        self.lock().deadline(self.timeouts)
     }
 
-    /// The first byte has come.
-    pub(crate) fn spoke(&self) {
-        self.lock().spoke = true;
+    /// The first byte arrived.
+    pub(crate) fn sent_bytes(&self) {
+        self.lock().sent_bytes = true;
     }
 
     /// The handshake is over.
@@ -121,68 +120,68 @@ impl Pulse {
         self.lock().interleaved = interleaved;
     }
 
-    /// A request has arrived in full; it is being answered until what is returned is dropped.
-    pub(crate) fn begin(self: &Arc<Self>) -> Busy {
-        let mut beat = self.lock();
-        if beat.in_flight == 0 {
-            beat.since = Instant::now();
+    /// A request arrived; it is in flight until the returned guard is dropped.
+    pub(crate) fn begin(self: &Arc<Self>) -> InFlight {
+        let mut state = self.lock();
+        if state.in_flight == 0 {
+            state.since = Instant::now();
         }
-        beat.in_flight += 1;
-        beat.header_since = None;
-        drop(beat);
+        state.in_flight += 1;
+        state.header_since = None;
+        drop(state);
         self.changed.notify_one();
-        Busy(Arc::clone(self))
+        InFlight(Arc::clone(self))
     }
 
     fn heard(&self) {
-        let mut beat = self.lock();
-        if beat.in_flight == 0 && beat.header_since.is_none() {
-            beat.header_since = Some(Instant::now());
-            drop(beat);
+        let mut state = self.lock();
+        if state.in_flight == 0 && state.header_since.is_none() {
+            state.header_since = Some(Instant::now());
+            drop(state);
             self.changed.notify_one();
         }
     }
 
     fn wrote(&self, went: bool) {
-        let mut beat = self.lock();
-        match (went, beat.stalled_since) {
+        let mut state = self.lock();
+        match (went, state.stalled_since) {
             (true, None) | (false, Some(_)) => return,
-            (true, Some(_)) => beat.stalled_since = None,
-            (false, None) => beat.stalled_since = Some(Instant::now()),
+            (true, Some(_)) => state.stalled_since = None,
+            (false, None) => state.stalled_since = Some(Instant::now()),
         }
-        drop(beat);
+        drop(state);
         self.changed.notify_one();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Beat> {
-        self.beat.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A request that is being answered.
+/// A request in flight.
 #[derive(Debug)]
-pub(crate) struct Busy(Arc<Pulse>);
+pub(crate) struct InFlight(Arc<Activity>);
 
-impl Drop for Busy {
+impl Drop for InFlight {
     fn drop(&mut self) {
-        let mut beat = self.0.lock();
-        beat.in_flight = beat.in_flight.saturating_sub(1);
-        beat.served = true;
-        if beat.in_flight == 0 {
-            beat.since = Instant::now();
+        let mut state = self.0.lock();
+        state.in_flight = state.in_flight.saturating_sub(1);
+        state.served = true;
+        if state.in_flight == 0 {
+            state.since = Instant::now();
         }
-        drop(beat);
+        drop(state);
         self.0.changed.notify_one();
     }
 }
 
-/// A stream whose reads and writes are noticed.
-pub(crate) struct Heard<S> {
+/// A stream that reports its reads and writes to an [`Activity`].
+pub(crate) struct Tracked<S> {
     pub(crate) stream: S,
-    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) activity: Arc<Activity>,
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Heard<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for Tracked<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -191,32 +190,32 @@ impl<S: AsyncRead + Unpin> AsyncRead for Heard<S> {
         let before = buf.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
         if buf.filled().len() > before {
-            self.pulse.heard();
+            self.activity.heard();
         }
         polled
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Heard<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Tracked<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<std::io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.pulse.wrote(polled.is_ready());
+        self.activity.wrote(polled.is_ready());
         polled
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_flush(cx);
-        self.pulse.wrote(polled.is_ready());
+        self.activity.wrote(polled.is_ready());
         polled
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_shutdown(cx);
-        self.pulse.wrote(polled.is_ready());
+        self.activity.wrote(polled.is_ready());
         polled
     }
 }
@@ -231,20 +230,20 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    const PATIENCE: Patience = Patience { header: seconds(5), idle: seconds(90), stall: seconds(10) };
+    const PATIENCE: Timeouts = Timeouts { header: seconds(5), idle: seconds(90), stall: seconds(10) };
 
     #[tokio::test(start_paused = true)]
     async fn patience_depends_on_what_is_going_on() {
         for interleaved in [false, true] {
-            let pulse = Pulse::new(PATIENCE);
-            let left = || pulse.deadline().map(|at| at - Instant::now());
+            let activity = Activity::new(PATIENCE);
+            let left = || activity.deadline().map(|at| at - Instant::now());
             assert_eq!(left(), Some(seconds(5)), "L12-902: nothing yet");
             advance(seconds(2)).await;
-            pulse.spoke();
-            pulse.agreed(interleaved);
-            pulse.heard();
+            activity.sent_bytes();
+            activity.agreed(interleaved);
+            activity.heard();
             assert_eq!(left(), Some(seconds(3)), "L12-902: handshake and first header together");
-            let (first, second) = (pulse.begin(), pulse.begin());
+            let (first, second) = (activity.begin(), activity.begin());
             assert_eq!(left(), None, "it is being answered");
             advance(seconds(1000)).await;
             drop(first);
@@ -252,27 +251,27 @@ mod tests {
             drop(second);
             assert_eq!(left(), Some(seconds(90)), "idle");
             advance(seconds(50)).await;
-            pulse.heard();
+            activity.heard();
             let header =
                 |passed: u64| Some(if interleaved { seconds(40 - passed) } else { seconds(5 - passed) });
             assert_eq!(left(), header(0), "L12-903: another request begins");
             advance(seconds(1)).await;
-            pulse.heard();
+            activity.heard();
             assert_eq!(left(), header(1), "more of it");
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn patience_with_those_who_take_nothing_is_short() {
-        let pulse = Pulse::new(PATIENCE);
+        let activity = Activity::new(PATIENCE);
         let (here, mut there) = tokio::io::duplex(4);
-        let mut heard = Heard { stream: here, pulse: Arc::clone(&pulse) };
-        let busy = pulse.begin();
+        let mut heard = Tracked { stream: here, activity: Arc::clone(&activity) };
+        let busy = activity.begin();
         let mut write = async || {
             std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut heard).poll_write(cx, b"1234").is_ready()))
                 .await
         };
-        let left = || pulse.deadline().map(|at| at - Instant::now());
+        let left = || activity.deadline().map(|at| at - Instant::now());
         assert!(write().await);
         assert_eq!(left(), None);
         assert!(!write().await, "the client takes nothing");
@@ -288,20 +287,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn standing_is_earned_by_answers() {
-        let pulse = Pulse::new(PATIENCE);
+        let activity = Activity::new(PATIENCE);
         let accepted = Instant::now();
-        assert_eq!(pulse.standing(), Standing::Newcomer { spoke: false, since: accepted });
+        assert_eq!(activity.phase(), Phase::New { sent_bytes: false, since: accepted });
         advance(seconds(1)).await;
-        pulse.spoke();
-        pulse.agreed(true);
-        pulse.heard();
-        assert_eq!(pulse.standing(), Standing::Newcomer { spoke: true, since: accepted });
-        let (first, began) = (pulse.begin(), Instant::now());
+        activity.sent_bytes();
+        activity.agreed(true);
+        activity.heard();
+        assert_eq!(activity.phase(), Phase::New { sent_bytes: true, since: accepted });
+        let (first, began) = (activity.begin(), Instant::now());
         advance(seconds(1)).await;
-        let second = pulse.begin();
+        let second = activity.begin();
         drop(first);
-        assert_eq!(pulse.standing(), Standing::Busy(began));
+        assert_eq!(activity.phase(), Phase::Busy(began));
         drop(second);
-        assert_eq!(pulse.standing(), Standing::Idle(Instant::now()));
+        assert_eq!(activity.phase(), Phase::Idle(Instant::now()));
     }
 }

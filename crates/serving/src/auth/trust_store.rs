@@ -1,4 +1,4 @@
-//! Keeps the trusted authorities up to date, from files and from what the cluster announces.
+//! Keeps the trusted authorities up to date, from files and from the cluster's `ConfigMap`.
 
 use std::{
     path::{Path, PathBuf},
@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::Random;
+use cloudberth_core::{Random, rate::Backoff};
 use futures_util::{StreamExt as _, pin_mut};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, runtime::watcher::watch_object};
@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use super::{
     Authentication,
     headers::ProxyHeaders,
-    trust::{Announced, Proxies, Trust},
+    trust::{ClusterTrust, Proxies, Trust},
 };
 use crate::{
     error::{Error, Result},
@@ -24,12 +24,11 @@ use crate::{
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
-/// The first look may take so long.
+/// How long the first read may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const BACKOFF: Backoff = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(60) };
 
-/// A file with authorities, and what was in it when it was last taken over.
+/// A file with authorities, and its content when it was last loaded.
 #[derive(Debug)]
 struct AuthorityFile {
     flag: &'static str,
@@ -45,7 +44,7 @@ impl AuthorityFile {
         Ok((Self { flag, path: path.to_owned(), content: Mutex::new(content) }, pool))
     }
 
-    /// The authorities, if the file has changed for the better.
+    /// The new authorities if the file changed and can be used.
     fn changed(&self) -> Result<Option<Pool>> {
         let mut held = self.content.lock().unwrap_or_else(PoisonError::into_inner);
         let content = material::read(self.flag, &self.path)?;
@@ -60,18 +59,18 @@ impl AuthorityFile {
     }
 }
 
-/// The newest trust, and where the next one comes from. Whatever goes wrong later leaves the last good one in force.
-pub(crate) struct Keeper {
+/// The authorities in force, kept current from their sources. If a source fails later, the last good ones stay in force.
+pub(crate) struct TrustStore {
     trust: Mutex<Arc<Trust>>,
     clients: Option<AuthorityFile>,
     proxies: Option<AuthorityFile>,
     headers: ProxyHeaders,
-    /// Who to ask for what no file says; none where nothing is to be asked.
+    /// Where the `ConfigMap` is read; none if files give everything or the lookup is off.
     cluster: Option<Api<ConfigMap>>,
     random: Arc<Random>,
 }
 
-impl Keeper {
+impl TrustStore {
     pub(crate) async fn open(options: &Authentication, random: Arc<Random>) -> Result<Self> {
         let mut trust = Trust::default();
         let (mut clients, mut proxies) = (None, None);
@@ -88,11 +87,11 @@ impl Keeper {
         let cluster = options.client.as_ref().filter(|_| lacking).map(config_maps);
         if lacking && cluster.is_none() {
             tracing::warn!(
-                "there is no client to read {NAMESPACE}/{NAME} with, so certificates of clients are not accepted; \
+                "no client to read ConfigMap {NAMESPACE}/{NAME} with: client certificates are not accepted; \
                  set --authentication-kubeconfig, or --client-ca-file and --requestheader-client-ca-file"
             );
         }
-        let keeper = Self {
+        let trust_store = Self {
             trust: Mutex::new(Arc::new(trust)),
             clients,
             proxies,
@@ -100,8 +99,8 @@ impl Keeper {
             cluster,
             random,
         };
-        keeper.first_look(options.tolerate_lookup_failure).await?;
-        Ok(keeper)
+        trust_store.first_look(options.tolerate_lookup_failure).await?;
+        Ok(trust_store)
     }
 
     /// The trust in force.
@@ -110,7 +109,7 @@ impl Keeper {
     }
 
     /// Follows changes; never ends.
-    pub(crate) async fn keep(&self, every: Duration) {
+    pub(crate) async fn follow(&self, every: Duration) {
         tokio::join!(self.follow_files(every), self.follow_cluster());
     }
 
@@ -122,14 +121,14 @@ impl Keeper {
         };
         let problem = match found {
             Ok(None) => {
-                tracing::warn!("there is no ConfigMap {NAMESPACE}/{NAME}; it is waited for");
+                tracing::warn!("ConfigMap {NAMESPACE}/{NAME} does not exist; waiting for it");
                 None
             }
             Ok(Some(map)) => self.take(&map),
             Err(why) => Some(why),
         };
         match problem {
-            // An authority for clients that is lacking only means that nobody can use a certificate.
+            // Without an authority for clients, nobody can use a certificate; that alone is no reason to stop.
             Some(why) if self.proxies.is_none() && !tolerate => Err(Error::new(format!(
                 "cannot learn from ConfigMap {NAMESPACE}/{NAME} whom to trust: {why}; grant the right to read it, or \
                  set --authentication-tolerate-lookup-failure or --authentication-skip-lookup"
@@ -142,9 +141,9 @@ impl Keeper {
         }
     }
 
-    /// Takes over what is good and not given by a file. What is wrong with the part about front proxies comes back.
+    /// Applies the readable parts that no file gives. Returns what is wrong with the part about front proxies.
     fn take(&self, map: &ConfigMap) -> Option<String> {
-        let announced = Announced::read(&map.data.clone().unwrap_or_default());
+        let announced = ClusterTrust::read(&map.data.clone().unwrap_or_default());
         let mut trust = Trust::clone(&self.current());
         match announced.clients.filter(|_| self.clients.is_none()) {
             Some(Ok(pool)) => trust.clients = Some(pool),
@@ -165,23 +164,23 @@ impl Keeper {
 
     async fn follow_cluster(&self) {
         let Some(api) = &self.cluster else { return };
-        let mut wait = FIRST_WAIT;
+        let mut failures = 0_u32;
         let changes = watch_object(api.clone(), NAME);
         pin_mut!(changes);
         while let Some(change) = changes.next().await {
             match change {
                 Ok(Some(map)) => {
-                    wait = FIRST_WAIT;
+                    failures = 0;
                     if let Some(why) = self.take(&map) {
                         tracing::warn!("ConfigMap {NAMESPACE}/{NAME}: {why}");
                     }
                 }
-                // What the cluster last said stays in force.
-                Ok(None) => wait = FIRST_WAIT,
+                // The last content stays in force.
+                Ok(None) => failures = 0,
                 Err(error) => {
                     tracing::warn!(%error, "cannot watch ConfigMap {NAMESPACE}/{NAME}");
-                    sleep(self.random.jitter(wait, 0.2)).await;
-                    wait = (wait * 2).min(LONGEST_WAIT);
+                    failures = failures.saturating_add(1);
+                    sleep(self.random.jitter(BACKOFF.after(failures), 0.2)).await;
                 }
             }
         }
@@ -200,7 +199,12 @@ impl Keeper {
     fn look_at_files(&self) {
         let changed = |file: &Option<AuthorityFile>| {
             let result = file.as_ref()?.changed();
-            result.inspect_err(|error| tracing::warn!(%error, "the authorities in use stay")).ok().flatten()
+            result
+                .inspect_err(
+                    |error| tracing::warn!(%error, "reloading authorities failed; keeping those in use"),
+                )
+                .ok()
+                .flatten()
         };
         let (clients, proxies) = (changed(&self.clients), changed(&self.proxies));
         if clients.is_none() && proxies.is_none() {
@@ -225,8 +229,10 @@ fn config_maps(client: &Client) -> Api<ConfigMap> {
     Api::namespaced(client.clone(), NAMESPACE)
 }
 
-impl std::fmt::Debug for Keeper {
+impl std::fmt::Debug for TrustStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Keeper").field("asks_the_cluster", &self.cluster.is_some()).finish_non_exhaustive()
+        f.debug_struct("TrustStore")
+            .field("asks_the_cluster", &self.cluster.is_some())
+            .finish_non_exhaustive()
     }
 }

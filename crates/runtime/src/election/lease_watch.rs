@@ -1,7 +1,7 @@
-//! Sees the Lease change without asking for it: by a watch, and by polling where a watch is not allowed.
+//! Changes of the Lease, by a watch, or by polling where watching is forbidden.
 //!
-//! A candidate is correct without it; its own tries come every few seconds. With it, a Lease that was let go is taken
-//! up within two seconds.
+//! The election is correct without it: candidates try every few seconds. With it, a released Lease is taken over within
+//! two seconds.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,30 +18,30 @@ use kube::{
 
 use super::requests::LeaseApi;
 
-/// The pause between two looks while there is no watch, and how much chance adds to it.
+/// The interval of polling while there is no watch, and its jitter.
 const POLL: (Duration, f64) = (Duration::from_millis(750), 0.6);
-/// How long one such look may take.
+/// How long one poll may take.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How many looks pass before a watch that was forbidden is tried again: about a minute.
+/// How many polls pass before a forbidden watch is tried again: about a minute.
 const FORBIDDEN: u32 = 60;
 
 type Events = BoxStream<'static, watcher::Result<Event<DynamicObject>>>;
 
-struct Lookout<P> {
+struct LeaseWatch<P> {
     api: LeaseApi,
     random: Arc<Random>,
     idle: P,
     events: Events,
-    /// Whether the listing that is under way showed the Lease.
+    /// Whether the listing in progress showed the Lease.
     shown: bool,
-    /// So many looks are left before the watch is tried again.
+    /// How many polls are left before the watch is tried again.
     polls: u32,
 }
 
-/// What the Lease says, or that there is none, whenever that may have changed. Never ends; it repeats itself.
+/// The Lease, or `None` if there is none, whenever it may have changed. Never ends, and may repeat itself.
 ///
-/// While `idle` says so nothing is polled: whoever leads knows the Lease from its renewals.
-pub(super) fn notices<P>(
+/// Nothing is polled while `idle` is true: the leader knows the Lease from its renewals.
+pub(super) fn lease_changes<P>(
     api: LeaseApi,
     namespace: &str,
     random: Arc<Random>,
@@ -51,8 +51,8 @@ where
     P: Fn() -> bool + Send + Sync + 'static,
 {
     let events = events(&api, namespace);
-    let lookout = Lookout { api, random, idle, events, shown: false, polls: 0 };
-    stream::unfold(lookout, |mut lookout| async move { Some((lookout.next().await, lookout)) }).boxed()
+    let watch = LeaseWatch { api, random, idle, events, shown: false, polls: 0 };
+    stream::unfold(watch, |mut watch| async move { Some((watch.next().await, watch)) }).boxed()
 }
 
 fn events(api: &LeaseApi, namespace: &str) -> Events {
@@ -67,7 +67,7 @@ fn events(api: &LeaseApi, namespace: &str) -> Events {
     watcher(leases, watcher::Config::default().fields(&format!("metadata.name={}", api.name))).boxed()
 }
 
-impl<P: Fn() -> bool> Lookout<P> {
+impl<P: Fn() -> bool> LeaseWatch<P> {
     async fn next(&mut self) -> Option<Lease> {
         loop {
             if self.polls > 0 {
@@ -81,7 +81,7 @@ impl<P: Fn() -> bool> Lookout<P> {
                 Some(Ok(Event::Init)) => self.shown = false,
                 Some(Ok(Event::InitApply(object) | Event::Apply(object))) => {
                     self.shown = true;
-                    // One that cannot be read says nothing; the candidate's own tries meet it too.
+                    // One that cannot be decoded is ignored; the candidate's own tries meet it too.
                     if let Some(lease) = decode(&object) {
                         return Some(lease);
                     }
@@ -95,7 +95,7 @@ impl<P: Fn() -> bool> Lookout<P> {
         }
     }
 
-    /// One look after a pause; `None` if there is nothing to tell.
+    /// One poll after a pause; `None` if there is nothing to report.
     async fn poll(&mut self) -> Option<Option<Lease>> {
         tokio::time::sleep(self.random.jitter(POLL.0, POLL.1)).await;
         if (self.idle)() {

@@ -79,15 +79,15 @@ impl Service<Request<kube::client::Body>> for Wire {
 }
 
 /// The cluster of a test.
-pub(crate) struct Ground {
+pub(crate) struct Fixture {
     pub(crate) api: KubeApi,
     pub(crate) start: Instant,
 }
 
-pub(crate) fn ground() -> Ground {
+pub(crate) fn fixture() -> Fixture {
     let start = Instant::now();
     let noon: Timestamp = "2026-03-02T12:00:00Z".parse().unwrap();
-    Ground { api: KubeApi::new(Surroundings::new(1, move || noon + start.elapsed())), start }
+    Fixture { api: KubeApi::new(Surroundings::new(1, move || noon + start.elapsed())), start }
 }
 
 /// An election, its clock, what it told, and what cuts it off.
@@ -103,7 +103,7 @@ pub(crate) struct Replica {
     pub(crate) task: JoinHandle<bool>,
 }
 
-impl Ground {
+impl Fixture {
     /// A replica that starts now with the default settings. Its clock and its chance depend on `odd`.
     pub(crate) fn replica(&self, name: &'static str, odd: u64) -> Replica {
         let (election, clock, told, cut) = self.election(name, odd);
