@@ -5,12 +5,14 @@ mod cases;
 mod docs;
 mod e2e;
 mod kube;
+mod lexer;
 mod mutants;
 mod process;
 mod sim;
 mod stages;
 mod suite;
 mod tally;
+mod words;
 mod workspace;
 
 use std::ffi::OsString;
@@ -78,6 +80,12 @@ const CHORES: &[Chore] = &[
         usage: "docs [--check]",
         about: "write the generated parts of the documents anew",
         run: docs::command,
+    },
+    Chore {
+        name: "words",
+        usage: "words",
+        about: "find words that were retired, and name the ones in use now",
+        run: words::command,
     },
 ];
 

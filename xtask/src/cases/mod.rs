@@ -1,6 +1,5 @@
 //! `cargo xtask cases`: every numbered case of the lists (`cases.toml`) beside the tests that carry its number.
 
-mod lexer;
 mod list;
 mod report;
 mod scan;
@@ -11,9 +10,9 @@ use std::io::Write as _;
 
 use lexopt::prelude::*;
 
+use crate::lexer::Language;
 use crate::workspace::Workspace;
 use crate::{Result, Verdict};
-use lexer::Language;
 use list::{CaseList, LAWS};
 use report::{Carried, Comparison};
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::lexer::{Kind, Language, Token, lex};
+use crate::lexer::{Kind, Language, Token, lex};
 
 /// A case number that stands somewhere in a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
