@@ -101,13 +101,13 @@ pub(crate) fn mentions(source: &str, language: Language, scope: Scope, prefixes:
     found
 }
 
-fn code(source: &str, language: Language) -> Vec<Token<'_>> {
+pub(super) fn code(source: &str, language: Language) -> Vec<Token<'_>> {
     lex(source, language).into_iter().filter(|token| token.kind != Kind::Comment).collect()
 }
 
 /// The items that only tests see, with their place among the tokens: what follows `#[cfg(test)]`, up to its
 /// closing brace or semicolon, or everything when the file says `#![cfg(test)]`.
-fn marked_items<'a, 't>(tokens: &'t [Token<'a>]) -> Vec<(Range<usize>, &'t [Token<'a>])> {
+pub(super) fn marked_items<'a, 't>(tokens: &'t [Token<'a>]) -> Vec<(Range<usize>, &'t [Token<'a>])> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
@@ -163,7 +163,7 @@ fn is_cfg_test(body: &[Token<'_>]) -> bool {
 }
 
 /// One past the item that starts at `start`, its further attributes included.
-fn item_end(tokens: &[Token<'_>], start: usize) -> usize {
+pub(super) fn item_end(tokens: &[Token<'_>], start: usize) -> usize {
     let mut at = start;
     while let Some((end, _, _)) = attribute(tokens, at) {
         at = end;
