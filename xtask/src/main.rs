@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 use workspace::Workspace;
 
-/// What a chore that ran to its end has to say about the project.
+/// What a command that ran to its end found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Good,
@@ -78,7 +78,7 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "docs",
         usage: "docs [--check]",
-        about: "write the generated parts of the documents anew",
+        about: "update the generated parts of the documents",
         run: docs::command,
     },
     Chore {

@@ -108,7 +108,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Whether a keyword starts an item here: `impl` and `use` also stand inside of types.
+    /// Whether a keyword starts an item here: `impl` is also part of types.
     fn begins_item(&self, at: usize) -> bool {
         let Some(before) = at.checked_sub(1) else { return true };
         matches!(self.mark(before), Some(';' | '}' | ']' | '{' | ')')) || self.word(before) == Some("pub")
@@ -138,7 +138,7 @@ impl<'a> Source<'a> {
         self.imports.iter().any(|range| range.contains(&at))
     }
 
-    /// Whether `::` stands before the token.
+    /// Whether `::` precedes the token.
     pub(crate) fn is_path(&self, at: usize) -> bool {
         let colon = |back: usize| at.checked_sub(back).and_then(|at| self.mark(at)) == Some(':');
         colon(1) && colon(2)

@@ -9,7 +9,7 @@ use super::items::{Item, Sort, Source};
 /// Items are known by the file and their place in it.
 type Id = (usize, usize);
 
-/// What the sources say together.
+/// All sources, and the items that nothing but tests uses.
 pub(crate) struct Program<'a> {
     sources: Vec<Source<'a>>,
     unused: BTreeSet<Id>,
@@ -103,7 +103,7 @@ impl<'a> Program<'a> {
 
     /// Why the test at this place proves nothing about the program, if it does not: the items under test that only
     /// tests use. A unit test must not touch any in its own module; a test of a crate's public API needs one item
-    /// in use. Tests of the whole program, and of what tests stand on, prove what they see.
+    /// in use. Tests of the whole program and of test tools always count.
     pub(crate) fn hangs_on(&self, path: &str, line: u32) -> Vec<String> {
         let Some(source) = self.sources.iter().find(|source| source.path == path) else { return Vec::new() };
         if !is_shipped(path) && !is_api_test(path) {

@@ -21,7 +21,6 @@ use live::Program;
 use report::{Carried, Comparison};
 use scan::Mention;
 
-/// What to show.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
     list: Option<String>,
@@ -43,16 +42,15 @@ pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result
     report(workspace, &options)
 }
 
-/// Prints the comparison.
 pub(crate) fn report(workspace: &Workspace, options: &Options) -> Result<Verdict> {
     let (text, verdict) = compare(workspace, options)?;
-    // A reader such as `head` may close the pipe early; the verdict stands all the same.
+    // A reader such as `head` may close the pipe early; the verdict does not change.
     let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(verdict)
 }
 
-/// It is bad when a case is missing, when a test names a case that does not exist, or
-/// when it carries one that is marked as not applicable.
+/// Bad when a case is missing, when a test names a case that does not exist, or when it carries one that is marked as
+/// not applicable.
 fn compare(workspace: &Workspace, options: &Options) -> Result<(String, Verdict)> {
     let lists = lists(workspace)?;
     let Findings { carried, mut complaints, idle } = findings(workspace, &lists)?;
@@ -81,7 +79,7 @@ fn compare(workspace: &Workspace, options: &Options) -> Result<(String, Verdict)
     Ok((text, if missing == 0 && complaints.is_empty() { Verdict::Good } else { Verdict::Bad }))
 }
 
-/// A list lies beside what it is about: `clouds/binarylane/cases.toml`.
+/// A list is in the folder of what it is about: `clouds/binarylane/cases.toml`.
 fn is_list(file: &str) -> bool {
     file.ends_with("/cases.toml")
 }

@@ -9,7 +9,7 @@ use super::list::{CaseList, LAWS, Mark};
 /// Where tests carry a case, as `file:line`, by list prefix and number.
 pub(crate) type Carried = BTreeMap<(String, u32), Vec<String>>;
 
-/// How a case stands.
+/// The state of one case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Covered,
@@ -19,7 +19,7 @@ enum State {
     Missing,
 }
 
-/// How many cases stand how.
+/// How many cases are in which state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     covered: u32,
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn every_case_stands_somewhere() {
+    fn every_case_has_a_state() {
         let list = CaseList::parse(LIST).unwrap();
         let counts = |cases: &[u32]| {
             let c = Comparison::new(&list, &tests_carry(cases)).count(1..=list.len());

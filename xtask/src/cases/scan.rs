@@ -8,13 +8,13 @@ use std::ops::Range;
 
 use crate::lexer::{Kind, Language, Token, lex};
 
-/// A case number that stands somewhere in a file.
+/// A case number somewhere in a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Mention {
     pub(crate) prefix: String,
     pub(crate) number: u32,
     pub(crate) line: u32,
-    /// It stands where it counts.
+    /// It is where it counts: in test code, in a string or a function's name.
     pub(crate) carried: bool,
 }
 
@@ -22,12 +22,12 @@ pub(crate) struct Mention {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     Whole,
-    /// Only what stands behind `#[cfg(test)]`.
+    /// Only items marked `#[cfg(test)]`.
     Marked,
     Nothing,
 }
 
-/// The scope that a file's place and name give it, for a file that lies relative to the root.
+/// The scope that follows from a file's path, relative to the root.
 /// `test_modules` are the paths that [`test_modules`] found in other files.
 pub(crate) fn scope(path: &str, test_modules: &BTreeSet<String>) -> Scope {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -129,7 +129,7 @@ pub(super) fn marked_items<'a, 't>(tokens: &'t [Token<'a>]) -> Vec<(Range<usize>
     found
 }
 
-/// The attribute that starts at `at`: where it ends, what stands in its brackets, whether it is an inner one.
+/// The attribute that starts at `at`: where it ends, what its brackets hold, whether it is an inner one.
 fn attribute<'a, 't>(tokens: &'t [Token<'a>], at: usize) -> Option<(usize, &'t [Token<'a>], bool)> {
     tokens.get(at).filter(|token| token.is('#'))?;
     let inner = tokens.get(at + 1)?.is('!');

@@ -79,7 +79,7 @@ impl Package {
         folder.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/")
     }
 
-    /// Dev-dependencies may look up the ladder, because tests stand above what they test.
+    /// Without dev-dependencies, which may be higher on the ladder.
     fn uses(&self) -> impl Iterator<Item = &str> {
         self.dependencies.iter().filter(|used| used.kind.is_none()).map(|used| used.name.as_str())
     }

@@ -35,8 +35,8 @@ pub(crate) fn retired(
 
 type Hit = (&'static str, &'static str);
 
-/// Whether the next word is the name of a type or a module. Uses are not told from enum variants of the same
-/// name, which may keep it.
+/// Whether the next word is the name of a type or a module. Uses cannot be distinguished from enum
+/// variants of the same name, which may keep it.
 fn declares(token: &Token<'_>) -> bool {
     ["struct", "enum", "trait", "type", "mod", "as"].into_iter().any(|keyword| token.is_word(keyword))
 }

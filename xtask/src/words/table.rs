@@ -30,7 +30,7 @@ const fn name(words: &'static [&'static str], now: &'static str, only: &'static 
     Retired { words, now, form: Form::Name, only, except: &[] }
 }
 
-/// Tests and what they stand on.
+/// Tests and their tools.
 const IN_TESTS: &[&str] = &["/tests/", "/tests.rs", "testing/"];
 /// Where something is decided.
 const DECISIONS: &[&str] = &["crates/core/", "crates/controllers/", "clouds/", "docs/"];
@@ -90,6 +90,8 @@ pub(crate) const RETIRED: &[Retired] = &[
             "machine-readable",
             "machine-is-gone",
             "MachineListingDoubtful",
+            "MachineNotFound",
+            "MACHINE_IS_GONE",
         ],
     },
     Retired {
