@@ -7,11 +7,10 @@ use crate::kube::{guarded, provide};
 use crate::workspace::Workspace;
 use crate::{Result, Verdict};
 
-/// What a person asked for.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked {
     version: Option<String>,
-    /// Handed on as they are.
+    /// Passed on unchanged.
     scenarios: Vec<String>,
 }
 

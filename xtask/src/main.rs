@@ -5,12 +5,14 @@ mod cases;
 mod docs;
 mod e2e;
 mod kube;
+mod lexer;
 mod mutants;
 mod process;
 mod sim;
 mod stages;
 mod suite;
 mod tally;
+mod words;
 mod workspace;
 
 use std::ffi::OsString;
@@ -19,7 +21,7 @@ use std::process::ExitCode;
 
 use workspace::Workspace;
 
-/// What a chore that ran to its end has to say about the project.
+/// What a command that ran to its end found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Good,
@@ -76,8 +78,14 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "docs",
         usage: "docs [--check]",
-        about: "write the generated parts of the documents anew",
+        about: "update the generated parts of the documents",
         run: docs::command,
+    },
+    Chore {
+        name: "words",
+        usage: "words",
+        about: "find words that were retired, and name the ones in use now",
+        run: words::command,
     },
 ];
 

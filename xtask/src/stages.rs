@@ -26,10 +26,14 @@ pub(crate) const STAGES: &[Stage] = &[
     Stage { name: "clippy", checks: "no lint and no compiler warning, in tests too", run: clippy },
     Stage {
         name: "docs",
-        checks: "API docs build without warnings, generated text is up to date, links between files resolve",
+        checks: "API docs build without warnings, generated text is up to date, no crate depends on a higher one, links between files resolve",
         run: docs,
     },
-    Stage { name: "cases", checks: "no numbered case that is owned lacks a test", run: cases },
+    Stage {
+        name: "cases",
+        checks: "no numbered case that is owned lacks a test of code that the program uses",
+        run: cases,
+    },
     Stage {
         name: "unit",
         checks: "unit, integration and doc tests of every crate that needs no real Kubernetes",

@@ -1,4 +1,4 @@
-//! Where the project lies, and which files are its own.
+//! Where the project is, and which files are its own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ impl Workspace {
     }
 
     /// A cargo command that runs at the root, as if a person had typed it: what the outer cargo says about this
-    /// package would look like a changed environment to build scripts, and much would be built anew, each time.
+    /// package would look like a changed environment to build scripts, and much would be rebuilt each time.
     pub(crate) fn cargo(&self, args: &[&str]) -> Command {
         let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(program);

@@ -33,6 +33,10 @@ pub(crate) struct Section {
 pub(crate) enum Mark {
     /// A law decides otherwise. Tests may carry the case to show what the law makes of it.
     Overridden { law: u8, why: String },
+    /// We do better than the case asks for, on purpose. A test must carry it to show what is done instead.
+    Bettered(String),
+    /// The behaviour lives elsewhere: in a file, or in a test as `path::name`.
+    ShownBy(String),
     /// It cannot arise here; a test that claims it is mistaken.
     NotApplicable(String),
     /// Nobody has to show it yet.
@@ -47,6 +51,10 @@ struct RawList {
     section: Vec<RawSection>,
     #[serde(default)]
     overridden: BTreeMap<String, RawOverride>,
+    #[serde(default)]
+    bettered: BTreeMap<String, String>,
+    #[serde(default)]
+    shown_by: BTreeMap<String, String>,
     #[serde(default)]
     not_applicable: BTreeMap<String, String>,
 }
@@ -86,9 +94,9 @@ impl CaseList {
             }
             reader.mark("overridden", &numbers, Some(&why), &Mark::Overridden { law, why: why.clone() });
         }
-        for (numbers, why) in raw.not_applicable {
-            reader.mark("not_applicable", &numbers, Some(&why), &Mark::NotApplicable(why.clone()));
-        }
+        reader.marks("bettered", raw.bettered, Mark::Bettered);
+        reader.marks("shown_by", raw.shown_by, Mark::ShownBy);
+        reader.marks("not_applicable", raw.not_applicable, Mark::NotApplicable);
         let Reader { sections, marks, mistakes } = reader;
         if mistakes.is_empty() {
             Ok(Self { prefix: raw.prefix, title: raw.title, sections, marks })
@@ -100,6 +108,14 @@ impl CaseList {
     /// The number of its last case, which is also how many there are.
     pub(crate) fn len(&self) -> u32 {
         self.sections.last().map_or(0, |section| *section.cases.end())
+    }
+
+    /// The cases whose behaviour lives elsewhere, and where.
+    pub(crate) fn shown_elsewhere(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.marks.iter().filter_map(|(case, mark)| match mark {
+            Mark::ShownBy(place) => Some((*case, place.as_str())),
+            _ => None,
+        })
     }
 
     pub(crate) fn mark(&self, case: u32) -> Option<&Mark> {
@@ -136,6 +152,12 @@ impl Reader {
                     .push(format!("section {id}: not_yet {numbers:?} is not in a section that is owned"));
             }
             self.mark("not_yet", &numbers, None, &Mark::NotYet);
+        }
+    }
+
+    fn marks(&mut self, table: &str, entries: BTreeMap<String, String>, mark: fn(String) -> Mark) {
+        for (numbers, text) in entries {
+            self.mark(table, &numbers, Some(&text), &mark(text.clone()));
         }
     }
 
@@ -177,6 +199,10 @@ mod tests {
         ]
         [overridden]
         4 = { law = 2, why = "nodes are hard to lose" }
+        [bettered]
+        1 = "one write instead of two"
+        [shown_by]
+        6 = "crates/a/tests/b.rs::name"
         [not_applicable]
         5 = "no such answer"
         7-8 = "no such provider"
@@ -188,12 +214,12 @@ mod tests {
         assert_eq!((list.prefix.as_str(), list.len()), ("ZZ", 9));
         let na = |why: &str| Some(Mark::NotApplicable(why.to_owned()));
         let table = [
-            (1, None),
+            (1, Some(Mark::Bettered("one write instead of two".to_owned()))),
             (2, Some(Mark::NotYet)),
             (3, Some(Mark::NotYet)),
             (4, Some(Mark::Overridden { law: 2, why: "nodes are hard to lose".to_owned() })),
             (5, na("no such answer")),
-            (6, Some(Mark::NotYet)),
+            (6, Some(Mark::ShownBy("crates/a/tests/b.rs::name".to_owned()))),
             (7, na("no such provider")),
             (8, na("no such provider")),
             (9, Some(Mark::NotYet)),
@@ -201,6 +227,7 @@ mod tests {
         for (case, want) in table {
             assert_eq!(list.mark(case).cloned(), want, "case {case}");
         }
+        assert_eq!(list.shown_elsewhere().collect::<Vec<_>>(), [(6, "crates/a/tests/b.rs::name")]);
     }
 
     #[test]
@@ -216,6 +243,7 @@ mod tests {
             ("case zero", "7-8 =", "0 =", "not_applicable 0: no such case"),
             ("marked twice", "7-8 =", "4 =", "case 4 is marked twice"),
             ("no reason", "\"no such answer\"", "\" \"", "not_applicable 5: give a reason"),
+            ("no reason to do better", "\"one write instead of two\"", "\"\"", "bettered 1: give a reason"),
             ("small letters", "\"ZZ\"", "\"Zz\"", "prefix \"Zz\""),
             ("an unknown key", "title = \"made up\"", "tittle = \"made up\"", "tittle"),
         ];

@@ -1,7 +1,8 @@
 //! `cargo xtask cases`: every numbered case of the lists (`cases.toml`) beside the tests that carry its number.
 
-mod lexer;
+mod items;
 mod list;
+mod live;
 mod report;
 mod scan;
 
@@ -11,13 +12,15 @@ use std::io::Write as _;
 
 use lexopt::prelude::*;
 
+use crate::lexer::Language;
 use crate::workspace::Workspace;
 use crate::{Result, Verdict};
-use lexer::Language;
+use items::Source;
 use list::{CaseList, LAWS};
+use live::Program;
 use report::{Carried, Comparison};
+use scan::Mention;
 
-/// What to show.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
     list: Option<String>,
@@ -39,19 +42,18 @@ pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result
     report(workspace, &options)
 }
 
-/// Prints the comparison.
 pub(crate) fn report(workspace: &Workspace, options: &Options) -> Result<Verdict> {
     let (text, verdict) = compare(workspace, options)?;
-    // A reader such as `head` may close the pipe early; the verdict stands all the same.
+    // A reader such as `head` may close the pipe early; the verdict does not change.
     let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(verdict)
 }
 
-/// It is bad when a case is missing, when a test names a case that does not exist, or
-/// when it carries one that is marked as not applicable.
+/// Bad when a case is missing, when a test names a case that does not exist, or when it carries one that is marked as
+/// not applicable.
 fn compare(workspace: &Workspace, options: &Options) -> Result<(String, Verdict)> {
     let lists = lists(workspace)?;
-    let (carried, mut complaints) = sources(workspace, &lists)?;
+    let Findings { carried, mut complaints, idle } = findings(workspace, &lists)?;
     let wanted = |list: &&CaseList| options.list.as_ref().is_none_or(|prefix| *prefix == list.prefix);
     let shown: Vec<&CaseList> = lists.iter().filter(wanted).collect();
     if shown.is_empty() {
@@ -70,14 +72,14 @@ fn compare(workspace: &Workspace, options: &Options) -> Result<(String, Verdict)
     if options.list.is_none() {
         text += &report::laws(&carried);
     }
-    for complaint in &complaints {
-        let _ = writeln!(text, "{complaint}");
+    for line in complaints.iter().chain(&idle) {
+        let _ = writeln!(text, "{line}");
     }
-    let _ = writeln!(text, "missing {missing}, misused {}", complaints.len());
+    let _ = writeln!(text, "missing {missing}, misused {}, not counted {}", complaints.len(), idle.len());
     Ok((text, if missing == 0 && complaints.is_empty() { Verdict::Good } else { Verdict::Bad }))
 }
 
-/// A list lies beside what it is about: `clouds/binarylane/cases.toml`.
+/// A list is in the folder of what it is about: `clouds/binarylane/cases.toml`.
 fn is_list(file: &str) -> bool {
     file.ends_with("/cases.toml")
 }
@@ -95,8 +97,17 @@ fn lists(workspace: &Workspace) -> Result<Vec<CaseList>> {
     Ok(lists)
 }
 
-/// Where tests carry which case, and complaints about numbers that do not exist.
-fn sources(workspace: &Workspace, lists: &[CaseList]) -> Result<(Carried, Vec<String>)> {
+/// What the sources say about the cases.
+#[derive(Debug, Default)]
+struct Findings {
+    carried: Carried,
+    /// Numbers that do not exist, and pointers that lead nowhere.
+    complaints: Vec<String>,
+    /// Numbers on tests of code that only tests use.
+    idle: Vec<String>,
+}
+
+fn findings(workspace: &Workspace, lists: &[CaseList]) -> Result<Findings> {
     let mut files = Vec::new();
     let mut test_modules = BTreeSet::new();
     for (extension, language) in [("rs", Language::Rust), ("go", Language::Go)] {
@@ -108,27 +119,54 @@ fn sources(workspace: &Workspace, lists: &[CaseList]) -> Result<(Carried, Vec<St
             files.push((path, source, language));
         }
     }
+    let rust = files.iter().filter(|(_, _, language)| *language == Language::Rust);
+    let program = Program::new(
+        rust.map(|(path, source, _)| Source::read(path, source, scan::scope(path, &test_modules))).collect(),
+    );
     let laws: Vec<String> = (1..=LAWS).map(|law| format!("L{law}")).collect();
     let prefixes: Vec<&str> =
         lists.iter().map(|list| &list.prefix).chain(&laws).map(String::as_str).collect();
-    let (mut carried, mut complaints) = (Carried::new(), Vec::new());
+    let mut findings = Findings::default();
     for (path, source, language) in &files {
         for found in scan::mentions(source, *language, scan::scope(path, &test_modules), &prefixes) {
-            let place = format!("{path}:{}", found.line);
-            let is_case =
-                |list: &CaseList| list.prefix == found.prefix && (1..=list.len()).contains(&found.number);
-            let known = laws.contains(&found.prefix) || lists.iter().any(is_case);
-            if !known {
-                complaints.push(format!("{place}: there is no case {}-{}", found.prefix, found.number));
-            } else if found.carried {
-                let places = carried.entry((found.prefix, found.number)).or_default();
-                if !places.contains(&place) {
-                    places.push(place);
-                }
+            let known = laws.contains(&found.prefix)
+                || lists
+                    .iter()
+                    .any(|list| list.prefix == found.prefix && (1..=list.len()).contains(&found.number));
+            findings.note(&program, path, found, known);
+        }
+    }
+    for list in lists {
+        for (case, place) in list.shown_elsewhere() {
+            if program.has_test(place) {
+                findings.carried.entry((list.prefix.clone(), case)).or_default().push(place.to_owned());
+            } else {
+                findings.complaints.push(format!("{}-{case}: shown_by {place:?} leads nowhere", list.prefix));
             }
         }
     }
-    Ok((carried, complaints))
+    Ok(findings)
+}
+
+impl Findings {
+    fn note(&mut self, program: &Program<'_>, path: &str, found: Mention, known: bool) {
+        let Mention { prefix, number, line, carried } = found;
+        let place = format!("{path}:{line}");
+        if !known {
+            self.complaints.push(format!("{place}: there is no case {prefix}-{number}"));
+        } else if carried {
+            let unused = program.hangs_on(path, line);
+            if unused.is_empty() {
+                let places = self.carried.entry((prefix, number)).or_default();
+                if !places.contains(&place) {
+                    places.push(place);
+                }
+            } else {
+                let unused = unused.join(", ");
+                self.idle.push(format!("{place}: {prefix}-{number} does not count: only tests use {unused}"));
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -183,7 +221,41 @@ mod tests {
         let (text, verdict) = compare(&sample.workspace, &Options::default()).unwrap();
         assert_eq!(verdict, Verdict::Good, "{text}");
         assert!(text.contains("laws with tests: L2 (1)\nlaws without: L1 L3 "), "{text}");
-        assert!(text.ends_with("missing 0, misused 0\n"), "{text}");
+        assert!(text.ends_with("missing 0, misused 0, not counted 0\n"), "{text}");
+    }
+
+    #[test]
+    fn a_case_counts_only_if_the_program_uses_what_is_tested() {
+        let tests = "#[cfg(test)] mod tests { use super::*; fn t() { assert!(f(), \"ZZ-1 ZZ-2\") } }";
+        let lib = format!("pub fn f() -> bool {{ true }}\n{tests}");
+        let user = "use crate::a::f;\npub fn main() { f(); }";
+        let run = |name: &str, files: &[(&str, &str)]| {
+            compare(&Sample::new(name, files).workspace, &Options::default()).unwrap()
+        };
+        let module = ("crates/a/src/a.rs", lib.as_str());
+        let (_, verdict) = run("used", &[("zz/cases.toml", LIST), module, ("crates/a/src/main.rs", user)]);
+        assert_eq!(verdict, Verdict::Good);
+        let (text, verdict) = run("unused", &[("zz/cases.toml", LIST), module]);
+        assert_eq!(verdict, Verdict::Bad);
+        assert!(text.contains("crates/a/src/a.rs:2: ZZ-1 does not count: only tests use f\n"), "{text}");
+        assert!(text.ends_with("missing 2, misused 0, not counted 2\n"), "{text}");
+    }
+
+    #[test]
+    fn a_case_that_is_shown_elsewhere_points_at_a_test() {
+        let list = format!("{LIST}\n[shown_by]\n1-2 = \"tests/a.rs::the_whole_program_starts\"\n");
+        let run = |name: &str, test: &str| {
+            let sample = Sample::new(name, &[("zz/cases.toml", list.as_str()), ("tests/a.rs", test)]);
+            compare(&sample.workspace, &Options::default()).unwrap()
+        };
+        let (text, verdict) = run("shown", "#[test] fn the_whole_program_starts() {}");
+        assert_eq!(verdict, Verdict::Good, "{text}");
+        let (text, verdict) = run("not shown", "#[test] fn something_else() {}");
+        assert_eq!(verdict, Verdict::Bad);
+        assert!(
+            text.contains("ZZ-1: shown_by \"tests/a.rs::the_whole_program_starts\" leads nowhere"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -200,7 +272,7 @@ mod tests {
     #[test]
     fn no_test_or_comment_names_a_case_that_does_not_exist() {
         let workspace = Workspace::find().unwrap();
-        let (_, complaints) = sources(&workspace, &lists(&workspace).unwrap()).unwrap();
-        assert_eq!(complaints, Vec::<String>::new());
+        let findings = findings(&workspace, &lists(&workspace).unwrap()).unwrap();
+        assert_eq!(findings.complaints, Vec::<String>::new());
     }
 }

@@ -9,7 +9,7 @@ use super::list::{CaseList, LAWS, Mark};
 /// Where tests carry a case, as `file:line`, by list prefix and number.
 pub(crate) type Carried = BTreeMap<(String, u32), Vec<String>>;
 
-/// How a case stands.
+/// The state of one case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Covered,
@@ -19,7 +19,7 @@ enum State {
     Missing,
 }
 
-/// How many cases stand how.
+/// How many cases are in which state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     covered: u32,
@@ -53,7 +53,7 @@ impl<'a> Comparison<'a> {
             Some(Mark::NotApplicable(_)) => State::NotApplicable,
             _ if tested => State::Covered,
             Some(Mark::NotYet) => State::NotYet,
-            None => State::Missing,
+            None | Some(Mark::Bettered(_) | Mark::ShownBy(_)) => State::Missing,
         }
     }
 
@@ -113,12 +113,14 @@ impl<'a> Comparison<'a> {
         text
     }
 
-    /// The cases left out, by the reason that the list gives.
+    /// The cases that the list says something about, by what it says.
     fn reasons(&self) -> BTreeMap<String, Vec<u32>> {
         let mut reasons: BTreeMap<String, Vec<u32>> = BTreeMap::new();
         for case in 1..=self.list.len() {
             let reason = match self.list.mark(case) {
                 Some(Mark::Overridden { law, why }) => format!("overridden by law {law}, {why}"),
+                Some(Mark::Bettered(why)) => format!("done better, {why}"),
+                Some(Mark::ShownBy(place)) => format!("shown by {place}"),
                 Some(Mark::NotApplicable(why)) => format!("not applicable, {why}"),
                 _ => continue,
             };
@@ -130,6 +132,7 @@ impl<'a> Comparison<'a> {
     fn describe(&self, case: u32) -> String {
         let places = self.places(case).join(" ");
         match (self.state(case), self.list.mark(case)) {
+            (State::Covered, Some(Mark::Bettered(why))) => format!("done better: {why}; tested: {places}"),
             (State::Covered, _) => format!("covered: {places}"),
             (State::Overridden { tested: false }, Some(Mark::Overridden { law, why })) => {
                 format!("overridden by law {law}: {why}")
@@ -198,6 +201,7 @@ mod tests {
         ]
         overridden.2 = { law = 4, why = "it writes twice" }
         overridden.3 = { law = 2, why = "too hasty" }
+        bettered.1 = "in one write"
         not_applicable.6 = "cannot be asked"
     "#;
 
@@ -206,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn every_case_stands_somewhere() {
+    fn every_case_has_a_state() {
         let list = CaseList::parse(LIST).unwrap();
         let counts = |cases: &[u32]| {
             let c = Comparison::new(&list, &tests_carry(cases)).count(1..=list.len());
@@ -249,6 +253,7 @@ mod tests {
             sections.contains("a first") && sections.contains("overridden by law 4, it writes twice: ZZ-2\n")
         );
         assert!(sections.contains("not applicable, cannot be asked: ZZ-6\n"), "{sections}");
+        assert!(sections.contains("done better, in one write: ZZ-1\n"), "{sections}");
         let long = comparison.render(true, true);
         for line in [
             "ZZ-1    MISSING",

@@ -6,15 +6,15 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::lexer::{Kind, Language, Token, lex};
+use crate::lexer::{Kind, Language, Token, lex};
 
-/// A case number that stands somewhere in a file.
+/// A case number somewhere in a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Mention {
     pub(crate) prefix: String,
     pub(crate) number: u32,
     pub(crate) line: u32,
-    /// It stands where it counts.
+    /// It is where it counts: in test code, in a string or a function's name.
     pub(crate) carried: bool,
 }
 
@@ -22,12 +22,12 @@ pub(crate) struct Mention {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     Whole,
-    /// Only what stands behind `#[cfg(test)]`.
+    /// Only items marked `#[cfg(test)]`.
     Marked,
     Nothing,
 }
 
-/// The scope that a file's place and name give it, for a file that lies relative to the root.
+/// The scope that follows from a file's path, relative to the root.
 /// `test_modules` are the paths that [`test_modules`] found in other files.
 pub(crate) fn scope(path: &str, test_modules: &BTreeSet<String>) -> Scope {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -101,13 +101,13 @@ pub(crate) fn mentions(source: &str, language: Language, scope: Scope, prefixes:
     found
 }
 
-fn code(source: &str, language: Language) -> Vec<Token<'_>> {
+pub(super) fn code(source: &str, language: Language) -> Vec<Token<'_>> {
     lex(source, language).into_iter().filter(|token| token.kind != Kind::Comment).collect()
 }
 
 /// The items that only tests see, with their place among the tokens: what follows `#[cfg(test)]`, up to its
 /// closing brace or semicolon, or everything when the file says `#![cfg(test)]`.
-fn marked_items<'a, 't>(tokens: &'t [Token<'a>]) -> Vec<(Range<usize>, &'t [Token<'a>])> {
+pub(super) fn marked_items<'a, 't>(tokens: &'t [Token<'a>]) -> Vec<(Range<usize>, &'t [Token<'a>])> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
@@ -129,7 +129,7 @@ fn marked_items<'a, 't>(tokens: &'t [Token<'a>]) -> Vec<(Range<usize>, &'t [Toke
     found
 }
 
-/// The attribute that starts at `at`: where it ends, what stands in its brackets, whether it is an inner one.
+/// The attribute that starts at `at`: where it ends, what its brackets hold, whether it is an inner one.
 fn attribute<'a, 't>(tokens: &'t [Token<'a>], at: usize) -> Option<(usize, &'t [Token<'a>], bool)> {
     tokens.get(at).filter(|token| token.is('#'))?;
     let inner = tokens.get(at + 1)?.is('!');
@@ -163,7 +163,7 @@ fn is_cfg_test(body: &[Token<'_>]) -> bool {
 }
 
 /// One past the item that starts at `start`, its further attributes included.
-fn item_end(tokens: &[Token<'_>], start: usize) -> usize {
+pub(super) fn item_end(tokens: &[Token<'_>], start: usize) -> usize {
     let mut at = start;
     while let Some((end, _, _)) = attribute(tokens, at) {
         at = end;

@@ -46,7 +46,7 @@ impl Generated {
     }
 }
 
-fn replace_region(old: &str, name: &str, text: &str) -> Option<String> {
+pub(super) fn replace_region(old: &str, name: &str, text: &str) -> Option<String> {
     let (begin, end) = (format!("<!-- {name}:begin -->"), format!("<!-- {name}:end -->"));
     let (before, rest) = old.split_once(&begin)?;
     let (_, after) = rest.split_once(&end)?;

@@ -2,6 +2,7 @@
 //! links between files resolve.
 
 mod generated;
+mod ladder;
 mod links;
 
 use std::fs;
@@ -36,10 +37,12 @@ pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result
             println!("wrote {}", document.file);
         }
     }
+    ladder::write(workspace)?;
     Ok(Verdict::Good)
 }
 
-/// What is wrong with the documents, one line each: generated text that is out of date, links that lead nowhere.
+/// What is wrong, one line each: generated text that is out of date, crates that break the ladder, links that lead
+/// nowhere.
 pub(crate) fn problems(workspace: &Workspace) -> Result<Vec<String>> {
     let mut problems = Vec::new();
     for document in GENERATED {
@@ -48,6 +51,7 @@ pub(crate) fn problems(workspace: &Workspace) -> Result<Vec<String>> {
             problems.push(format!("{}: out of date; run `cargo xtask docs`", document.file));
         }
     }
+    problems.extend(ladder::problems(workspace)?);
     for file in workspace.files("md")? {
         let text = workspace.read(&file)?;
         for link in links::to_files(&text) {
@@ -65,7 +69,9 @@ mod tests {
     use super::*;
     use crate::workspace::Sample;
 
-    const REGION: &str = "<!-- stages:begin -->\n<!-- stages:end -->\n";
+    const REGION: &str = "<!-- stages:begin -->\n<!-- stages:end -->\n<!-- ladder:begin -->\n\
+                          | crate | folder | holds | uses |\n|---|---|---|---|\n<!-- ladder:end -->\n";
+    const NO_CRATES: (&str, &str) = ("Cargo.toml", "[workspace]\nmembers = []\nresolver = \"3\"\n");
     const ANNOTATIONS: (&str, &str) =
         ("docs/reference/cloudscale.md", "<!-- annotations:begin -->\n<!-- annotations:end -->\n");
 
@@ -73,7 +79,7 @@ mod tests {
     fn stale_text_is_found_then_written_then_gone() {
         let sample = Sample::new(
             "stale docs",
-            &[("CONTRIBUTING.md", REGION), ("docs/reference/errors.md", ""), ANNOTATIONS],
+            &[("CONTRIBUTING.md", REGION), ("docs/reference/errors.md", ""), ANNOTATIONS, NO_CRATES],
         );
         let stale = problems(&sample.workspace).unwrap();
         let want: Vec<_> = GENERATED
@@ -94,6 +100,7 @@ mod tests {
             ("CONTRIBUTING.md", REGION),
             ("docs/reference/errors.md", ""),
             ANNOTATIONS,
+            NO_CRATES,
             ("docs/a.md", "[there](b.md)\n[up](../CONTRIBUTING.md)\n[gone](c.md)\n[out](../../d.md)\n"),
             ("docs/b.md", ""),
         ];

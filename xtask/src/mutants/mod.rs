@@ -22,7 +22,7 @@ const VERSION: &str = "27.1.0";
 /// Where the results go, relative to the root; `cargo-mutants` makes `mutants.out` in it.
 const OUTPUT: &str = "target/mutants";
 
-/// What tests that draw by chance are told, unless the caller's environment says otherwise. Every mutant pays for
+/// The environment of randomised tests, unless the caller's environment says otherwise. Every mutant pays for
 /// every repetition, and what is broken for all inputs is noticed by the first few; fewer repetitions can only let more
 /// mutants through, and never make the score better than it is. Nobody reads the smallest input that fails either, and
 /// looking for it takes so long that a mutant which was noticed would seem to hang.
@@ -111,8 +111,8 @@ fn select<'c>(command: &'c mut Command, packages: &[String]) -> &'c mut Command 
     command.args(packages.iter().flat_map(|package| ["--package", package.as_str()]))
 }
 
-/// Tries the mutants named, or all, with the test targets that Cargo is told of. Only the tests of the crate that
-/// holds the mutant run, and no doc tests: they would compile anew for every mutant.
+/// Tries the mutants named, or all, with the given test targets. Only the tests of the crate that
+/// holds the mutant run, and no doc tests: they would be compiled again for every mutant.
 fn try_out(
     workspace: &Workspace,
     options: &Options,

@@ -98,7 +98,7 @@ fn raw_text(rest: &str, in_rust: bool) -> Option<usize> {
     Some(body.find(&end).map_or(opened, |at| opened - body.len() + at + end.len()))
 }
 
-/// Where the quote of an ordinary literal stands: `"`, `b"`, `c"`.
+/// The position of the opening quote of an ordinary literal: `"`, `b"`, `c"`.
 fn text_prefix(rest: &str, in_rust: bool) -> Option<usize> {
     match rest.as_bytes() {
         [b'"', ..] => Some(0),
