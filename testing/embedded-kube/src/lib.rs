@@ -58,12 +58,12 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::SignedDuration;
 use serde_json::Value;
 
-pub use calls::{Call, Outcome};
-pub use faults::{Fault, Harm};
+pub use calls::Call;
+pub use faults::Fault;
 pub use resource::{Resource, Selectable, Subresource};
 pub use serve::{ServeError, Served, Tls, serve};
 pub use service::{Body, KubeService};
-pub use sim_kit::Broken;
+pub use sim_kit::{Broken, Harm, Outcome};
 pub use state::Config;
 pub use store::Snapshot;
 pub use users::{Action, Policy, User};
@@ -165,7 +165,7 @@ impl KubeApi {
 
     /// The calls so far, from a number on.
     pub fn calls(&self, since: u64) -> Vec<Call> {
-        self.lock().calls.since(since)
+        self.lock().calls_since(since)
     }
 
     /// The revision of the newest write.

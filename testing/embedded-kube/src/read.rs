@@ -11,7 +11,6 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::faults::Harm;
 use super::field::FieldErrors;
 use super::job::Job;
 use super::render::ListMeta;
@@ -204,7 +203,7 @@ impl Job<'_> {
         Ok(Reply::json(StatusCode::OK, self.renderer.list(&page.objects, &meta)))
     }
 
-    pub(crate) fn watch(&mut self, harm: Option<Harm>) -> Answer<Reply> {
+    pub(crate) fn watch(&mut self, harm: Option<sim_kit::Harm>) -> Answer<Reply> {
         self.check_list_options(true)?;
         let selection = self.selection()?;
         let query = &self.incoming.query;

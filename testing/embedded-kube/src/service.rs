@@ -8,13 +8,12 @@ use http::{HeaderValue, Response, StatusCode, header, request::Parts};
 use http_body::{Body as HttpBody, Frame};
 
 use super::KubeApi;
-use super::faults::{Fate, Harm};
 use super::render::{bytes, with_newline};
 use super::router::{Incoming, Reply};
 use super::status::Failure;
 use super::watch::WatchBody;
 use super::yaml;
-use sim_kit::{BODY_LIMIT, Behind, Broken, Edge};
+use sim_kit::{BODY_LIMIT, Behind, Body as WholeBody, Broken, Decision, Edge, Harm, Outcome};
 
 const JSON: &str = "application/json";
 
@@ -24,14 +23,8 @@ pub struct Body(Inner);
 
 #[derive(Debug)]
 enum Inner {
-    Whole(Option<Bytes>),
+    Whole(WholeBody),
     Watch(Box<WatchBody>),
-}
-
-impl Body {
-    fn whole(bytes: Bytes) -> Self {
-        Self(Inner::Whole(Some(bytes)))
-    }
 }
 
 impl HttpBody for Body {
@@ -43,18 +36,14 @@ impl HttpBody for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match &mut self.0 {
-            Inner::Whole(bytes) => Poll::Ready(
-                bytes.take().filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes))),
-            ),
+            Inner::Whole(body) => Pin::new(body).poll_frame(context),
             Inner::Watch(watch) => watch.poll(context),
         }
     }
 
     fn size_hint(&self) -> http_body::SizeHint {
         match &self.0 {
-            Inner::Whole(bytes) => http_body::SizeHint::with_exact(
-                bytes.as_ref().map_or(0, |b| u64::try_from(b.len()).unwrap_or(0)),
-            ),
+            Inner::Whole(body) => body.size_hint(),
             Inner::Watch(_) => http_body::SizeHint::default(),
         }
     }
@@ -77,29 +66,30 @@ impl Behind for KubeApi {
 
 async fn answer(api: KubeApi, parts: Parts, body: Bytes) -> Result<Response<Body>, Broken> {
     let incoming = Incoming::new(parts, body);
-    let Fate { delay, harm } = api.lock().fate(&incoming);
+    let Decision { delay, harm } = api.lock().decide_fault(&incoming);
     if !delay.is_zero() {
         tokio::time::sleep(delay).await;
     }
     match harm {
         Some(Harm::LostCall) => {
-            api.lock().record_drop(&incoming);
-            return Err(Broken::new("the connection broke before the call arrived"));
+            api.lock().record(&incoming, Outcome::Dropped);
+            Err(Broken::new("the connection broke before the call arrived"))
         }
         Some(Harm::Status { code, retry_after }) => {
             let reply = Reply::failure(&injected(code, retry_after));
-            api.lock().record(&incoming, reply.status, false);
-            return Ok(respond(&api, reply));
+            api.lock().record(&incoming, Outcome::Answered(reply.status.as_u16()));
+            Ok(respond(&api, reply))
         }
-        _ => {}
+        _ => {
+            let lost = harm == Some(Harm::LostAnswer);
+            // One step: the log has the calls in the order in which they took effect.
+            let reply = api.lock().handle_and_record(&incoming, harm);
+            if lost {
+                return Err(Broken::new("the connection broke before the answer arrived"));
+            }
+            Ok(respond(&api, reply))
+        }
     }
-    let lost = harm == Some(Harm::LostAnswer);
-    // One step: the log tells of calls in the order in which they took effect.
-    let reply = api.lock().handle_and_record(&incoming, harm, lost);
-    if lost {
-        return Err(Broken::new("the connection broke before the answer arrived"));
-    }
-    Ok(respond(&api, reply))
 }
 
 /// An error made to order.
@@ -130,7 +120,7 @@ fn respond(api: &KubeApi, reply: Reply) -> Response<Body> {
     let Reply { status, content, content_type, warnings, retry_after, watch } = reply;
     let body = match watch {
         Some(plan) => Body(Inner::Watch(Box::new(WatchBody::new(api.clone(), *plan)))),
-        None => Body::whole(content),
+        None => Body(Inner::Whole(WholeBody::whole(content))),
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;

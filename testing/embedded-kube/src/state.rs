@@ -5,9 +5,9 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use serde_json::{Value, json};
 
-use super::calls::Log;
+use super::calls::Call;
 use super::discovery;
-use super::faults::Faults;
+use super::faults::Fault;
 use super::kinds::Ranges;
 use super::resource::{self, Resource};
 use super::shape::Shapes;
@@ -16,7 +16,7 @@ use super::time;
 use super::users::Users;
 use super::value::{at_mut, unset};
 use super::watch::Watchers;
-use sim_kit::Surroundings;
+use sim_kit::{CallLog, Rules, Surroundings};
 
 /// How the cluster is set up.
 #[derive(Clone, Debug)]
@@ -57,8 +57,8 @@ pub(crate) struct State {
     pub(crate) version: String,
     pub(crate) ranges: Ranges,
     pub(crate) users: Users,
-    pub(crate) faults: Faults,
-    pub(crate) calls: Log,
+    pub(crate) faults: Rules<Fault>,
+    pub(crate) calls: CallLog<Call>,
     pub(crate) watchers: Watchers,
 }
 
@@ -76,8 +76,8 @@ impl State {
             version: discovery::VERSION.to_owned(),
             ranges,
             users: Users::default(),
-            faults: Faults::default(),
-            calls: Log::default(),
+            faults: Rules::default(),
+            calls: CallLog::default(),
             watchers: Watchers::default(),
         };
         state.furnish();
@@ -129,7 +129,7 @@ impl State {
         self.store.compact();
         self.watchers.cut_all();
         self.faults.clear();
-        self.calls = Log::default();
+        self.calls = CallLog::default();
         self.furnish();
     }
 

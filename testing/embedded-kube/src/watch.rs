@@ -14,11 +14,10 @@ use http_body::Frame;
 use tokio::time::{Instant, Sleep};
 
 use super::KubeApi;
-use super::faults::Harm;
 use super::render::{Renderer, error_line};
 use super::select::Selection;
 use super::status::Failure;
-use sim_kit::Broken;
+use sim_kit::{Broken, Harm};
 
 /// Events taken out of the history at a time.
 const BATCH: usize = 256;

@@ -146,7 +146,15 @@ async fn the_control_paths_steer_from_outside() {
     let (_, log) = call(&api, Method::GET, "/_sim/calls", &Value::Null).await;
     assert_eq!(log["calls"].as_array().unwrap().len(), 1, "the control paths are not in the log");
     assert_eq!(log["calls"][0]["outcome"], json!({"answered": 500}));
-    assert_eq!(call(&api, Method::POST, "/_sim/faults", &json!({"nonsense": 1})).await.0, 400);
+    for wrong in [
+        json!({"nonsense": 1}),
+        json!({"faults": [{"nonsense": 1, "harm": "conflict"}]}),
+        json!({"clear": true, "faults": [{"harm": "conflict"}, {"harm": "truncated"}]}),
+    ] {
+        assert_eq!(call(&api, Method::POST, "/_sim/faults", &wrong).await.0, 400, "{wrong}");
+    }
+    let (_, set) = call(&api, Method::GET, "/_sim/faults", &Value::Null).await;
+    assert_eq!(set, json!({"faults": [], "watches": 0}), "an order that is refused changes nothing");
     call(&api, Method::POST, NODES, &node("a")).await;
     assert_eq!(call(&api, Method::POST, "/_sim/reset", &Value::Null).await.0, 200);
     assert_eq!(call(&api, Method::GET, "/api/v1/nodes/a", &Value::Null).await.0, 404);

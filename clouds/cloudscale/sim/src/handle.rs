@@ -6,9 +6,10 @@ use cloudberth_core::{Clock, Random, Tick};
 use http::Method;
 use ipnet::IpNet;
 use serde_json::Value;
+use sim_kit::Harm;
 
 use super::{
-    faults::{Fault, Request, Rule},
+    faults::{Fault, Request},
     history::PoolChange,
     journal::{Entry, Tally},
     render::View,
@@ -56,14 +57,14 @@ impl Cloud {
     }
 
     /// Decides for each request what goes wrong with it; replaces what was set before. Where it says nothing, the
-    /// rules of [`Cloud::add_fault`] decide.
-    pub fn plan_faults(&self, plan: impl FnMut(&Request) -> Option<Fault> + Send + 'static) {
-        self.shared.lock().plan = Some(Box::new(plan));
+    /// faults of [`Cloud::add_fault`] decide.
+    pub fn plan_faults(&self, plan: impl FnMut(&Request) -> Option<Harm> + Send + 'static) {
+        self.shared.lock().planner.set(plan);
     }
 
-    /// Adds a rule.
-    pub fn add_fault(&self, rule: Rule) {
-        self.shared.lock().rules.add(rule);
+    /// Adds a fault, behind those that are in force.
+    pub fn add_fault(&self, fault: Fault) {
+        self.shared.lock().rules.add(fault);
     }
 
     /// Changes the bodies of good answers before they are sent: fields that go missing, parts that cannot be read.
@@ -74,10 +75,7 @@ impl Cloud {
 
     /// Lets everything go well from now on.
     pub fn stop_faults(&self) {
-        let mut state = self.shared.lock();
-        state.plan = None;
-        state.editor = None;
-        state.rules.clear();
+        self.shared.lock().stop_faults();
     }
 
     /// Lets in only the bearers of these tokens from now on. Before the first call, every token will do.

@@ -5,7 +5,6 @@
 //! one for everyone else. What there is and how it changes is plain state without waiting; latency, queues, faults and
 //! the journal lie in front of it.
 
-mod body;
 mod control;
 mod exchange;
 mod faults;
@@ -26,11 +25,10 @@ mod tags;
 mod tokens;
 mod world;
 
-pub use body::Body;
-pub use faults::{Fault, Request, Rule};
+pub use faults::{Fault, Request};
 pub use handle::Cloud;
 pub use history::PoolChange;
-pub use journal::{Entry, Outcome, Tally};
+pub use journal::{Entry, Tally};
 pub use serve::{Served, serve, serve_on_loopback};
 pub use service::{Asker, CloudService};
 pub use settings::{Limits, SimSettings};
@@ -40,4 +38,4 @@ pub use stock::{
 };
 pub use tokens::Access;
 
-pub use sim_kit::Broken;
+pub use sim_kit::{Body, Broken, Harm, Outcome};

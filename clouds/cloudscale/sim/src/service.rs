@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header, request::Parts};
 use tokio::sync::oneshot;
 
-use super::{body::Body, control, exchange::Exchange, shared::Shared};
-use sim_kit::{Behind, Broken, Edge};
+use super::{control, exchange::Exchange, shared::Shared};
+use sim_kit::{Behind, Body, Broken, Control, Edge};
 
 /// The cloud's API as something that a client can be built on. Clones are the same cloud.
 pub type CloudService = Edge<Asker>;
@@ -31,8 +31,8 @@ impl Behind for Asker {
 
     async fn answer(self, parts: Parts, body: Bytes) -> Result<Response<Body>, Broken> {
         let Self { shared, who } = self;
-        if control::is_control(parts.uri.path()) {
-            let (status, body) = control::answer(&shared, &parts, &body);
+        if let Some(control) = Control::of(&parts.method, parts.uri.path()) {
+            let (status, body) = control::answer(&shared, control, &parts, &body);
             return Ok(json(status, body.to_string()));
         }
         let (sender, answer) = oneshot::channel();

@@ -196,10 +196,10 @@ async fn a_node_that_has_no_server_is_left_out_and_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_token_of_another_project_empties_no_pool_and_creates_nothing() {
-    use cloudscale_sim::{Fault, Rule};
+    use cloudscale_sim::{Fault, Harm};
     let scene = served(json!({})).await;
-    scene.cloud.add_fault(Rule { operation: "servers.list".to_owned(), ..Rule::new(Fault::EmptyList) });
-    scene.cloud.add_fault(Rule { operation: "servers.get".to_owned(), ..Rule::new(Fault::NotFound) });
+    scene.cloud.add_fault(Fault { operation: "servers.list".to_owned(), ..Fault::new(Harm::EmptyList) });
+    scene.cloud.add_fault(Fault { operation: "servers.get".to_owned(), ..Fault::new(Harm::NotFound) });
     scene.cloud.clear_journal();
     scene.create("second", json!({})).await;
     scene.edit("web", spec(json!([{"port": 8080, "protocol": "TCP"}]))).await;

@@ -52,9 +52,8 @@ impl Cloud {
             world: Mutex::new(World::new(pace)),
             elsewhere: Mutex::new(World::elsewhere(pace)),
             log: Mutex::default(),
-            plan: Mutex::new(None),
+            planner: Mutex::default(),
             latency: Mutex::new(settings.latency),
-            requests: Mutex::new(0),
             clock,
             random,
         };
@@ -68,12 +67,12 @@ impl Cloud {
 
     /// Decides for each request what goes wrong with it; replaces what was set before.
     pub fn plan_faults(&self, plan: impl FnMut(&Request) -> Option<Fault> + Send + 'static) {
-        *lock(&self.shared.plan) = Some(Box::new(plan));
+        lock(&self.shared.planner).set(plan);
     }
 
     /// Lets everything go well from now on.
     pub fn stop_faults(&self) {
-        *lock(&self.shared.plan) = None;
+        lock(&self.shared.planner).clear();
     }
 
     /// Builds an instance.
@@ -153,6 +152,6 @@ impl Cloud {
 
     /// Every request that reached the cloud so far.
     pub fn calls(&self) -> Vec<CallRecord> {
-        lock(&self.shared.log).clone()
+        lock(&self.shared.log).iter().cloned().collect()
     }
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use cloudberth_core::{Call, Category, Clock, Error, Random, Result, Tick, lb::Outcome};
+use sim_kit::{CallLog, Planner};
 use tokio::{sync::oneshot, time};
 
 use super::world::World;
@@ -104,16 +105,13 @@ pub(crate) fn outcome<R>(result: Result<R, Trouble>) -> Outcome<R> {
     }
 }
 
-type Plan = Box<dyn FnMut(&Request) -> Option<Fault> + Send>;
-
 pub(crate) struct Shared {
     pub(crate) world: Mutex<World>,
     /// What another account has.
     pub(crate) elsewhere: Mutex<World>,
-    pub(crate) log: Mutex<Vec<CallRecord>>,
-    pub(crate) plan: Mutex<Option<Plan>>,
+    pub(crate) log: Mutex<CallLog<CallRecord>>,
+    pub(crate) planner: Mutex<Planner<Request, Fault>>,
     pub(crate) latency: Mutex<Duration>,
-    pub(crate) requests: Mutex<u64>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Random,
 }
@@ -217,10 +215,8 @@ fn lost(operation: &str, why: &str) -> Trouble {
 
 impl Shared {
     fn next_fault(&self, operation: &'static str, kind: Kind) -> Option<Fault> {
-        let mut requests = lock(&self.requests);
-        let request = Request { operation, write: kind == Kind::Write, number: *requests };
-        *requests += 1;
-        lock(&self.plan).as_mut().and_then(|plan| plan(&request))
+        let number = lock(&self.log).take_number();
+        lock(&self.planner).decide(&Request { operation, write: kind == Kind::Write, number })
     }
 
     /// The time that one way takes: up to the set latency.

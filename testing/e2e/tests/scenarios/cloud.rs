@@ -55,7 +55,7 @@ pub(crate) async fn an_instance_is_stopped_started_and_deleted(world: &World) ->
 
 /// How often the cloud refused to answer a question so far.
 fn refusals(stage: &Stage<'_>) -> usize {
-    stage.cloud.journal().iter().filter(|entry| entry.status == Some(503)).count()
+    stage.cloud.journal().iter().filter(|entry| entry.outcome.status() == Some(503)).count()
 }
 
 async fn refused(stage: &Stage<'_>, more: usize) -> Fallible<()> {
@@ -135,7 +135,7 @@ pub(crate) async fn a_token_that_was_rotated_is_used_without_a_restart(world: &W
     stage.cloud.revoke_all_tokens_but(THIRD_TOKEN);
     stage.join("three", json!({})).await?;
     eventually(SOON, "the cloud turns the manager away", async || {
-        let last = stage.cloud.journal().last().and_then(|entry| entry.status);
+        let last = stage.cloud.journal().last().and_then(|entry| entry.outcome.status());
         if last == Some(401) { Ok(()) } else { Err(format!("{last:?}")) }
     })
     .await?;

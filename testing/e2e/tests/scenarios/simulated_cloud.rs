@@ -8,7 +8,7 @@ use std::sync::Arc;
 use cloudberth_core::Random;
 use cloudberth_e2e::World;
 use cloudberth_http::surroundings::SystemClock;
-use cloudscale_sim::{Access, Cloud, Entry, Fault, Rule, Served, Server, SimSettings, serve_on_loopback};
+use cloudscale_sim::{Access, Cloud, Entry, Fault, Harm, Served, Server, SimSettings, serve_on_loopback};
 
 use crate::Fallible;
 
@@ -111,7 +111,7 @@ impl SimulatedCloud {
 
     /// Every request is answered with 503 from now on.
     pub(crate) fn go_down(&self) {
-        self.cloud.add_fault(Rule::new(Fault::status(503)));
+        self.cloud.add_fault(Fault::new(Harm::status(503)));
     }
 
     /// All is well again.
@@ -122,8 +122,8 @@ impl SimulatedCloud {
     /// The next load balancer is built, but nobody is told.
     pub(crate) fn keep_quiet_about_the_next_balancer(&self) {
         let operation = "load-balancers.create".to_owned();
-        let harm = Fault::Stall { millis: 1 };
-        self.cloud.add_fault(Rule { operation, times: Some(1), ..Rule::new(harm) });
+        let harm = Harm::Stall { millis: 1 };
+        self.cloud.add_fault(Fault { operation, times: Some(1), ..Fault::new(harm) });
     }
 
     /// Only this token is good from now on; the manager is not told yet.
@@ -145,7 +145,7 @@ impl SimulatedCloud {
 
     /// The changes that were carried out so far, by the names of their operations.
     pub(crate) fn mutations(&self) -> Vec<String> {
-        let made = self.journal().into_iter().filter(|entry| entry.mutation && entry.succeeded());
+        let made = self.journal().into_iter().filter(|entry| entry.mutation && entry.outcome.succeeded());
         made.map(|entry| entry.operation).collect()
     }
 

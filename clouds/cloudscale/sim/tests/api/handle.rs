@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cloudberth_core::Tick;
-use cloudscale_sim::{Balancer, Fault, Outcome, Rule, Tally, Target, Vip};
+use cloudscale_sim::{Balancer, Fault, Harm, Outcome, Tally, Target, Vip};
 use serde_json::{Value, json};
 
 use crate::stage::{ask, balancer_and_pool, cloud, get, member_body, request, secs, send};
@@ -19,7 +19,16 @@ async fn the_journal_has_every_request() {
     let journal = cloud.journal();
     let facts: Vec<_> = journal
         .iter()
-        .map(|e| (e.number, e.operation.as_str(), e.method.as_str(), e.path.as_str(), e.status, e.mutation))
+        .map(|e| {
+            (
+                e.number,
+                e.operation.as_str(),
+                e.method.as_str(),
+                e.path.as_str(),
+                e.outcome.status(),
+                e.mutation,
+            )
+        })
         .collect();
     let want = [
         (0, "servers.list", "GET", "/v1/servers?tag:a=b", Some(200), false),
@@ -32,8 +41,8 @@ async fn the_journal_has_every_request() {
         (journal[0].sent, journal[0].applied, journal[0].who.as_str()),
         (Tick::from_secs(3), Tick::from_secs(3), "tester/1")
     );
-    assert!(journal[0].succeeded() && !journal[1].succeeded());
-    assert_eq!(journal[0].outcome, Outcome::Answered);
+    assert!(journal[0].outcome.succeeded() && !journal[1].outcome.succeeded());
+    assert_eq!(journal[0].outcome, Outcome::Answered(200));
     let tally = cloud.tally();
     assert_eq!(
         (tally.calls, tally.mutations, tally.count("servers.list"), tally.count("pools.list")),
@@ -129,7 +138,7 @@ async fn deleting_a_pool_takes_its_children_and_no_others() {
 #[tokio::test(start_paused = true)]
 async fn any_state_can_be_put_there() {
     let cloud = cloud(|settings| settings.build = secs(60));
-    cloud.add_fault(Rule::new(Fault::status(500)));
+    cloud.add_fault(Fault::new(Harm::status(500)));
     let made = cloud
         .back_door("POST", "/v1/load-balancers", &json!({"name": "web", "flavor": "lb-standard"}))
         .unwrap();
@@ -184,8 +193,8 @@ async fn a_reset_leaves_what_was_there_at_the_beginning() {
     let cloud = cloud(|settings| settings.instances = 2);
     cloud.add_server("extra", "lpg1");
     balancer_and_pool(&cloud).await;
-    cloud.plan_faults(|_| Some(Fault::LostCall));
-    cloud.add_fault(Rule::new(Fault::status(500)));
+    cloud.plan_faults(|_| Some(Harm::LostCall));
+    cloud.add_fault(Fault::new(Harm::status(500)));
     assert!(send(&cloud, request("GET", "/v1/servers", &Value::Null)).await.is_err());
     cloud.reset();
     assert_eq!((cloud.servers().len(), cloud.balancers().len(), cloud.pools().len()), (2, 0, 0));

@@ -71,7 +71,7 @@ async fn a_client_that_goes_away_undoes_nothing() {
     assert_eq!(cloud.under_way(), 1);
     tokio::time::sleep(secs(2)).await;
     assert_eq!((cloud.under_way(), cloud.balancers().len()), (0, 1));
-    assert_eq!(cloud.journal()[0].status, Some(201));
+    assert_eq!(cloud.journal()[0].outcome.status(), Some(201));
 }
 
 #[tokio::test(start_paused = true)]
