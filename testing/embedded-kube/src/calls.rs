@@ -14,7 +14,7 @@ pub struct Call {
     pub at: Timestamp,
     /// The user that the token stands for.
     pub user: String,
-    /// What the client calls itself.
+    /// The `User-Agent` header.
     pub user_agent: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; the method for other paths.
     pub verb: String,
@@ -28,9 +28,9 @@ pub struct Call {
     pub namespace: String,
     /// Name, or empty.
     pub name: String,
-    /// Nothing was to be written.
+    /// It was a dry run.
     pub dry_run: bool,
-    /// What came of it.
+    /// What the client heard.
     pub outcome: Outcome,
 }
 

@@ -1,4 +1,4 @@
-//! From a request to the part that answers it.
+//! Routes a request to the code that answers it.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header, request::Parts};
@@ -19,7 +19,7 @@ use super::watch::Plan;
 use super::{control, discovery, openapi, reviews};
 use sim_kit::{Control, Decision, Harm, Outcome};
 
-/// A request, taken apart once.
+/// A request with its path and query parsed.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub(crate) method: Method,
@@ -96,7 +96,7 @@ impl Incoming {
     }
 }
 
-/// The name that a field selector asks for: a role for one object then allows to list and watch it too.
+/// The name that a field selector asks for. Authorization treats such a list or watch as one of that object.
 fn selected_name(selector: &str) -> Option<&str> {
     let name = selector.split(',').find_map(|term| term.trim().strip_prefix("metadata.name="))?;
     let name = name.strip_prefix('=').unwrap_or(name);
@@ -112,7 +112,7 @@ impl State {
         }
     }
 
-    /// Writes a call down, except where it is for the control port.
+    /// Logs a call, unless it is for the control port.
     pub(crate) fn record(&mut self, incoming: &Incoming, outcome: Outcome) {
         if incoming.control().is_some() {
             return;
@@ -141,14 +141,13 @@ impl State {
         self.calls.iter().filter(|call| call.number >= number).cloned().collect()
     }
 
-    /// Carries out a request and writes it down. Nothing in here waits.
-    pub(crate) fn handle_and_record(&mut self, incoming: &Incoming, harm: Option<Harm>) -> Reply {
-        let mut reply =
-            self.route(incoming, harm.as_ref()).unwrap_or_else(|failure| Reply::failure(&failure));
+    /// Carries out a request and logs it, without waiting in between.
+    pub(crate) fn handle_and_record(&mut self, incoming: &Incoming, harm: Option<&Harm>) -> Reply {
+        let mut reply = self.route(incoming, harm).unwrap_or_else(|failure| Reply::failure(&failure));
         if negotiate::prefers_yaml(&incoming.headers) {
             reply.turn_into_yaml();
         }
-        self.record(incoming, Outcome::new(harm.as_ref(), reply.status.as_u16()));
+        self.record(incoming, Outcome::new(harm, reply.status.as_u16()));
         reply
     }
 

@@ -1,4 +1,4 @@
-//! The server at its edge: what it makes of whole requests, and how it answers.
+//! The HTTP side of the server: faults, requests and responses.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,7 +13,7 @@ use super::router::{Incoming, Reply};
 use super::status::Failure;
 use super::watch::WatchBody;
 use super::yaml;
-use sim_kit::{BODY_LIMIT, Behind, Body as WholeBody, Broken, Decision, Edge, Harm, Outcome};
+use sim_kit::{BODY_LIMIT, Body as WholeBody, Decision, Disconnected, Handler, Harm, Outcome, SimService};
 
 const JSON: &str = "application/json";
 
@@ -29,12 +29,12 @@ enum Inner {
 
 impl HttpBody for Body {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = Disconnected;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Disconnected>>> {
         match &mut self.0 {
             Inner::Whole(body) => Pin::new(body).poll_frame(context),
             Inner::Watch(watch) => watch.poll(context),
@@ -49,13 +49,13 @@ impl HttpBody for Body {
     }
 }
 
-/// The embedded API as something that a client can be built on.
-pub type KubeService = Edge<KubeApi>;
+/// The embedded API as a `tower` service.
+pub type KubeService = SimService<KubeApi>;
 
-impl Behind for KubeApi {
+impl Handler for KubeApi {
     type Body = Body;
 
-    async fn answer(self, parts: Parts, body: Bytes) -> Result<Response<Body>, Broken> {
+    async fn answer(self, parts: Parts, body: Bytes) -> Result<Response<Body>, Disconnected> {
         answer(self, parts, body).await
     }
 
@@ -64,7 +64,7 @@ impl Behind for KubeApi {
     }
 }
 
-async fn answer(api: KubeApi, parts: Parts, body: Bytes) -> Result<Response<Body>, Broken> {
+async fn answer(api: KubeApi, parts: Parts, body: Bytes) -> Result<Response<Body>, Disconnected> {
     let incoming = Incoming::new(parts, body);
     let Decision { delay, harm } = api.lock().decide_fault(&incoming);
     if !delay.is_zero() {
@@ -73,7 +73,7 @@ async fn answer(api: KubeApi, parts: Parts, body: Bytes) -> Result<Response<Body
     match harm {
         Some(Harm::LostCall) => {
             api.lock().record(&incoming, Outcome::Dropped);
-            Err(Broken::new("the connection broke before the call arrived"))
+            Err(Disconnected::new("the connection broke before the call arrived"))
         }
         Some(Harm::Status { code, retry_after }) => {
             let reply = Reply::failure(&injected(code, retry_after));
@@ -81,18 +81,17 @@ async fn answer(api: KubeApi, parts: Parts, body: Bytes) -> Result<Response<Body
             Ok(respond(&api, reply))
         }
         _ => {
-            let lost = harm == Some(Harm::LostAnswer);
             // One step: the log has the calls in the order in which they took effect.
-            let reply = api.lock().handle_and_record(&incoming, harm);
-            if lost {
-                return Err(Broken::new("the connection broke before the answer arrived"));
+            let reply = api.lock().handle_and_record(&incoming, harm.as_ref());
+            if harm == Some(Harm::LostAnswer) {
+                return Err(Disconnected::new("the connection broke before the answer arrived"));
             }
             Ok(respond(&api, reply))
         }
     }
 }
 
-/// An error made to order.
+/// The error of [`Harm::Status`].
 fn injected(code: u16, retry_after: Option<u32>) -> Failure {
     let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let message = "the server was told to fail this request";
@@ -150,7 +149,7 @@ impl Reply {
     pub(crate) fn json(status: StatusCode, content: Bytes) -> Self {
         Self {
             status,
-            // Whoever reads line by line finds whole lines.
+            // For clients that read line by line.
             content: with_newline(content),
             content_type: JSON,
             warnings: Vec::new(),
@@ -159,7 +158,7 @@ impl Reply {
         }
     }
 
-    /// The same in YAML, unless it is not JSON to begin with, or a watch.
+    /// Turns a JSON answer into YAML; watches and other content stay as they are.
     pub(crate) fn turn_into_yaml(&mut self) {
         if self.watch.is_none()
             && self.content_type == JSON

@@ -21,7 +21,7 @@ use sim_kit::{CallLog, Rules, Surroundings};
 /// How the cluster is set up.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Events remembered for each resource. Older ones are gone: whoever resumes from there is told so.
+    /// How many events are remembered for each resource. A watch that resumes from an older one gets 410.
     pub history: usize,
     /// Ranges for cluster addresses, one for each family; the first is the default family.
     pub service_ranges: Vec<IpNet>,
@@ -53,7 +53,7 @@ pub(crate) struct State {
     pub(crate) resources: Vec<Arc<Resource>>,
     pub(crate) shapes: Arc<Shapes>,
     pub(crate) world: Surroundings,
-    /// What the server says its version is.
+    /// The version that the server reports.
     pub(crate) version: String,
     pub(crate) ranges: Ranges,
     pub(crate) users: Users,
@@ -80,12 +80,12 @@ impl State {
             calls: CallLog::default(),
             watchers: Watchers::default(),
         };
-        state.furnish();
+        state.seed();
         state
     }
 
-    /// An empty cluster is not quite empty: four namespaces and the API server's own Service.
-    fn furnish(&mut self) {
+    /// Makes what every new cluster has: four namespaces and the API server's own Service.
+    fn seed(&mut self) {
         for name in ["kube-system", "kube-public", "kube-node-lease", "default"] {
             let namespace = json!({
                 "metadata": {"name": name, "uid": self.world.uuid(), "creationTimestamp": time::seconds(self.world.now()),
@@ -94,12 +94,12 @@ impl State {
             });
             self.store.put("namespaces", name, namespace);
         }
-        self.furnish_service();
-        // How the cluster came to be is nobody's history.
+        self.seed_service();
+        // Watches and old revisions begin after the set-up.
         self.store.compact();
     }
 
-    fn furnish_service(&mut self) {
+    fn seed_service(&mut self) {
         let Some(first) = self.ranges.cluster.first().and_then(|range| range.hosts().next()) else {
             return;
         };
@@ -130,7 +130,7 @@ impl State {
         self.watchers.cut_all();
         self.faults.clear();
         self.calls = CallLog::default();
-        self.furnish();
+        self.seed();
     }
 
     pub(crate) fn resource(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {

@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use crate::edge::Broken;
+use crate::service::Disconnected;
 
 /// The body of an answer that is all there before it is sent.
 #[derive(Debug, Default)]
@@ -49,12 +49,12 @@ impl Body {
 
 impl http_body::Body for Body {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = Disconnected;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Disconnected>>> {
         if let Some(bytes) = self.rest.take() {
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
         }
@@ -67,7 +67,7 @@ impl http_body::Body for Body {
             }
             Cut::Now => {
                 self.cut = Cut::Never;
-                Poll::Ready(Some(Err(Broken::new("the connection broke in the middle of the answer"))))
+                Poll::Ready(Some(Err(Disconnected::new("the connection broke in the middle of the answer"))))
             }
         }
     }

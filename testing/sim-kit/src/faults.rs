@@ -166,8 +166,10 @@ impl<R: Rule> Rules<R> {
     }
 }
 
+type Plan<Q, H> = dyn FnMut(&Q) -> Option<H> + Send;
+
 /// A test's own function that decides for each request what goes wrong with it, if anything.
-pub struct Planner<Q, H>(Option<Box<dyn FnMut(&Q) -> Option<H> + Send>>);
+pub struct Planner<Q, H>(Option<Box<Plan<Q, H>>>);
 
 impl<Q, H> Planner<Q, H> {
     /// Replaces the function that was set before.

@@ -50,10 +50,10 @@ fn calls(state: &State, query: Option<&str>) -> (StatusCode, Value) {
     (StatusCode::OK, answer)
 }
 
-/// Everything that there is, in the form in which the API shows it.
+/// All resources, as the API shows them.
 fn state(state: &mut State, base: &str, at: Moment) -> Value {
     state.world.advance(at.tick);
-    let view = View::new(&state.world.stock, base, at.tick);
+    let view = View::new(&state.world.resources, base, at.tick);
     let all = |kind| list(&view, kind, None, &TagFilter::default());
     json!({
         "servers": all(Kind::Server),

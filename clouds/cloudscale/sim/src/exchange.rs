@@ -1,4 +1,4 @@
-//! One request from its arrival to its answer, with all that can go wrong on the way.
+//! One request from its arrival to its answer, with latency and faults.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,9 +16,9 @@ use super::{
     shared::Shared,
     world::Reply,
 };
-use sim_kit::{Body, Broken, Decision, Harm, Outcome};
+use sim_kit::{Body, Decision, Disconnected, Harm, Outcome};
 
-type Answer = Result<Response<Body>, Broken>;
+type Answer = Result<Response<Body>, Disconnected>;
 
 /// A request that arrived.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Exchange {
     path: String,
     query: Option<String>,
     authorization: Option<String>,
-    /// The address that the client knows the API by.
+    /// Scheme, host and port as the client wrote them.
     base: String,
     who: String,
     body: Bytes,
@@ -62,7 +62,7 @@ impl Exchange {
         self.route.as_ref().map_or_else(|_| "unknown".to_owned(), ToString::to_string)
     }
 
-    /// Goes through with it. The task that does so belongs to the cloud: a client that goes away loses only the answer.
+    /// Handles the request in a task of the cloud: a client that goes away loses only the answer.
     pub(crate) async fn run(mut self, shared: Arc<Shared>, answer: oneshot::Sender<Answer>) {
         self.sent = shared.moment().tick;
         let Decision { delay, harm } = self.arrive(&shared);
@@ -123,7 +123,7 @@ impl Exchange {
         }
     }
 
-    /// Lets it take effect, and writes it down in the same step.
+    /// Carries the request out and logs it in the same step.
     fn apply(&self, shared: &Shared, harm: Option<&Harm>) -> Result<Reply, Refusal> {
         let at = shared.moment();
         let mut state = shared.lock();

@@ -34,10 +34,11 @@ pub struct Entry {
     /// What the client heard (in JSON, `status` and `outcome`).
     #[serde(flatten, serialize_with = "status_and_outcome")]
     pub outcome: Outcome,
-    /// It asked for a change.
+    /// It would change something.
     pub mutation: bool,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
 fn status_and_outcome<S: Serializer>(outcome: &Outcome, serializer: S) -> Result<S::Ok, S::Error> {
     let word = match outcome {
         Outcome::Answered(_) => "answered",
@@ -50,7 +51,7 @@ fn status_and_outcome<S: Serializer>(outcome: &Outcome, serializer: S) -> Result
     map.end()
 }
 
-/// How often something was asked.
+/// How many requests there were.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tally {
@@ -63,7 +64,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts what an observer chose to look at.
+    /// Counts these entries.
     pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Self {
         let mut tally = Self::default();
         for entry in entries {
@@ -74,7 +75,7 @@ impl Tally {
         tally
     }
 
-    /// How often one operation was asked for.
+    /// How many requests there were for one operation.
     pub fn count(&self, operation: &str) -> usize {
         self.operations.get(operation).copied().unwrap_or_default()
     }

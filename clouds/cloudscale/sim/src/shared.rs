@@ -1,4 +1,4 @@
-//! What all handles of one cloud and all its requests share.
+//! The state that all handles and requests of one cloud share.
 
 use std::{
     fmt,
@@ -23,14 +23,14 @@ pub(crate) type Editor = Box<dyn FnMut(&Request, &mut Value) + Send>;
 
 pub(crate) struct State {
     pub(crate) world: World,
-    /// Another project, for those who come with a token of it.
+    /// Another project, for requests with a token of it.
     pub(crate) elsewhere: World,
     pub(crate) tokens: Tokens,
     pub(crate) planner: Planner<Request, Harm>,
     pub(crate) rules: Rules<Fault>,
     pub(crate) editor: Option<Editor>,
     pub(crate) journal: CallLog<Entry>,
-    /// Requests that were sent and did not take effect yet.
+    /// Requests that were sent and have not taken effect yet.
     pub(crate) under_way: usize,
 }
 
@@ -88,7 +88,7 @@ impl Shared {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere leaves plain state behind that can still be looked at.
+        // A panic elsewhere leaves plain state behind that can still be read.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -108,7 +108,7 @@ impl Shared {
         latency.mul_f64(1.0 - jitter * self.random.fraction())
     }
 
-    /// Back to the beginning: what was made, set and written down is gone. Tokens stay.
+    /// Back to the initial state, without faults and with an empty journal. Tokens stay.
     pub(crate) fn reset(&self) {
         let at = self.moment();
         let mut state = self.lock();

@@ -59,7 +59,7 @@ async fn a_plain_service_is_served() {
 async fn udp_and_tcp_on_one_port() {
     let ports = json!([{"name": "udp", "port": 53, "protocol": "UDP"}, {"name": "tcp", "port": 53, "protocol": "TCP"}]);
     let scene = served(spec(ports)).await;
-    let stock = scene.cloud.stock();
+    let stock = scene.cloud.resources();
     let mut pools: Vec<_> =
         stock.pools.values().map(|pool| (pool.name.as_str(), pool.protocol.as_str())).collect();
     pools.sort_unstable();

@@ -152,7 +152,7 @@ impl CloudUnderTest for Cloudscale {
     }
 
     fn state_of(&self, id: &str) -> Option<String> {
-        let stock = self.cloud.stock();
+        let stock = self.cloud.resources();
         let balancer = stock.balancers.get(id)?;
         let pools: Vec<_> = stock.pools.values().filter(|pool| pool.balancer == id).collect();
         let ours = |pool: &str| pools.iter().any(|own| own.uuid == pool);

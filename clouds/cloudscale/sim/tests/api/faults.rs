@@ -6,10 +6,10 @@ use cloudscale_sim::{Fault, Harm, Outcome};
 use serde_json::{Value, json};
 use tower::Service as _;
 
-use crate::stage::{ask, cloud, get, request, secs, send};
+use crate::fixture::{ask, cloud, get, request, secs, send};
 
 #[tokio::test(start_paused = true)]
-async fn answers_that_are_errors_leave_everything_as_it_was() {
+async fn injected_errors_change_nothing() {
     let table = [
         (Harm::Status { code: 429, retry_after: Some(7) }, 429, "detail"),
         (Harm::status(401), 401, "detail"),
@@ -38,7 +38,7 @@ async fn answers_that_are_errors_leave_everything_as_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_lost_may_have_been_done() {
+async fn a_lost_answer_does_not_mean_a_lost_request() {
     let table = [
         (Harm::LostCall, 0, Outcome::Dropped),
         (Harm::LostAnswer, 1, Outcome::Lost(201)),
@@ -88,7 +88,7 @@ async fn listings_can_lie() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_sees_what_is_asked_by_whom() {
+async fn a_plan_sees_operation_and_sender() {
     let cloud = cloud(|_| {});
     let (tell, told) = std::sync::mpsc::channel();
     cloud.plan_faults(move |request| {
@@ -117,7 +117,7 @@ async fn a_plan_sees_what_is_asked_by_whom() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_can_be_edited_on_their_way() {
+async fn answers_can_be_edited_before_they_are_sent() {
     let cloud = cloud(|settings| settings.instances = 1);
     cloud.edit_answers(|request, body| {
         if request.operation == "servers.list" {

@@ -9,7 +9,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::stage::cloud;
+use crate::fixture::cloud;
 
 fn message(served: &Served, line: &str, body: &str) -> String {
     format!(
