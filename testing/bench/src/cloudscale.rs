@@ -1,4 +1,4 @@
-//! How long Services at cloudscale.ch wait, and what that asks of the API.
+//! How long Services at cloudscale.ch wait, and how many API calls they take.
 //!
 //! ```text
 //!   this process ──► cloudberth sim kube                    the cluster
@@ -16,16 +16,16 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::kube::objects::Kind;
 use crate::programs::running::Running;
-use crate::programs::{Site, Trouble, UNINITIALISED, build, unless_stopped, waits};
+use crate::programs::{BenchError, Environment, UNINITIALISED, build, unless_stopped, waits};
 
 const NODES: usize = 10;
 const MANY: usize = 50;
 /// The longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// So long without a call, and a change has been dealt with.
+/// After this long without a call a change counts as done.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// What came out.
+/// The results.
 #[derive(Debug)]
 pub(crate) struct Report(Vec<Row>);
 
@@ -65,11 +65,11 @@ impl fmt::Display for Report {
 }
 
 /// Builds, starts and measures.
-pub(crate) async fn run() -> Result<Report, Trouble> {
-    unless_stopped(staged()).await
+pub(crate) async fn run() -> Result<Report, BenchError> {
+    unless_stopped(set_up_and_measure()).await
 }
 
-async fn staged() -> Result<Report, Trouble> {
+async fn set_up_and_measure() -> Result<Report, BenchError> {
     let place = tempfile::tempdir()?;
     let program = build::SURROUNDINGS.make(place.path()).await?;
     let settings = SimSettings {
@@ -78,37 +78,37 @@ async fn staged() -> Result<Report, Trouble> {
         instances: NODES,
         ..SimSettings::default()
     };
-    let site = Site::open(place.path(), &program, settings).await?;
+    let env = Environment::open(place.path(), &program, settings).await?;
     for number in 1..=NODES {
-        add_node(&site, &format!("node-{number}")).await?;
+        add_node(&env, &format!("node-{number}")).await?;
     }
-    let manager = site.manage(&program, "manager").await?;
-    let report = measure(&site, &manager).await;
+    let manager = env.manage(&program, "manager").await?;
+    let report = measure(&env, &manager).await;
     manager.stop().await?;
-    site.close().await?;
+    env.close().await?;
     report
 }
 
-async fn measure(site: &Site, manager: &Running) -> Result<Report, Trouble> {
-    let cloud = &site.cloud;
+async fn measure(env: &Environment, manager: &Running) -> Result<Report, BenchError> {
+    let cloud = &env.cloud;
     let mut rows = Vec::new();
     let mut calls = |what, tally: &Tally, goal, replaced| {
         rows.push(Row { what, figure: Figure::Calls(tally.calls), goal: Figure::Calls(goal), replaced });
     };
-    until(manager, async || Ok(!site.nodes().await?.iter().any(waits))).await?;
+    until(manager, async || Ok(!env.nodes().await?.iter().any(waits))).await?;
     rest(cloud).await;
     calls("initialising ten nodes", &cloud.tally(), 2, "10 calls");
 
     cloud.clear_journal();
-    add_service(site, "web").await?;
-    let first = until(manager, async || site.is_served("web").await).await?;
+    add_service(env, "web").await?;
+    let first = until(manager, async || env.is_served("web").await).await?;
     rest(cloud).await;
     let created = cloud.tally();
     calls("creating a load balancer", &created, 26, "93 to 102 calls");
 
     cloud.clear_journal();
     cloud.add_server("late", "rma1");
-    add_node(site, "late").await?;
+    add_node(env, "late").await?;
     until(manager, async || Ok(cloud.tally().mutations > 0)).await?;
     rest(cloud).await;
     calls("a node joins, its initialisation included", &cloud.tally(), 8, "55 calls");
@@ -117,13 +117,13 @@ async fn measure(site: &Site, manager: &Running) -> Result<Report, Trouble> {
     let cidrs = json!({"metadata": {"annotations": {"k8s.cloudscale.ch/loadbalancer-listener-allowed-cidrs": "[\"10.0.0.0/8\"]"}}});
     let web = format!("{}/web", Kind::Service.path());
     let patch = Request::patch(&web).header("content-type", "application/merge-patch+json");
-    send(site, patch, &cidrs).await?;
+    send(env, patch, &cidrs).await?;
     until(manager, async || Ok(cloud.tally().mutations > 0)).await?;
     rest(cloud).await;
     calls("who may connect changes", &cloud.tally(), 8, "25 calls");
 
     cloud.clear_journal();
-    send(site, Request::delete(&web), &json!({})).await?;
+    send(env, Request::delete(&web), &json!({})).await?;
     until(manager, async || Ok(cloud.balancers().is_empty())).await?;
     rest(cloud).await;
     calls("deleting", &cloud.tally(), 8, "10 calls");
@@ -131,10 +131,10 @@ async fn measure(site: &Site, manager: &Running) -> Result<Report, Trouble> {
     let names: Vec<_> = (0..MANY).map(|number| format!("many-{number:02}")).collect();
     let begin = Instant::now();
     for name in &names {
-        add_service(site, name).await?;
+        add_service(env, name).await?;
     }
     for name in &names {
-        until(manager, async || site.is_served(name).await).await?;
+        until(manager, async || env.is_served(name).await).await?;
     }
     let all = begin.elapsed();
     let time = |time: Duration| Figure::Seconds(time.as_secs_f64());
@@ -145,11 +145,11 @@ async fn measure(site: &Site, manager: &Running) -> Result<Report, Trouble> {
     Ok(Report(rows))
 }
 
-/// Waits until it is so, and tells how long that took.
+/// Waits until `is_so`, and returns how long that took.
 async fn until(
     manager: &Running,
-    is_so: impl AsyncFn() -> Result<bool, Trouble>,
-) -> Result<Duration, Trouble> {
+    is_so: impl AsyncFn() -> Result<bool, BenchError>,
+) -> Result<Duration, BenchError> {
     let begin = Instant::now();
     let wait = async {
         while !is_so().await? {
@@ -160,7 +160,7 @@ async fn until(
     timeout(PATIENCE, wait).await.map_err(|_| manager.lost("it is not done in two minutes"))?
 }
 
-/// Waits until nobody calls the cloud any more.
+/// Waits until there are no more calls to the cloud.
 async fn rest(cloud: &Cloud) {
     loop {
         let before = cloud.tally().calls;
@@ -171,22 +171,22 @@ async fn rest(cloud: &Cloud) {
     }
 }
 
-async fn send(site: &Site, request: http::request::Builder, body: &Value) -> Result<(), Trouble> {
-    site.client.request::<Value>(request.body(body.to_string().into_bytes())?).await?;
+async fn send(env: &Environment, request: http::request::Builder, body: &Value) -> Result<(), BenchError> {
+    env.client.request::<Value>(request.body(body.to_string().into_bytes())?).await?;
     Ok(())
 }
 
-async fn add_node(site: &Site, name: &str) -> Result<(), Trouble> {
+async fn add_node(env: &Environment, name: &str) -> Result<(), BenchError> {
     let taint = json!({"key": UNINITIALISED, "value": "true", "effect": "NoSchedule"});
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"taints": [taint]},
         "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
-    site.post(Kind::Node, &node).await
+    env.post(Kind::Node, &node).await
 }
 
-async fn add_service(site: &Site, name: &str) -> Result<(), Trouble> {
+async fn add_service(env: &Environment, name: &str) -> Result<(), BenchError> {
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
         "spec": {"type": "LoadBalancer", "ports": [{"port": 80, "protocol": "TCP"}]}});
-    site.post(Kind::Service, &service).await
+    env.post(Kind::Service, &service).await
 }
 
 #[cfg(test)]

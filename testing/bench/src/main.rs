@@ -1,4 +1,4 @@
-//! `bench`: what depends on the machine is measured here, by command.
+//! `bench`: measurements that depend on the computer, run by command.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement is printed for a person")]
 
 mod cloudscale;
@@ -27,9 +27,9 @@ struct Arguments {
 enum Command {
     /// The embedded Kubernetes API, in memory: clients that patch, watchers that are checked, lists.
     Kube(Kube),
-    /// What the shipped program takes: its size, and its memory idle and with a large cluster. Builds it first.
+    /// The size of the shipped program, and its memory use idle and with a large cluster. Builds it first.
     Manager(Manager),
-    /// How long Services at a simulated cloudscale.ch wait (20 ms per call, 1 s to build), and what they ask of the API.
+    /// How long Services at a simulated cloudscale.ch wait (20 ms per call, 1 s to build), and how many calls they take.
     Cloudscale,
 }
 
@@ -44,7 +44,7 @@ struct Kube {
     /// Clients that patch, all at once.
     #[arg(long, default_value_t = 16)]
     clients: usize,
-    /// Watchers, by turns of Nodes and of Services.
+    /// Watchers, alternately of Nodes and of Services.
     #[arg(long, default_value_t = 4)]
     watchers: usize,
     /// Seconds of patching.

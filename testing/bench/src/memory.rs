@@ -1,23 +1,23 @@
-//! How much memory a process holds.
+//! The memory use of processes.
 
-/// Resident memory in KiB, from `/proc/self/status`; nothing where there is no such file.
+/// Resident memory in KiB, from `/proc/self/status`; `None` where there is no such file.
 pub(crate) fn resident_kib() -> Option<u64> {
     field(&std::fs::read_to_string("/proc/self/status").ok()?, "VmRSS")
 }
 
-/// What another process holds.
+/// The memory use of another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct MemoryUse {
     /// Resident now, in KiB.
     pub(crate) now: u64,
     /// The most that was ever resident, in KiB.
     pub(crate) peak: u64,
 }
 
-/// What the process of this id holds; nothing where it cannot be seen.
-pub(crate) fn held_by(process: u32) -> Option<Held> {
+/// The memory use of the process with this id; `None` where it cannot be read.
+pub(crate) fn memory_of(process: u32) -> Option<MemoryUse> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    Some(Held { now: field(&status, "VmRSS")?, peak: field(&status, "VmHWM")? })
+    Some(MemoryUse { now: field(&status, "VmRSS")?, peak: field(&status, "VmHWM")? })
 }
 
 fn field(status: &str, name: &str) -> Option<u64> {

@@ -1,4 +1,4 @@
-//! Who asked an API server for what: the same rows from a real server's audit log and from the embedded one's call log.
+//! The requests to an API server: the same rows from a real server's audit log and from the embedded API's call log.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ use serde_json::Value;
 pub struct Row {
     /// Who asked.
     pub user: String,
-    /// What the client calls itself.
+    /// The `User-Agent` header.
     pub user_agent: String,
     /// `get`, `list`, `watch`, `create`, …; the method in lower case where it is no resource.
     pub verb: String,
@@ -25,14 +25,14 @@ pub struct Row {
     pub subresource: String,
     /// Namespace, or empty.
     pub namespace: String,
-    /// Name, or empty. What is created has none yet.
+    /// Name, or empty. A create has none.
     pub name: String,
     /// The status code of the answer; 0 when there was none.
     pub status: u16,
 }
 
 impl Row {
-    /// What an authorizer is asked.
+    /// The request as an authorizer sees it.
     pub fn action(&self) -> Action {
         let own = String::clone;
         let path = if self.resource.starts_with('/') { own(&self.resource) } else { String::new() };
@@ -86,17 +86,17 @@ pub(crate) fn from_log(calls: &[Call]) -> Vec<Row> {
     calls.iter().map(row).collect()
 }
 
-/// An audit log that is read while it is written: each time only what is new, since a log has thousands of lines and is
-/// looked at many times a second.
+/// An audit log that is read while it is written, each time only the new lines: it has thousands of them and is read many
+/// times a second.
 #[derive(Debug, Default)]
 pub(crate) struct Audit {
-    /// So many bytes have been read.
+    /// How many bytes have been read.
     read: u64,
     /// One for each request, in the order in which they came in.
     rows: Vec<Row>,
-    /// Where the row of a request is.
+    /// The index of the row of each request.
     places: BTreeMap<String, usize>,
-    /// How many there were when the server last ended: what was not answered by then never will be.
+    /// How many rows there were when the server last ended: requests without an answer by then never get one.
     over: usize,
 }
 
@@ -114,12 +114,12 @@ impl Audit {
         &self.rows
     }
 
-    /// The server has ended; its log so far is all that there is about what it was asked.
+    /// Notes that the server has ended: requests without an answer never get one.
     pub(crate) fn ended(&mut self, file: &Path) {
         self.over = self.read_on(file).len();
     }
 
-    /// Requests that an answer can still come to, as far as the log was read.
+    /// Requests that can still be answered, as far as the log was read.
     pub(crate) fn in_flight(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().skip(self.over).filter(|row| row.status == 0)
     }

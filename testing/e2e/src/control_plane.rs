@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::kubeconfig;
 use crate::pki::Pki;
-use crate::supervise::{Nest, Process};
+use crate::supervise::{Process, TempDir};
 use crate::{Answer, Client, Credentials, Error, Kubectl, Output, Request};
 
 /// Generous: an idle machine with two cores needs three seconds, one with much else to do thirty.
@@ -45,12 +45,12 @@ pub struct Options {
 pub(crate) struct Store {
     // Dropped in this order: first the program, then the directory it writes to.
     _etcd: Process,
-    nest: Nest,
+    temp: TempDir,
     assets: Assets,
     servers: AtomicU32,
 }
 
-/// One kube-apiserver with its own certificates and its own corner of etcd.
+/// One kube-apiserver with its own certificates and its own prefix in etcd.
 ///
 /// RBAC is on; the `ServiceAccount` admission plugin is off, since no controller makes default accounts here.
 /// When the last control plane on an etcd is dropped, all processes are dead and all files are gone. The same
@@ -73,8 +73,7 @@ impl ControlPlane {
         Self::on(Arc::new(Store::start(assets).await?), options).await
     }
 
-    /// As [`ControlPlane::start`], but its first version is not the store's first: to ask for version 1 is to
-    /// ask for something that it has forgotten.
+    /// As [`ControlPlane::start`], but version 1 has been compacted.
     pub async fn start_with_a_past(assets: &Assets, options: &Options) -> Result<Self, Error> {
         Self::start(assets, &Options::default()).await?.beside(options).await
     }
@@ -86,7 +85,7 @@ impl ControlPlane {
 
     pub(crate) async fn on(store: Arc<Store>, options: &Options) -> Result<Self, Error> {
         let name = format!("server-{}", store.servers.fetch_add(1, Ordering::Relaxed));
-        let dir = store.nest.dir().join(&name);
+        let dir = store.temp.dir().join(&name);
         let pki = Pki::make(&dir)?;
         let mut attempt = 1;
         let (apiserver, args, base, admin) = loop {
@@ -94,7 +93,7 @@ impl ControlPlane {
             let base = format!("https://127.0.0.1:{port}");
             let admin = Client::new(&base, &pki.ca_pem, &pki.admin)?;
             let args = arguments(&store, &pki, &name, port, options)?;
-            let mut process = store.nest.start(&store.assets.apiserver, &args, dir.join(LOG))?;
+            let mut process = store.temp.start(&store.assets.apiserver, &args, dir.join(LOG))?;
             match ready(&mut process, &admin).await {
                 Ok(()) => break (process, args, base, admin),
                 Err(Error::Ended { log, .. })
@@ -122,7 +121,7 @@ impl ControlPlane {
         let mut attempt = 1;
         loop {
             let mut process =
-                self.store.nest.start(&self.store.assets.apiserver, &self.args, self.dir.join(LOG))?;
+                self.store.temp.start(&self.store.assets.apiserver, &self.args, self.dir.join(LOG))?;
             match ready(&mut process, &self.admin).await {
                 Ok(()) => {
                     *self.slot() = Some(process);
@@ -223,28 +222,28 @@ impl ControlPlane {
 
 impl Store {
     pub(crate) async fn start(assets: &Assets) -> Result<Self, Error> {
-        let nest = Nest::new()?;
+        let temp = TempDir::new()?;
         // Sockets with a path instead of ports: two tests cannot want the same one. What is advertised must
         // look like an address with a port; to a store of one member it does not matter.
         let args = [
-            format!("--data-dir={}", nest.dir().join("etcd").display()),
-            format!("--listen-client-urls={}", socket(&nest)),
+            format!("--data-dir={}", temp.dir().join("etcd").display()),
+            format!("--listen-client-urls={}", socket(&temp)),
             "--advertise-client-urls=http://127.0.0.1:1".into(),
-            format!("--listen-peer-urls={}-peer", socket(&nest)),
+            format!("--listen-peer-urls={}-peer", socket(&temp)),
             "--initial-advertise-peer-urls=http://127.0.0.1:1".into(),
             "--initial-cluster=default=http://127.0.0.1:1".into(),
             "--unsafe-no-fsync".into(),
         ];
-        let mut etcd = nest.start(&assets.etcd, &args, nest.dir().join("etcd.log"))?;
-        let listening = nest.dir().join(SOCKET);
+        let mut etcd = temp.start(&assets.etcd, &args, temp.dir().join("etcd.log"))?;
+        let listening = temp.dir().join(SOCKET);
         until(&mut etcd, async || if listening.exists() { Ok(()) } else { Err("no socket yet".to_owned()) })
             .await?;
-        Ok(Self { _etcd: etcd, nest, assets: assets.clone(), servers: AtomicU32::new(0) })
+        Ok(Self { _etcd: etcd, temp, assets: assets.clone(), servers: AtomicU32::new(0) })
     }
 }
 
-fn socket(nest: &Nest) -> String {
-    format!("unix://{}", nest.dir().join(SOCKET).display())
+fn socket(temp: &TempDir) -> String {
+    format!("unix://{}", temp.dir().join(SOCKET).display())
 }
 
 fn arguments(
@@ -255,7 +254,7 @@ fn arguments(
     options: &Options,
 ) -> Result<Vec<String>, Error> {
     let mut args = vec![
-        format!("--etcd-servers={}", socket(&store.nest)),
+        format!("--etcd-servers={}", socket(&store.temp)),
         format!("--etcd-prefix=/{name}"),
         "--bind-address=127.0.0.1".into(),
         "--advertise-address=127.0.0.1".into(),
@@ -285,8 +284,8 @@ fn arguments(
 
 /// A port on loopback that nobody listens on, for programs that cannot be told to pick one themselves.
 ///
-/// It is not one of those that the kernel hands out: a connection of anybody could take such a port between two lives of
-/// a program that comes back to it. No port is given twice by one process; two processes begin at different places.
+/// It is not in the kernel's ephemeral range: any connection could take such a port while a program restarts. No port is
+/// given twice by one process, and two processes begin at different ports.
 pub(crate) fn free_port(dir: &Path) -> Result<u16, Error> {
     static GIVEN: AtomicU32 = AtomicU32::new(0);
     let mut last = std::io::Error::from(std::io::ErrorKind::AddrInUse);
@@ -302,7 +301,7 @@ pub(crate) fn free_port(dir: &Path) -> Result<u16, Error> {
     Err(Error::io("cannot find a free port for", dir)(last))
 }
 
-/// Its certificates are of its own making, so an answer on the port can only be its answer.
+/// Its certificates are unique, so an answer on the port can only be its own.
 async fn ready(process: &mut Process, admin: &Client) -> Result<(), Error> {
     until(process, async || match admin.send(&Request::get("/readyz")).await {
         Ok(answer) if answer.status == 200 => Ok(()),
@@ -312,7 +311,7 @@ async fn ready(process: &mut Process, admin: &Client) -> Result<(), Error> {
     .await
 }
 
-/// Asks until the answer is yes, the program has ended, or it took too long.
+/// Calls `ask` until it succeeds, the program has ended, or it took too long.
 async fn until(process: &mut Process, ask: impl AsyncFn() -> Result<(), String>) -> Result<(), Error> {
     let mut why = String::new();
     let asked = async {

@@ -1,4 +1,4 @@
-//! A candidate for a Lease that is client-go's own, to stand beside or against.
+//! A candidate for a Lease that uses client-go's leader election.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -21,22 +21,22 @@ pub struct Contest {
     pub namespace: String,
     /// Name of the Lease.
     pub name: String,
-    /// Others wait so long before they take over.
+    /// The lease duration: others wait this long before they take over.
     pub lease_duration: Duration,
-    /// A leader that cannot renew gives up after so long.
+    /// The renew deadline: a leader that cannot renew gives up after this long.
     pub renew_deadline: Duration,
-    /// Between two attempts.
+    /// The time between two attempts.
     pub retry_period: Duration,
 }
 
-/// What a candidate said of itself.
+/// An event that a candidate reported.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Event {
     /// `started`, `stopped`, `released`, `leader` (somebody else leads), `killed`, or `frozen`.
     pub event: String,
     /// Who leads, or led.
     pub leader: String,
-    /// What the Lease's own count was then.
+    /// The number of transitions in the Lease at that time.
     pub transitions: u64,
     /// When.
     pub at: Timestamp,
@@ -54,7 +54,7 @@ pub struct Elector {
 }
 
 impl Elector {
-    /// Starts `program` (see `kube_assets::elector`), which stands at once. Its log goes beside the kubeconfig.
+    /// Starts `program` (see `kube_assets::elector`), which is a candidate at once. Its log goes beside the kubeconfig.
     pub fn start(
         program: &Path,
         kubeconfig: &Path,
@@ -90,12 +90,12 @@ impl Elector {
         &self.identity
     }
 
-    /// What it has said so far, as far as it was read.
+    /// The events that were read so far.
     pub fn history(&self) -> &[Event] {
         &self.history
     }
 
-    /// Reads on until it says that `event`.
+    /// Reads events until one is `event`.
     pub async fn says(&mut self, event: &str, within: Duration) -> Result<Event, Error> {
         let reading = async {
             loop {
@@ -127,12 +127,12 @@ impl Elector {
         Ok(event)
     }
 
-    /// Gives the Lease back, if it has it, and stands down.
+    /// Releases the Lease, if it holds it, and is no candidate any more.
     pub async fn release(&mut self) -> Result<(), Error> {
         self.order("release").await
     }
 
-    /// Stands again.
+    /// Becomes a candidate again.
     pub async fn stand(&mut self) -> Result<(), Error> {
         self.order("stand").await
     }
@@ -148,7 +148,7 @@ impl Elector {
             .map_err(|error| Error::transport(&what, &error))
     }
 
-    /// Gives the Lease back, if it has it, and ends; what it still said is in the history.
+    /// Releases the Lease, if it holds it, and ends; its last events are in the history.
     pub async fn quit(&mut self, within: Duration) -> Result<(), Error> {
         self.order("quit").await?;
         let reading = async { while self.next().await.is_ok() {} };
@@ -156,7 +156,7 @@ impl Elector {
         ended.map_err(|_| Error::Deadline { what: format!("the end of candidate {}", self.identity) })
     }
 
-    /// Kills it. A claim that it had ends there, though the Lease does not know.
+    /// Kills it. It leads no longer, though the Lease still names it.
     pub async fn kill(&mut self) -> Result<(), Error> {
         self.child.kill().await.map_err(Error::io("cannot kill", &self.log))?;
         while self.next().await.is_ok() {}
@@ -173,7 +173,7 @@ impl Elector {
 }
 
 /// The first moment at which two candidates led at once, if there was one: who began while who had not ended.
-/// One that leads to this day has no end.
+/// A candidate that still leads has not ended.
 pub fn two_at_once(histories: &[&[Event]]) -> Option<(Event, Event)> {
     let mut reigns: Vec<(&Event, Option<&Event>)> =
         histories.iter().flat_map(|history| reigns(history)).collect();

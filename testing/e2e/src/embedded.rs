@@ -11,36 +11,36 @@ use sim_kit::Surroundings;
 use tokio::net::TcpListener;
 
 use crate::control_plane::{PORT_ATTEMPTS, SERVICE_RANGE, free_port};
-use crate::supervise::Nest;
+use crate::supervise::TempDir;
 use crate::{Client, Credentials, Error, Kubectl, eventually};
 
-/// Who may do everything has to say this.
+/// The administrator's token.
 const TOKEN: &str = "embedded";
 
 /// An embedded API behind TLS and a token, for clients that cannot tell it from a real one.
 ///
-/// It is served by the runtime that started it: nobody is answered while that runtime is blocked. Dropping it
-/// closes the port and removes its files, which happens too when the process dies.
+/// It is served by the runtime that started it, which must not be blocked. Dropping it closes the port and removes its
+/// files, which also happens when the process dies.
 #[derive(Debug)]
 pub struct Embedded {
-    // Dropped in this order: nobody reads the files any more when they go. None while it is stopped.
+    // Dropped in this order: the server before its files. None while it is stopped.
     served: Mutex<Option<Served>>,
     api: KubeApi,
     tls: Tls,
     address: SocketAddr,
     authority: String,
     admin: Client,
-    nest: Nest,
+    temp: TempDir,
 }
 
 impl Embedded {
     /// Serves a fresh cluster with the ranges that [`crate::ControlPlane`] uses.
     pub async fn start() -> Result<Self, Error> {
-        let nest = Nest::new()?;
+        let temp = TempDir::new()?;
         let config =
             Config { service_ranges: SERVICE_RANGE.parse().into_iter().collect(), ..Config::default() };
         let api = KubeApi::with_config(&config, Surroundings::of_this_machine());
-        let listener = listen(nest.dir()).await?;
+        let listener = listen(temp.dir()).await?;
         let tls = Tls::for_loopback()?;
         let served = serve(&api, listener, Some(tls.clone()), Some(TOKEN.to_owned()))?;
         let address = served.address;
@@ -48,12 +48,12 @@ impl Embedded {
         let admin =
             Client::new(format!("https://{address}"), &authority, &Credentials::Token(TOKEN.to_owned()))?;
         let write = |name: &str, text: &str| {
-            let path = nest.dir().join(name);
+            let path = temp.dir().join(name);
             fs::write(&path, text).map_err(Error::io("cannot write", &path))
         };
         write("admin.kubeconfig", &served.kubeconfig())?;
         write("ca.crt", &authority)?;
-        Ok(Self { served: Mutex::new(Some(served)), api, tls, address, authority, admin, nest })
+        Ok(Self { served: Mutex::new(Some(served)), api, tls, address, authority, admin, temp })
     }
 
     /// Closes the port and ends all connections. What is stored stays.
@@ -65,7 +65,7 @@ impl Embedded {
     /// Listens again, on the same port and with the same certificate.
     pub async fn resume(&self) -> Result<(), Error> {
         self.stop();
-        // What served before lets go of the port when the runtime next looks after it.
+        // The earlier server releases the port when the runtime next polls it.
         let listener = eventually(Duration::from_mins(2), "the port is free again", async || {
             TcpListener::bind(self.address).await.map_err(|why| why.to_string())
         })
@@ -96,7 +96,7 @@ impl Embedded {
 
     /// A directory that lives as long as this.
     pub fn dir(&self) -> &Path {
-        self.nest.dir()
+        self.temp.dir()
     }
 
     /// The cluster itself.
@@ -111,7 +111,7 @@ impl Embedded {
 
     /// The administrator's kubeconfig.
     pub fn kubeconfig(&self) -> PathBuf {
-        self.nest.dir().join("admin.kubeconfig")
+        self.temp.dir().join("admin.kubeconfig")
     }
 
     /// The given `kubectl`, as administrator.
@@ -119,12 +119,12 @@ impl Embedded {
         Kubectl {
             program: program.to_path_buf(),
             kubeconfig: self.kubeconfig(),
-            home: self.nest.dir().to_path_buf(),
+            home: self.temp.dir().to_path_buf(),
         }
     }
 }
 
-/// A port to which it can come back after it was stopped.
+/// Listens on a port to which it can come back after it was stopped.
 async fn listen(dir: &Path) -> Result<TcpListener, Error> {
     let mut attempt = 1;
     loop {

@@ -3,33 +3,34 @@
 //! [`ControlPlane`] starts etcd and kube-apiserver, several API servers on one etcd if asked, and takes
 //! everything down with it: on drop, on a panic, and also when the test process is killed. [`Client`] speaks
 //! to it, and to anything else that serves the Kubernetes API. [`conformance`] replays one table of requests
-//! on two servers and tells where their answers differ.
+//! on two servers and reports where their answers differ.
 //!
-//! A scenario is written against a [`World`], which is one or the other: [`Ground`] makes them. [`Program`] is the
-//! shipped program in it, [`Manager`] the program at the work that it is for, [`Elector`] a client-go candidate for its
-//! Lease, [`Rights`] what its role allows, and [`eventually`] the way to wait.
+//! A scenario is written against a [`Cluster`], which is one or the other and comes from a [`ClusterFactory`]. [`Program`]
+//! runs the shipped program, [`Manager`] runs it as the manager of a cluster, [`Elector`] is a client-go candidate for its
+//! Lease, [`Rights`] says what its role allows, and [`eventually`] waits.
 
 mod calls;
 mod client;
+mod cluster;
 pub mod conformance;
 mod control_plane;
 mod elector;
 mod embedded;
 mod error;
-mod gate;
 mod kubeconfig;
 mod kubectl;
 mod manager;
 mod manifests;
 mod pki;
 mod program;
+mod proxy;
 mod rbac;
 mod supervise;
 mod wait;
-mod world;
 
 pub use calls::Row;
 pub use client::{Answer, Client, Credentials, Request, Watch};
+pub use cluster::{Account, Cluster, ClusterFactory, ClusterKind};
 pub use control_plane::{ControlPlane, Options};
 pub use elector::{Contest, Elector, Event, two_at_once};
 pub use embedded::Embedded;
@@ -39,4 +40,3 @@ pub use manager::{Manager, manifests_of};
 pub use program::{Program, shipped};
 pub use rbac::Rights;
 pub use wait::{eventually, throughout};
-pub use world::{Account, Ground, Kind, World};

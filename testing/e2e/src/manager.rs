@@ -1,4 +1,4 @@
-//! The shipped program as the manager of a world, with the account that it is shipped with.
+//! The shipped program as the manager of a cluster, with the account of its manifests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use sim_kit::Surroundings;
 use crate::control_plane::{PORT_ATTEMPTS, free_port};
 use crate::{Account, Client, Credentials, Error, Event, Program, Request, eventually};
 
-/// What a start may take on a busy machine.
+/// How long a start may take on a busy machine.
 const STARTED_WITHIN: Duration = Duration::from_mins(2);
-/// How much of the log of one that came to a bad end is shown.
+/// How much of the log is shown after a failure.
 const LINES_SHOWN: usize = 60;
 
 /// `cloudberth controller-manager`, started with a service account's kubeconfig and nothing else.
 ///
-/// It is dead when this is dropped. Its log is shown then, unless it was [stopped](Manager::stop) and took that well:
-/// a scenario that fails shows what its managers had to say.
+/// It is killed when this is dropped. Its log is printed then, unless it was [stopped](Manager::stop) and ended well: a
+/// scenario that fails shows the logs of its managers.
 #[derive(Debug)]
 pub struct Manager {
     name: String,
     program: Program,
     pages: Client,
-    /// What was done to it from outside, which it cannot have written down itself.
+    /// What was done to it from outside, which its log cannot show.
     marks: Vec<Event>,
     well: bool,
 }
@@ -33,7 +33,7 @@ impl Manager {
     /// Starts it, and waits until its own port answers. `name` is for messages; `called` is the program and what
     /// comes before the flags; `env` is all that it sees.
     ///
-    /// The kubeconfig of the account leads through the gate of the world.
+    /// The kubeconfig of the account goes through the proxy of the cluster.
     pub async fn start(
         account: &Account,
         name: &str,
@@ -87,22 +87,22 @@ impl Manager {
         &mut self.program
     }
 
-    /// A client of its own port, that of nobody in particular.
+    /// A client of its own port, without credentials.
     pub fn pages(&self) -> &Client {
         &self.pages
     }
 
-    /// The lines of all its lives.
+    /// The lines of all its runs.
     pub fn log(&self) -> Vec<String> {
         self.program.whole_log()
     }
 
-    /// The name under which it stands in the election, once it has led in its current life.
+    /// Its identity in the election, once it has led in its current run.
     pub fn identity(&self) -> Option<String> {
         self.program.log().iter().find_map(|line| quoted(line, "became leader identity="))
     }
 
-    /// Waits until it has begun to lead in its current life, and says as whom.
+    /// Waits until it leads in its current run, and returns its identity.
     pub async fn leads(&mut self, within: Duration) -> Result<String, Error> {
         let line = self.program.says("became leader identity=", within).await?;
         self.program.says("this replica leads", within).await?;
@@ -117,31 +117,31 @@ impl Manager {
         Ok(code)
     }
 
-    /// Kills it on the spot.
+    /// Kills it (SIGKILL).
     pub fn kill(&mut self) {
         self.program.kill();
         self.mark("killed");
     }
 
-    /// Stops it in its tracks.
+    /// Suspends it (SIGSTOP).
     pub fn freeze(&mut self) {
         self.mark("frozen");
         self.program.freeze();
     }
 
-    /// Lets it go on.
+    /// Resumes it (SIGCONT).
     pub fn thaw(&mut self) {
         self.program.thaw();
     }
 
-    /// Starts it anew with the same flags; kills it first if it runs.
+    /// Starts it again with the same flags; kills it first if it runs.
     pub async fn restart(&mut self) -> Result<(), Error> {
         self.well = false;
         self.program.restart()?;
         let mut attempt = 1;
         let (program, pages) = (&mut self.program, &self.pages);
         eventually(STARTED_WITHIN, "the port of the manager answers", async || {
-            // Whoever took the port meanwhile may let go of it again.
+            // Somebody else may have taken the port meanwhile, and may release it again.
             if !program.runs() && attempt < PORT_ATTEMPTS && says(program, "in use") {
                 attempt += 1;
                 program.restart().map_err(|why| why.to_string())?;
@@ -151,8 +151,8 @@ impl Manager {
         .await
     }
 
-    /// When it led, by its own log and by what was done to it, as a candidate of client-go tells it of itself: its
-    /// log says nothing about transitions.
+    /// When it led, from its log and from what was done to it, in the form of [`crate::Elector::history`]. Its log says
+    /// nothing about transitions.
     pub fn history(&self) -> Vec<Event> {
         let of_line = |line: &String| {
             let at = line.split_whitespace().next()?.parse().ok()?;
@@ -195,13 +195,13 @@ fn says(program: &Program, part: &str) -> bool {
     program.log().iter().any(|line| line.contains(part))
 }
 
-/// What stands in quotes after `words`.
+/// The quoted text after `words`.
 fn quoted(line: &str, words: &str) -> Option<String> {
     let (_, rest) = line.split_once(words)?;
     rest.split('"').nth(1).map(str::to_owned)
 }
 
-/// Waits for the port; the certificate is of the program's own making, and is written before the port is opened.
+/// Waits for the port. The program makes its own certificate, and writes it before it opens the port.
 async fn answers(program: &mut Program, port: u16, certificates: &Path) -> Result<Client, Error> {
     let file = certificates.join("cloud-controller-manager.crt");
     eventually(STARTED_WITHIN, "the port of the manager answers", async || {
@@ -210,7 +210,7 @@ async fn answers(program: &mut Program, port: u16, certificates: &Path) -> Resul
             let base = format!("https://127.0.0.1:{port}");
             Client::new(base, &authority, &Credentials::Anonymous).map_err(|why| why.to_string())
         });
-        // One that has ended will not answer any more.
+        // A program that has ended will not answer any more.
         if !program.runs() {
             return Ok(Err(Error::Ended { program: "cloudberth".into(), log: program.log().join("\n") }));
         }
@@ -226,7 +226,7 @@ async fn ask(program: &Program, pages: &Client) -> Result<(), String> {
     answer.map(|_| ()).map_err(|why| format!("{why}; it says {:?}", program.log().last()))
 }
 
-/// Where the manifests are that people install.
+/// The manifests that people install for a cloud.
 pub fn manifests_of(cloud: &str) -> Result<String, Error> {
     let path =
         PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../clouds")).join(cloud).join("manifest.yaml");
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_in_quotes_is_found_behind_its_words() {
+    fn a_quoted_value_is_found_after_its_label() {
         let line = r#"2026-01-02T03:04:05Z  INFO election: became leader identity="vm_1" lease="ccm""#;
         let table = [
             ("became leader identity=", Some("vm_1")),

@@ -1,18 +1,18 @@
-//! The shipped program, started, told things, and always taken down.
+//! The shipped program as a child process that never outlives the test.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::supervise::{Nest, Process};
+use crate::supervise::{Process, TempDir};
 use crate::{Error, eventually};
 
 /// Names a program to be tested instead of the one that is built from this checkout.
 const INSTEAD: &str = "CLOUDBERTH_PROGRAM";
 const NAME: &str = "cloudberth";
 
-/// Where the shipped program is, built from this checkout if need be. The first call of a process may take minutes.
+/// The path of the shipped program, built from this checkout if necessary. The first call of a process may take minutes.
 ///
 /// It is built with the profile of the tests and lies beside them. `CLOUDBERTH_PROGRAM` names another.
 pub fn shipped() -> Result<PathBuf, Error> {
@@ -39,8 +39,8 @@ fn build() -> Result<PathBuf, String> {
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    // What cargo told the test about its package would look like a changed environment to build scripts, and much
-    // would be built anew, each time.
+    // Cargo's variables of the test would look like a changed environment to build scripts, which would rebuild much
+    // each time.
     for (name, _) in std::env::vars_os() {
         let word = name.to_string_lossy();
         if word.starts_with("CARGO_PKG_") || word.starts_with("CARGO_MANIFEST_") {
@@ -60,7 +60,7 @@ fn build() -> Result<PathBuf, String> {
     }
 }
 
-/// A program under test. It is dead when this is dropped, and also soon after the process that holds it dies.
+/// A program under test. It is killed when this is dropped, and also soon after the process that holds it dies.
 ///
 /// It sees no environment but what it is given (and `PATH`, and a `HOME` of its own).
 #[derive(Debug)]
@@ -68,8 +68,8 @@ pub struct Program {
     process: Process,
     earlier: Vec<String>,
     how: How,
-    // After the process: nobody writes to it any more when it goes.
-    nest: Nest,
+    // Dropped after the process, which writes to it.
+    temp: TempDir,
 }
 
 /// How it is started, each time.
@@ -88,20 +88,20 @@ impl Program {
 
     /// Starts any program: the shipped one under another name, say.
     pub fn start_other(program: &Path, args: &[&str], env: &[(&str, &str)]) -> Result<Self, Error> {
-        let nest = Nest::new()?;
+        let temp = TempDir::new()?;
         let own = |text: &&str| (*text).to_owned();
         let mut env: Vec<_> = env.iter().map(|(name, value)| (own(name), own(value))).collect();
         if !env.iter().any(|(name, _)| name == "HOME") {
-            env.push(("HOME".to_owned(), nest.dir().display().to_string()));
+            env.push(("HOME".to_owned(), temp.dir().display().to_string()));
         }
         let how = How { program: program.to_path_buf(), args: args.iter().map(own).collect(), env };
-        let process = how.start(&nest, 0)?;
-        Ok(Self { process, earlier: Vec::new(), how, nest })
+        let process = how.start(&temp, 0)?;
+        Ok(Self { process, earlier: Vec::new(), how, temp })
     }
 
     /// A directory that lives as long as this.
     pub fn dir(&self) -> &Path {
-        self.nest.dir()
+        self.temp.dir()
     }
 
     /// The lines that it has written since it was (re)started, to either output.
@@ -109,13 +109,13 @@ impl Program {
         self.process.log().lines().map(str::to_owned).collect()
     }
 
-    /// The lines of all its lives, in order.
+    /// The lines of all its runs, in order.
     pub fn whole_log(&self) -> Vec<String> {
         let earlier = self.earlier.iter().flat_map(|log| log.lines());
         earlier.map(str::to_owned).chain(self.log()).collect()
     }
 
-    /// Waits for a line of its current life that has `part` in it.
+    /// Waits for a line of its current run that contains `part`.
     pub async fn says(&mut self, part: &str, within: Duration) -> Result<String, Error> {
         let process = &mut self.process;
         let what = format!("{} says {part:?}", process.name());
@@ -132,7 +132,7 @@ impl Program {
         .await
     }
 
-    /// Whether it is still there.
+    /// Whether it still runs.
     pub fn runs(&mut self) -> bool {
         !self.process.ended()
     }
@@ -142,12 +142,12 @@ impl Program {
         self.process.signal("TERM");
     }
 
-    /// Stops it in its tracks (SIGSTOP), as a machine does that is short of everything.
+    /// Suspends it (SIGSTOP).
     pub fn freeze(&mut self) {
         self.process.signal("STOP");
     }
 
-    /// Lets it go on (SIGCONT).
+    /// Resumes it (SIGCONT).
     pub fn thaw(&mut self) {
         self.process.signal("CONT");
     }
@@ -157,24 +157,24 @@ impl Program {
         self.process.kill();
     }
 
-    /// Waits for its end: its exit code, or 128 and the number of a signal.
+    /// Waits for its end: its exit code, or 128 plus the number of a signal.
     pub async fn ends(&mut self, within: Duration) -> Result<i32, Error> {
         let process = &mut self.process;
         let what = format!("{} ends", process.name());
         eventually(within, &what, async || process.status().ok_or_else(|| process.log_tail())).await
     }
 
-    /// Kills it if it runs, and starts it anew with the same arguments and environment.
+    /// Kills it if it runs, and starts it again with the same arguments and environment.
     pub fn restart(&mut self) -> Result<(), Error> {
         self.process.kill();
         self.earlier.push(self.process.log());
-        self.process = self.how.start(&self.nest, self.earlier.len())?;
+        self.process = self.how.start(&self.temp, self.earlier.len())?;
         Ok(())
     }
 }
 
 impl How {
-    fn start(&self, nest: &Nest, life: usize) -> Result<Process, Error> {
-        nest.start_in(&self.program, &self.args, Some(&self.env), nest.dir().join(format!("life-{life}.log")))
+    fn start(&self, temp: &TempDir, life: usize) -> Result<Process, Error> {
+        temp.start_in(&self.program, &self.args, Some(&self.env), temp.dir().join(format!("life-{life}.log")))
     }
 }

@@ -1,12 +1,12 @@
-//! Roles and bindings, as a real server reads them: what the embedded API is told to enforce, and what a program's
-//! calls are held against.
+//! Roles and bindings, as a real server reads them. The embedded API enforces them, and a program's calls are checked
+//! against them.
 
 use embedded_kube::{Action, User};
 use serde_json::{Value, json};
 
 use crate::{Error, Row};
 
-/// What everybody who has logged in may do on a real server, and the ready-made roles that managers are bound to.
+/// The default roles of a real server: for all authenticated users, and those that managers are bound to.
 const READY_MADE: &str = include_str!("rbac.yaml");
 
 /// Who may do what, from manifests.
@@ -18,10 +18,10 @@ pub struct Rights {
 /// One binding and the rules of its role.
 #[derive(Clone, Debug)]
 struct Grant {
-    /// Its words: `ClusterRole x`, for messages.
+    /// `ClusterRole x`, for messages.
     role: String,
     subjects: Vec<(String, String)>,
-    /// Where it counts; everywhere if nothing is said.
+    /// The namespace that it applies to; all if there is none.
     namespace: Option<String>,
     rules: Vec<Rule>,
     ready_made: bool,
@@ -75,8 +75,8 @@ impl Rights {
         unused
     }
 
-    /// Questions that a server answers with yes once it knows of the rights of `user`: one for each rule, as the
-    /// spec of a `SubjectAccessReview`.
+    /// Questions that a server answers with yes once the rights of `user` are in force: one for each rule, as the spec of a
+    /// `SubjectAccessReview`.
     pub(crate) fn questions(&self, user: &User) -> Vec<Value> {
         let own = self.grants.iter().filter(|grant| grant.is_for(user));
         own.flat_map(|grant| grant.rules.iter().filter_map(|rule| grant.question(rule)))
@@ -143,7 +143,7 @@ impl Grant {
             && self.rules.iter().any(|rule| rule.allows(action))
     }
 
-    /// A rule of wildcards, or of nothing, has no question of its own.
+    /// A rule of wildcards, or an empty one, has no question.
     fn question(&self, rule: &Rule) -> Option<Value> {
         let verb = rule.verbs.first()?;
         if let Some(path) = rule.urls.first() {
@@ -334,7 +334,7 @@ subjects: [{kind: ServiceAccount, namespace: kube-system, name: manager}]
     }
 
     #[test]
-    fn what_nobody_needed_is_named() {
+    fn unused_rights_are_named() {
         let rights = Rights::read(&manifests::parse(MANIFESTS).unwrap()).unwrap();
         let row = |verb: &str, group: &str, resource: &str, part: &str, name: &str| Row {
             user: manager().name,

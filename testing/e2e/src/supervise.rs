@@ -1,10 +1,10 @@
 //! Processes and files that do not outlive the test.
 //!
-//! `Drop` is not enough: a test may be killed. So every program runs under a small shell that reads a pipe
-//! from us and kills the program when the pipe ends, which the kernel sees to however we die. What is written to the
-//! pipe is the name of a signal for the program, so nobody has to know a process id that may be somebody else's. The directory
-//! is removed by a sweeper of the same kind. Its pipe is also held by the supervisors (as their standard
-//! output), so it ends only when we *and* all of them are gone, and nothing is written any more.
+//! `Drop` is not enough: a test may be killed. So every program runs under a small shell that reads a pipe from us and
+//! kills the program when the pipe ends, which happens however our process dies. To send a signal, we write its name to the
+//! pipe, so that we never signal a process id that has been reused. The directory is removed by another shell of this
+//! kind. Its pipe is also held by the supervisors (as their standard output), so it ends only when we *and* all of them
+//! are gone and nothing is written any more.
 
 use std::fs;
 use std::io::{PipeWriter, Read, Seek, SeekFrom, Write};
@@ -34,14 +34,14 @@ const QUOTED: u64 = 4_000;
 
 /// A private temporary directory, gone when this and every [`Process`] started in it are gone.
 #[derive(Debug)]
-pub(crate) struct Nest {
+pub(crate) struct TempDir {
     dir: PathBuf,
     /// `None` only while dropping.
     pipe: Option<PipeWriter>,
     sweeper: Child,
 }
 
-impl Nest {
+impl TempDir {
     pub(crate) fn new() -> Result<Self, Error> {
         let dir = fresh_dir(&std::env::temp_dir())?;
         let made = std::io::pipe().and_then(|(reader, writer)| {
@@ -85,7 +85,7 @@ impl Nest {
     }
 }
 
-impl Drop for Nest {
+impl Drop for TempDir {
     fn drop(&mut self) {
         drop(self.pipe.take());
         let _ = self.sweeper.wait();
@@ -110,7 +110,7 @@ impl Process {
         !matches!(self.supervisor.try_wait(), Ok(None))
     }
 
-    /// How it ended: its exit code, or 128 and the number of the signal that ended it.
+    /// How it ended: its exit code, or 128 plus the number of the signal that ended it.
     pub(crate) fn status(&mut self) -> Option<i32> {
         self.supervisor.try_wait().ok().flatten().map(|status| status.code().unwrap_or(-1))
     }
@@ -118,7 +118,7 @@ impl Process {
     /// Sends it a signal: `TERM`, `STOP`, `CONT`, …
     pub(crate) fn signal(&mut self, name: &str) {
         if let Some(orders) = &mut self.supervisor.stdin {
-            // One that has ended takes no orders.
+            // A program that has ended gets no signals.
             let _ = writeln!(orders, "{name}").and_then(|()| orders.flush());
         }
     }
@@ -155,14 +155,14 @@ impl Drop for Process {
     }
 }
 
-/// In a process group of its own: Ctrl-C in a terminal goes to the test, not past it to its programs.
+/// A shell in a process group of its own, so that Ctrl-C in a terminal goes only to the test.
 fn shell(script: &str) -> Command {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", script, "cloudberth-e2e"]).stderr(Stdio::null()).process_group(0);
     command
 }
 
-/// A new directory that only this user can enter. A name left behind by another process is passed over.
+/// A new directory that only this user can enter. Names that other processes left behind are skipped.
 fn fresh_dir(within: &Path) -> Result<PathBuf, Error> {
     let mut number = 0_u32;
     loop {
@@ -180,9 +180,9 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn sleeper(nest: &Nest) -> Process {
-        let log = nest.dir().join("log");
-        nest.start(Path::new("/bin/sh"), &["-c".into(), "echo $$; exec sleep 1000".into()], log).unwrap()
+    fn sleeper(temp: &TempDir) -> Process {
+        let log = temp.dir().join("log");
+        temp.start(Path::new("/bin/sh"), &["-c".into(), "echo $$; exec sleep 1000".into()], log).unwrap()
     }
 
     /// Looks, 5 ms apart: a minute, should the machine be busy.
@@ -200,21 +200,21 @@ mod tests {
 
     #[test]
     fn a_dropped_process_is_dead_and_its_directory_gone() {
-        let nest = Nest::new().unwrap();
-        let mut process = sleeper(&nest);
-        let (proc, dir) = (pid(&process), nest.dir().to_path_buf());
+        let temp = TempDir::new().unwrap();
+        let mut process = sleeper(&temp);
+        let (proc, dir) = (pid(&process), temp.dir().to_path_buf());
         assert!(!process.ended() && proc.exists() && dir.exists());
         drop(process);
         assert!(!proc.exists());
-        drop(nest);
+        drop(temp);
         assert!(!dir.exists());
     }
 
     #[test]
     fn a_process_that_ends_by_itself_is_noticed() {
-        let nest = Nest::new().unwrap();
+        let temp = TempDir::new().unwrap();
         let args = ["-c".into(), "echo goodbye; exit 3".into()];
-        let mut process = nest.start(Path::new("/bin/sh"), &args, nest.dir().join("log")).unwrap();
+        let mut process = temp.start(Path::new("/bin/sh"), &args, temp.dir().join("log")).unwrap();
         for _ in 0..LOOKS {
             if process.ended() {
                 break;
@@ -227,12 +227,12 @@ mod tests {
 
     #[test]
     fn signals_arrive_in_order_and_the_environment_is_what_was_given() {
-        let nest = Nest::new().unwrap();
+        let temp = TempDir::new().unwrap();
         let script = "trap 'echo told' TERM; echo $GREETING $HOME; while :; do sleep 0.01; done";
         let env = [("GREETING".to_owned(), "hello".to_owned())];
         let args = ["-c".into(), script.into()];
-        let log = nest.dir().join("log");
-        let mut process = nest.start_in(Path::new("/bin/sh"), &args, Some(&env), log).unwrap();
+        let log = temp.dir().join("log");
+        let mut process = temp.start_in(Path::new("/bin/sh"), &args, Some(&env), log).unwrap();
         let until = |process: &Process, want: &str| {
             for _ in 0..LOOKS {
                 if process.log() == want {

@@ -1,4 +1,4 @@
-//! Waiting for something to come about, with a deadline, and with something to tell when it does not.
+//! Waiting for a condition, with a deadline and a useful message when it is not met.
 
 use std::time::Duration;
 
@@ -6,15 +6,14 @@ use tokio::time::{sleep, timeout};
 
 use crate::Error;
 
-/// Between the first two looks; what takes long is looked at less and less often, because on a busy machine every look
-/// takes from what is waited for.
+/// The time between the first two looks. It grows, because on a busy machine every look slows down what is waited for.
 const FIRST_PAUSE: Duration = Duration::from_millis(30);
 const LONGEST_PAUSE: Duration = Duration::from_millis(300);
-/// Between two looks at what is to stay as it is.
+/// The time between two looks at a condition that has to hold.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Looks until `look` finds what it wants. Its error is what it saw instead; the last one ends up in the message
-/// when the deadline has passed, also if a look itself hangs.
+/// Calls `look` until it succeeds. Its error says what it saw instead; the last one is in the message when the deadline
+/// has passed, also if a look itself hangs.
 pub async fn eventually<T>(
     within: Duration,
     what: &str,
@@ -36,7 +35,7 @@ pub async fn eventually<T>(
     found.map_err(|_| Error::Never { what: what.to_owned(), within, last })
 }
 
-/// Looks for all of `within` that what holds goes on to hold; the error is what `look` saw when it did not.
+/// Checks for all of `within` that `look` succeeds; the error is the first one of `look`.
 pub async fn throughout(
     within: Duration,
     what: &str,
@@ -61,7 +60,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn it_ends_with_what_was_found_or_with_what_was_seen_last() {
+    async fn it_returns_what_was_found_or_reports_what_was_seen_last() {
         let mut looks = 0;
         let found = eventually(Duration::from_secs(5), "three looks", async || {
             looks += 1;
@@ -83,7 +82,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_ceases_to_hold_is_noticed() {
+    async fn a_condition_that_stops_holding_is_noticed() {
         let mut left = 5;
         let broken = throughout(Duration::from_secs(5), "light", async || {
             left -= 1;

@@ -1,8 +1,7 @@
-//! The table against two real API servers (what it says is so, and nothing in it depends on chance), and
-//! against a real one and the embedded one.
+//! Replays the table on two real API servers (to check the table itself), and on a real one and the embedded one.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
-// What a test prints, a person reads.
+// The output is for people.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod support;
@@ -16,8 +15,8 @@ use cloudberth_e2e::conformance::{
 use cloudberth_e2e::{ControlPlane, Embedded, Options};
 use support::assets;
 
-/// Replays `rows` on both; fails when the table misjudges the first, when the second differs from it other than by
-/// design, or when what is listed as by design does not differ any more.
+/// Replays `rows` on both; fails when the table is wrong about the first, when the second differs from it other than by
+/// design, or when an exception that is listed as by design does not differ any more.
 async fn compare(
     real: &impl Target,
     other: &impl Target,
@@ -85,10 +84,10 @@ async fn the_embedded_api_forgets_like_the_real_one() {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_is_gone() {
+async fn compacted_revisions_are_gone() {
     let options = Options { args: vec!["--etcd-compaction-interval=1s".into()], ..Options::default() };
     let first = ControlPlane::start(&assets(), &options).await.unwrap();
-    // On an etcd of its own: what is forgotten is forgotten by all servers of a store.
+    // On an etcd of its own: compaction applies to all servers of one store.
     let second = ControlPlane::start(&assets(), &options).await.unwrap();
     compare(first.admin(), second.admin(), &table::forgetful_rows(), &[], "two-forgetful").await;
 }

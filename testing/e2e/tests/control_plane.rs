@@ -68,7 +68,7 @@ async fn two_servers_on_one_etcd_do_not_see_each_other() {
 }
 
 #[tokio::test]
-async fn a_service_account_may_only_what_rbac_lets_it() {
+async fn a_service_account_has_only_the_rights_of_its_role() {
     let plane = ControlPlane::start(&assets(), &Options::default()).await.unwrap();
     let accounts = "/api/v1/namespaces/default/serviceaccounts";
     let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "guest" } });
@@ -106,7 +106,7 @@ async fn a_service_account_may_only_what_rbac_lets_it() {
 }
 
 #[test]
-fn a_panic_takes_everything_down() {
+fn a_panic_stops_everything() {
     let assets = assets();
     let (tell, told) = std::sync::mpsc::channel();
     let test = std::thread::spawn(move || {

@@ -47,7 +47,7 @@ async fn informers(kubeconfig: &Path) -> [Vec<String>; 2] {
 }
 
 #[tokio::test]
-async fn client_go_finds_the_same_on_both() {
+async fn client_go_sees_the_same_on_both() {
     let real = ControlPlane::start_with_a_past(&assets(), &Options::default()).await.unwrap();
     let embedded = Embedded::start().await.unwrap();
     let found = [informers(&real.kubeconfig()).await, informers(&embedded.kubeconfig()).await];

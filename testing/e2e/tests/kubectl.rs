@@ -1,7 +1,7 @@
 //! What a person sees who drives a cluster with `kubectl`: the same on a real server and on the embedded one.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
-// What a test prints, a person reads.
+// The output is for people.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod support;

@@ -61,7 +61,7 @@ fn decode(text: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn it_is_told_to_end_killed_and_started_again() {
+async fn a_program_is_terminated_killed_and_restarted() {
     let file = Scratch::new("lives");
     let mut program = sim_kube(&file.0);
     let first = client(&mut program).await;
@@ -83,7 +83,7 @@ async fn it_is_told_to_end_killed_and_started_again() {
 }
 
 #[tokio::test]
-async fn a_frozen_one_answers_when_it_is_thawed() {
+async fn a_frozen_program_answers_when_it_is_thawed() {
     let file = Scratch::new("frozen");
     let mut program = sim_kube(&file.0);
     let client = client(&mut program).await;
@@ -107,7 +107,7 @@ async fn a_frozen_one_answers_when_it_is_thawed() {
 }
 
 #[tokio::test]
-async fn one_that_ends_by_itself_shows_what_it_said() {
+async fn a_program_that_ends_by_itself_shows_its_log() {
     let mut program = Program::start(&["sim", "kube", "--no-such-flag"], &[]).unwrap();
     let code = program.ends(SOON).await.unwrap();
     let log = program.log().join("\n");
@@ -134,7 +134,7 @@ async fn it_sees_only_the_environment_that_it_is_given() {
 }
 
 #[test]
-fn a_panic_takes_it_down() {
+fn a_panic_stops_the_program() {
     let file = Scratch::new("panic");
     let path = file.0.clone();
     let test = std::thread::spawn(move || {

@@ -1,24 +1,8 @@
-//! The log of calls: who asked for what, when, and what came of it.
-
-use std::collections::VecDeque;
+//! An entry in the log of calls: who asked for what, when, and with which outcome.
 
 use jiff::Timestamp;
 use serde::Serialize;
-
-/// How many calls are remembered.
-const CAPACITY: usize = 200_000;
-
-/// What came of a call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Outcome {
-    /// An answer with this status code was sent.
-    Answered(u16),
-    /// The call was carried out (it would have had this status), but the answer was lost on the way.
-    Lost(u16),
-    /// The call never arrived.
-    Dropped,
-}
+use sim_kit::Outcome;
 
 /// One call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -30,7 +14,7 @@ pub struct Call {
     pub at: Timestamp,
     /// The user that the token stands for.
     pub user: String,
-    /// What the client calls itself.
+    /// The `User-Agent` header.
     pub user_agent: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; the method for other paths.
     pub verb: String,
@@ -44,9 +28,9 @@ pub struct Call {
     pub namespace: String,
     /// Name, or empty.
     pub name: String,
-    /// Nothing was to be written.
+    /// It was a dry run.
     pub dry_run: bool,
-    /// What came of it.
+    /// What the client heard.
     pub outcome: Outcome,
 }
 
@@ -55,28 +39,5 @@ impl Call {
     pub fn is_write(&self) -> bool {
         matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
             && !self.dry_run
-    }
-}
-
-/// The newest calls, in order.
-#[derive(Debug, Default)]
-pub(crate) struct Log {
-    calls: VecDeque<Call>,
-    count: u64,
-}
-
-impl Log {
-    pub(crate) fn push(&mut self, mut call: Call) {
-        call.number = self.count;
-        self.count += 1;
-        if self.calls.len() == CAPACITY {
-            self.calls.pop_front();
-        }
-        self.calls.push_back(call);
-    }
-
-    /// All remembered calls from a number on.
-    pub(crate) fn since(&self, number: u64) -> Vec<Call> {
-        self.calls.iter().filter(|call| call.number >= number).cloned().collect()
     }
 }

@@ -1,5 +1,5 @@
-//! From what a client sent to what the API server would keep: unknown fields go, empty ones follow Go's rules,
-//! times and quantities take their one form.
+//! Turns what a client sent into what the API server would store: without unknown fields, with empty fields by Go's
+//! rules, and with times and quantities in canonical form.
 
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,7 @@ use super::time;
 #[error("{0}")]
 pub(crate) struct Unreadable(String);
 
-/// The outcome of reading an object: its kept form, and the fields that nobody knows.
+/// The outcome of reading an object: its stored form, and the unknown fields.
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub(crate) value: Value,

@@ -1,8 +1,9 @@
-//! The paths beside the API with which a person or a test steers the simulation.
+//! The control port: what a person or a test can ask of this server beside the API.
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 use serde::Deserialize;
 use serde_json::json;
+use sim_kit::{Control, FaultOrder, read_order};
 
 use super::faults::Fault;
 use super::render::bytes;
@@ -11,19 +12,12 @@ use super::state::State;
 use super::status::{Answer, Failure};
 use super::users::User;
 
-/// Whether a path is one of these.
-pub(crate) fn is_control(path: &str) -> bool {
-    path.starts_with("/_sim/")
-}
-
-/// What can be asked of the faults.
+/// A change to the faults, and what else can go wrong with the server itself.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct Order {
-    /// Forget earlier faults first.
-    clear: bool,
-    /// Faults to add.
-    faults: Vec<Fault>,
+    #[serde(flatten)]
+    faults: FaultOrder<Fault>,
     /// End all watches, as a restart does.
     restart: bool,
     /// Forget the past, so that old resource versions are gone.
@@ -33,44 +27,32 @@ struct Order {
 }
 
 /// Answers `/_sim/…`.
-pub(crate) fn answer(state: &mut State, incoming: &Incoming, user: &User) -> Answer<Reply> {
+pub(crate) fn answer(state: &mut State, control: Control, incoming: &Incoming, user: &User) -> Answer<Reply> {
     if user.groups.iter().any(|group| group == "system:unauthenticated") {
         return Err(Failure::unauthorized());
     }
-    match (&incoming.method, incoming.path.as_str()) {
-        (&Method::GET, "/_sim/calls") => {
-            let from = incoming.query.number("since")?.unwrap_or(0);
-            let calls = state.calls.since(u64::try_from(from).unwrap_or(0));
-            Ok(Reply::json(StatusCode::OK, bytes(&json!({"calls": calls}))))
+    let shown = match control {
+        Control::Calls => {
+            let since = incoming.query.number("since")?.unwrap_or(0);
+            json!({"calls": state.calls_since(u64::try_from(since).unwrap_or(0))})
         }
-        (&Method::GET, "/_sim/faults") => {
-            let watches = state.watchers.count();
-            Ok(Reply::json(
-                StatusCode::OK,
-                bytes(&json!({"faults": state.faults.list(), "watches": watches})),
-            ))
+        Control::Faults => json!({"faults": state.faults.list(), "watches": state.watchers.count()}),
+        Control::SetFaults => {
+            let order = read_order(&incoming.body).and_then(|order| carry_out(state, order));
+            order.map_err(Failure::bad_request)?;
+            json!({"faults": state.faults.list()})
         }
-        (&Method::POST, "/_sim/faults") => {
-            let order: Order = serde_json::from_slice(&incoming.body)
-                .map_err(|error| Failure::bad_request(format!("this is no order for faults: {error}")))?;
-            carry_out(state, order);
-            Ok(Reply::json(StatusCode::OK, bytes(&json!({"faults": state.faults.list()}))))
-        }
-        (&Method::POST, "/_sim/reset") => {
+        Control::Reset => {
             state.reset();
-            Ok(Reply::json(StatusCode::OK, bytes(&json!({"revision": state.store.revision()}))))
+            json!({"revision": state.store.revision()})
         }
-        _ => Ok(Reply::text(StatusCode::NOT_FOUND, "404 page not found\n")),
-    }
+        Control::Other => return Ok(Reply::text(StatusCode::NOT_FOUND, "404 page not found\n")),
+    };
+    Ok(Reply::json(StatusCode::OK, bytes(&shown)))
 }
 
-fn carry_out(state: &mut State, order: Order) {
-    if order.clear {
-        state.faults.clear();
-    }
-    for fault in order.faults {
-        state.faults.add(fault);
-    }
+fn carry_out(state: &mut State, order: Order) -> Result<(), String> {
+    state.faults.apply(order.faults)?;
     if let Some(seconds) = order.skew_seconds {
         state.world.set_skew(jiff::SignedDuration::from_secs(seconds));
     }
@@ -80,4 +62,5 @@ fn carry_out(state: &mut State, order: Order) {
     if order.restart {
         state.watchers.cut_all();
     }
+    Ok(())
 }

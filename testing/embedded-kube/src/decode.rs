@@ -17,7 +17,7 @@ use super::status::{Answer, Failure};
 use super::syntax;
 use super::value::{text, unset};
 
-/// What to do about fields that nobody knows.
+/// What to do about unknown fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strictness {
     Ignore,
@@ -63,7 +63,7 @@ impl WriteOptions {
     }
 }
 
-/// An object as read, and what the client should be told about it.
+/// An object as read, and the warnings for the client.
 #[derive(Debug)]
 pub(crate) struct Decoded {
     pub(crate) object: Value,
@@ -236,7 +236,7 @@ fn typed(
     unset(&mut object, "metadata.managedFields");
     unset(&mut object, "metadata.selfLink");
     if resource.behaviour == Behaviour::Event && !resource.group.is_empty() {
-        // What the newer API leaves out, the older one writes: read it once more in the stored shape.
+        // The stored shape has fields that the newer API leaves out: read it once more in that shape.
         object = canonical::read(shapes, "core/v1.Event", &kinds::event_to_core(&object))?.value;
     }
     kinds::defaults(resource, &mut object);

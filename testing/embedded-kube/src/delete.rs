@@ -1,4 +1,4 @@
-//! Deleting: at once, after a grace period, or when the last finalizer is gone.
+//! Delete: at once, after a grace period, or when the last finalizer is gone.
 
 use std::sync::Arc;
 
@@ -131,7 +131,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// The first deletion of a namespace only marks it; what is in it must go first.
+    /// The first deletion of a namespace only marks it: its contents must go first.
     fn terminate(&mut self, existing: &Arc<Value>, options: &Value) -> Answer<Option<Reply>> {
         if matches!(self.name.as_str(), "default" | "kube-system" | "kube-public") {
             let why = "this namespace may not be deleted";
@@ -155,14 +155,14 @@ impl Job<'_> {
         Ok(Some(self.reply(StatusCode::OK, existing)))
     }
 
-    /// Deletes, or marks as going. The flag says whether the object is gone.
+    /// Deletes an object or marks it for deletion. The flag says whether it is gone.
     fn delete_object(&mut self, existing: &Arc<Value>, options: &Value) -> (Arc<Value>, bool) {
         let dry = !list(options, "dryRun").is_empty();
         let (table, key) = (self.table(), self.key(value::name(existing)));
         let mut object = (**existing).clone();
         match self.grace_step(&mut object, options) {
             Grace::Pending => return (Arc::clone(existing), false),
-            // Marked and then gone: those who watch see both.
+            // Watches see both: the mark and the deletion.
             Grace::Immediate if finalizers_left(&object, options) => {
                 let stored = if dry { Arc::new(object) } else { self.state.put(&table, &key, object) };
                 return (stored, false);
@@ -249,7 +249,7 @@ fn finalizers_left(object: &Value, options: &Value) -> bool {
 enum Grace {
     /// Nothing to wait for.
     Over,
-    /// Marked now, with no time to spare.
+    /// Marked now, without a grace period.
     Immediate,
     /// Marked now; someone else will finish it.
     Started,

@@ -1,4 +1,4 @@
-//! What there is: groups, versions and resources, in the old form and in the aggregated one.
+//! Discovery: groups, versions and resources, in the old form and in the aggregated one.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::router::{Incoming, Reply};
 use super::state::State;
 use super::value::set;
 
-/// The Kubernetes version that is spoken, whatever the server is told to say.
+/// The Kubernetes version that is implemented, whatever version the server reports.
 pub(crate) const VERSION: &str = "v1.37.1";
 
 /// Groups in the order of their weight; all others come after them, by name.
@@ -23,7 +23,7 @@ const WEIGHTY: [&str; 5] = [
     "discovery.k8s.io",
 ];
 
-/// Answers paths that say what is there; `None` for any other path.
+/// Answers the paths of discovery; `None` for any other path.
 pub(crate) fn answer(state: &State, incoming: &Incoming) -> Option<Reply> {
     if !matches!(incoming.method, Method::GET | Method::HEAD) {
         return None;
@@ -52,8 +52,8 @@ pub(crate) fn answer(state: &State, incoming: &Incoming) -> Option<Reply> {
     }
 }
 
-/// The custom kinds, as far as a client needs to know that it is one: kubectl asks here about kinds that it does not find
-/// described. They cannot be read one by one, nor written.
+/// The custom kinds, with as much as kubectl needs: it asks here about kinds that it finds no description of. They cannot
+/// be read one by one, nor written.
 fn custom_kinds(state: &State) -> Value {
     let custom = state.resources.iter().filter(|resource| resource.shape.is_none());
     let items: Vec<Value> = custom
@@ -190,7 +190,7 @@ fn resource_list(state: &State, group: &str, version: &str) -> Option<Reply> {
     Some(json_reply(&list))
 }
 
-/// Everything at once, for clients that ask for that form.
+/// The aggregated form, for clients that ask for it.
 fn aggregated(state: &State, incoming: &Incoming, core: bool) -> Option<Reply> {
     let accept = incoming.headers.get(header::ACCEPT)?.to_str().ok()?;
     let wants = |version: &str| {

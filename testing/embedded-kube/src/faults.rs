@@ -1,75 +1,37 @@
-//! Faults on demand: rules that say which calls go wrong, how, and how often.
-
-use std::time::Duration;
+//! Which parts of a call a fault can name.
 
 use serde::{Deserialize, Serialize};
-
-/// What goes wrong.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Harm {
-    /// The call is carried out later.
-    Latency {
-        /// How much later.
-        millis: u64,
-    },
-    /// An error is answered; nothing is carried out.
-    Status {
-        /// 429, 500, 503, …
-        code: u16,
-        /// For the `Retry-After` header.
-        #[serde(default)]
-        retry_after: Option<u32>,
-    },
-    /// A write is refused as if someone else had been first.
-    Conflict,
-    /// The call is carried out, the connection breaks before the answer arrives.
-    LostAnswer,
-    /// The connection breaks before the call arrives.
-    LostCall,
-    /// A watch is cut off after so many events (none: at once).
-    DropWatch {
-        /// Events that still get through.
-        #[serde(default)]
-        after_events: u64,
-    },
-    /// A watch goes silent without ending after so many events.
-    StallWatch {
-        /// Events that still get through.
-        #[serde(default)]
-        after_events: u64,
-    },
-}
+use sim_kit::{Harm, Rule};
 
 /// Which calls go wrong, and how. Empty fields match everything.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Fault {
-    /// A part of the client's name for itself.
+    /// A part of the `User-Agent` header.
     #[serde(default)]
     pub user_agent: String,
-    /// Verb, as in the call log.
+    /// The verb, as in the call log.
     #[serde(default)]
     pub verb: String,
-    /// Resource in the plural.
+    /// The resource, in the plural.
     #[serde(default)]
     pub resource: String,
-    /// Subresource; `-` matches only calls without one.
+    /// The subresource; `-` matches only calls without one.
     #[serde(default)]
     pub subresource: String,
-    /// Namespace.
+    /// The namespace of the object.
     #[serde(default)]
     pub namespace: String,
-    /// Name.
+    /// The name of the object.
     #[serde(default)]
     pub name: String,
-    /// So many matching calls go well first.
+    /// How many matching calls go well first.
     #[serde(default)]
     pub skip: u64,
-    /// Then so many go wrong; none means all.
+    /// How many then go wrong; all if it is left out.
     #[serde(default)]
     pub times: Option<u64>,
-    /// How.
+    /// What happens to them.
     pub harm: Harm,
 }
 
@@ -97,14 +59,18 @@ impl Fault {
         self
     }
 
-    /// Only so often.
+    /// Only this many times.
     #[must_use]
     pub fn times(mut self, times: u64) -> Self {
         self.times = Some(times);
         self
     }
+}
 
-    fn hits(&self, call: &Subject<'_>) -> bool {
+impl Rule for Fault {
+    type Request<'a> = Subject<'a>;
+
+    fn matches(&self, call: &Subject<'_>) -> bool {
         let fits = |want: &str, have: &str| want.is_empty() || want == have;
         let part = match self.subresource.as_str() {
             "-" => call.subresource.is_empty(),
@@ -120,11 +86,26 @@ impl Fault {
             && fits(&self.name, call.name)
             && call.user_agent.contains(&self.user_agent)
     }
+
+    fn harm(&self) -> &Harm {
+        &self.harm
+    }
+
+    fn limits(&mut self) -> (&mut u64, &mut Option<u64>) {
+        (&mut self.skip, &mut self.times)
+    }
+
+    fn supports(harm: &Harm) -> bool {
+        !matches!(
+            harm,
+            Harm::NotFound | Harm::Stall { .. } | Harm::Truncated | Harm::EmptyList | Harm::ShortList
+        )
+    }
 }
 
 /// The facts of a call that rules look at.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Subject<'a> {
+pub struct Subject<'a> {
     pub(crate) user_agent: &'a str,
     pub(crate) verb: &'a str,
     pub(crate) resource: &'a str,
@@ -133,76 +114,12 @@ pub(crate) struct Subject<'a> {
     pub(crate) name: &'a str,
 }
 
-/// What one call is in for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Fate {
-    pub(crate) delay: Duration,
-    /// The first harm that is no delay.
-    pub(crate) harm: Option<Harm>,
-}
-
-/// The rules in force.
-#[derive(Debug, Default)]
-pub(crate) struct Faults(Vec<Fault>);
-
-impl Faults {
-    pub(crate) fn add(&mut self, fault: Fault) {
-        self.0.push(fault);
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    pub(crate) fn list(&self) -> &[Fault] {
-        &self.0
-    }
-
-    /// Decides on a call and uses up the rules that hit it.
-    pub(crate) fn fate(&mut self, call: &Subject<'_>) -> Fate {
-        let mut fate = Fate::default();
-        for fault in &mut self.0 {
-            if !fault.hits(call) || (fate.harm.is_some() && !matches!(fault.harm, Harm::Latency { .. })) {
-                continue;
-            }
-            if fault.skip > 0 {
-                fault.skip -= 1;
-                continue;
-            }
-            match &mut fault.times {
-                Some(0) => continue,
-                Some(left) => *left -= 1,
-                None => {}
-            }
-            match &fault.harm {
-                Harm::Latency { millis } => fate.delay += Duration::from_millis(*millis),
-                other => fate.harm = Some(other.clone()),
-            }
-        }
-        self.0.retain(|fault| fault.times != Some(0));
-        fate
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn call<'a>(verb: &'a str, resource: &'a str, subresource: &'a str) -> Subject<'a> {
         Subject { user_agent: "client/1", verb, resource, subresource, namespace: "d", name: "x" }
-    }
-
-    #[test]
-    fn rules_hit_what_they_name_as_often_as_they_say() {
-        let mut faults = Faults::default();
-        let harm = Harm::Status { code: 503, retry_after: None };
-        faults.add(Fault { skip: 1, ..Fault::new(harm.clone()).on("patch", "nodes").times(2) });
-        faults.add(Fault::new(Harm::Latency { millis: 5 }));
-        let node = call("patch", "nodes", "status");
-        let fates: Vec<_> = (0..4).map(|_| faults.fate(&node).harm).collect();
-        assert_eq!(fates, [None, Some(harm.clone()), Some(harm), None]);
-        let other = faults.fate(&call("get", "nodes", ""));
-        assert_eq!((other.harm, other.delay), (None, Duration::from_millis(5)));
     }
 
     #[test]
@@ -229,9 +146,7 @@ mod tests {
             ),
         ];
         for (fault, call, want) in table {
-            let mut faults = Faults::default();
-            faults.add(fault.clone());
-            assert_eq!(faults.fate(&call).harm.is_some(), want, "{fault:?} {call:?}");
+            assert_eq!(fault.matches(&call), want, "{fault:?} {call:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What happened to one table: a bounded run of events, from which watches resume and past states are rebuilt.
+//! The events of one table: a bounded list, from which watches resume and past states are rebuilt.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -32,20 +32,19 @@ pub(crate) struct Forgotten {
 
 /// Events in order of revision, oldest first.
 ///
-/// Compaction closes the past to newcomers but takes nothing from watches that are under way: only running out of
-/// room does that.
+/// Compaction closes the past to new readers but not to watches under way: those lose events only when the list is full.
 #[derive(Debug)]
 pub(crate) struct History {
     events: VecDeque<Arc<Event>>,
-    /// The newest revision whose event is really gone.
+    /// The newest revision whose event has been dropped.
     trimmed: u64,
-    /// The oldest revision that newcomers may ask for.
+    /// The oldest revision that new readers may ask for.
     oldest: u64,
     capacity: usize,
 }
 
 impl History {
-    /// `oldest` is the oldest revision that newcomers may ask for.
+    /// `oldest` is the oldest revision that new readers may ask for.
     pub(crate) fn new(capacity: usize, oldest: u64) -> Self {
         Self { events: VecDeque::new(), trimmed: 0, oldest, capacity }
     }
@@ -60,12 +59,12 @@ impl History {
         }
     }
 
-    /// Closes everything before `revision` to newcomers.
+    /// Closes everything before `revision` to new readers.
     pub(crate) fn forget(&mut self, revision: u64) {
         self.oldest = self.oldest.max(revision);
     }
 
-    /// Whether a newcomer may start from `revision`.
+    /// Whether a new reader may start from `revision`.
     pub(crate) fn admits(&self, revision: u64) -> Result<(), Forgotten> {
         if revision < self.oldest { Err(Forgotten { oldest: self.oldest }) } else { Ok(()) }
     }

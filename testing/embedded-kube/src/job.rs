@@ -1,4 +1,4 @@
-//! One request on one resource, with everything it needs at hand.
+//! One request on one resource, with all that is needed to answer it.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! An embedded Kubernetes API: what kube-apiserver does with the resources that cloudberth uses, in memory.
 //!
-//! [`KubeApi`] is the cluster. [`KubeApi::service`] is the way in for clients in the same process, [`serve`] the one
-//! for everyone else. The core is a synchronous store; only the edge is asynchronous, so that a simulation decides
-//! what happens when.
+//! [`KubeApi`] is the cluster. Clients in the same process use [`KubeApi::service`], all others need [`serve`]. The core
+//! is a synchronous store; only the service in front of it is asynchronous, so that a simulation decides what happens
+//! when.
 
 mod calls;
 mod canonical;
@@ -58,12 +58,12 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::SignedDuration;
 use serde_json::Value;
 
-pub use calls::{Call, Outcome};
-pub use faults::{Fault, Harm};
+pub use calls::Call;
+pub use faults::Fault;
 pub use resource::{Resource, Selectable, Subresource};
 pub use serve::{ServeError, Served, Tls, serve};
 pub use service::{Body, KubeService};
-pub use sim_kit::Broken;
+pub use sim_kit::{Disconnected, Harm, Outcome};
 pub use state::Config;
 pub use store::Snapshot;
 pub use users::{Action, Policy, User};
@@ -78,24 +78,24 @@ pub struct KubeApi {
 }
 
 impl KubeApi {
-    /// A fresh cluster: four namespaces, one Service, nobody refused.
+    /// A fresh cluster with four namespaces and one Service, in which everyone may do everything.
     pub fn new(world: Surroundings) -> Self {
         Self::with_config(&Config::default(), world)
     }
 
-    /// A fresh cluster with other ranges or another memory.
+    /// A fresh cluster with its own address ranges and length of history.
     pub fn with_config(config: &Config, world: Surroundings) -> Self {
         Self { state: Arc::new(Mutex::new(State::new(config, world))) }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere leaves whole objects behind: every write is one step.
+        // A panic elsewhere cannot leave half an object behind: every write is one step.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The way in for clients in the same process.
+    /// A service for clients in the same process.
     pub fn service(&self) -> KubeService {
-        sim_kit::Edge::new(self.clone())
+        sim_kit::SimService::new(self.clone())
     }
 
     /// Serves one more resource, such as a custom one.
@@ -108,12 +108,12 @@ impl KubeApi {
         self.lock().users.add(token, user);
     }
 
-    /// Sets (or clears) what decides on every request and every access review.
+    /// Sets (or clears) the policy that decides on every request and every access review.
     pub fn set_policy(&self, policy: Option<Policy>) {
         self.lock().users.set_policy(policy);
     }
 
-    /// Adds a fault.
+    /// Adds a fault, behind those that are in force.
     pub fn add_fault(&self, fault: Fault) {
         self.lock().faults.add(fault);
     }
@@ -123,8 +123,8 @@ impl KubeApi {
         self.lock().faults.clear();
     }
 
-    /// Makes the server say that it is of another version, such as `v1.29.4`. It still does what it always did, except
-    /// that it keeps no `ipMode` before 1.30.
+    /// Makes the server report another version, such as `v1.29.4`. Its behaviour stays the same, except that it drops
+    /// `ipMode` before 1.30.
     pub fn set_version(&self, version: &str) {
         version.clone_into(&mut self.lock().version);
     }
@@ -140,13 +140,13 @@ impl KubeApi {
         self.lock().store.compact();
     }
 
-    /// Everything that is stored now, as a backup of etcd has it.
+    /// Everything that is stored now, like a backup of etcd.
     pub fn snapshot(&self) -> Snapshot {
         self.lock().store.snapshot()
     }
 
-    /// Goes back to a snapshot, as etcd does when a backup is restored: what was written since is lost, objects have the
-    /// versions again that they had then, and all watches end and have to list again. Calls, faults and users stay.
+    /// Goes back to a snapshot, as etcd does when a backup is restored: later writes are lost, objects have the versions
+    /// that they had then, and all watches end and have to list again. Calls, faults and users stay.
     pub fn restore(&self, snapshot: &Snapshot) {
         let mut state = self.lock();
         state.store.restore(snapshot);
@@ -165,7 +165,7 @@ impl KubeApi {
 
     /// The calls so far, from a number on.
     pub fn calls(&self, since: u64) -> Vec<Call> {
-        self.lock().calls.since(since)
+        self.lock().calls_since(since)
     }
 
     /// The revision of the newest write.
@@ -173,7 +173,7 @@ impl KubeApi {
         self.lock().store.revision()
     }
 
-    /// Watches under way.
+    /// How many watches are under way.
     pub fn watches(&self) -> usize {
         self.lock().watchers.count()
     }

@@ -1,4 +1,4 @@
-//! Metadata: who sets what, and what may not change.
+//! Metadata: what the server sets and what may not change.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub(crate) fn fill(object: &mut Value, world: &mut Surroundings) {
     }
 }
 
-/// A prefix and five characters that spell no words.
+/// A prefix and five characters, without vowels so that they spell no words.
 fn generated_name(prefix: &str, world: &mut Surroundings) -> String {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let prefix: String = prefix.chars().take(58).collect();
@@ -56,7 +56,7 @@ pub(crate) fn settle_namespace(object: &mut Value, namespace: &str) -> Answer<()
     Ok(())
 }
 
-/// What an update may not touch is taken from the old object.
+/// Takes the fields that an update may not change from the old object.
 pub(crate) fn carry_over(new: &mut Value, old: &Value) {
     if text(new, "metadata.uid").is_empty() {
         put(new, "metadata.uid", at(old, "metadata.uid").cloned());
@@ -203,7 +203,7 @@ fn finalizers(object: &Value, errors: &mut FieldErrors) {
     }
 }
 
-/// Core kinds want finalizers to say whose they are.
+/// Finalizers of core kinds must be qualified names.
 pub(crate) fn qualified_finalizers(object: &Value, errors: &mut FieldErrors) {
     for (index, finalizer) in texts(object, "metadata.finalizers").iter().enumerate() {
         if !finalizer.contains('/') && !["kubernetes", ORPHAN, FOREGROUND].contains(&finalizer.as_str()) {

@@ -5,13 +5,13 @@ use http::{HeaderMap, header};
 
 use super::status::{Answer, Failure};
 
-/// What answers may be.
+/// Media types of answers.
 const ANSWER_TYPES: [&str; 2] = ["application/json", "application/yaml"];
-/// What the lines of a watch may be.
+/// Media types of the lines of a watch.
 const STREAM_TYPES: [&str; 1] = ["application/json"];
-/// What bodies may be.
+/// Media types of bodies.
 const BODY_TYPES: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
-/// The same for custom resources.
+/// Media types of the bodies of custom resources.
 const CUSTOM_BODY_TYPES: [&str; 2] = ["application/json", "application/yaml"];
 
 /// The form in which a client wants its answer.
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn yaml_is_for_those_who_ask_for_it_first() {
+    fn yaml_is_for_clients_that_list_it_first() {
         let table = [
             ("application/yaml", true),
             ("text/html, application/yaml;q=1, application/json", true),

@@ -13,7 +13,7 @@ use super::state::State;
 use super::swagger;
 use super::value::set;
 
-/// What the protobuf form of version 2 is called. Clients ask for it with an `@`, which no media type may have.
+/// The media type of version 2 in protobuf. Clients ask for it with an `@`, which no media type may have.
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 const PROTOBUF_AS_ASKED_FOR: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
@@ -29,7 +29,7 @@ pub(crate) fn answer(state: &State, incoming: &Incoming) -> Option<Reply> {
         rest => version_3(state, rest.strip_prefix("v3/")?)?,
     };
     let reply = Reply::json(StatusCode::OK, bytes(&value));
-    // The index has always been called plain text.
+    // kube-apiserver, too, serves the index as plain text.
     Some(if path == "openapi/v3" {
         Reply { content_type: "text/plain; charset=utf-8", ..reply }
     } else {
@@ -153,7 +153,7 @@ fn property(field: &Field, refs: &str) -> Value {
     property
 }
 
-/// Fields that are always written and need not be given all the same.
+/// Fields that are always written but need not be given.
 const OPTIONAL: [(&str, &str); 12] = [
     ("authentication/v1.TokenRequest", "spec"),
     ("authentication/v1.TokenRequestSpec", "audiences"),
@@ -185,7 +185,7 @@ fn definition(name: &str, fields: &Fields, refs: &str) -> Value {
     definition
 }
 
-/// All shapes as definitions; the kinds among them say who they are.
+/// All shapes as definitions; kinds have their group, version and kind.
 fn definitions(state: &State, refs: &str) -> Map<String, Value> {
     let mut all: Map<String, Value> =
         state.shapes.iter().map(|(name, fields)| (full_name(name), definition(name, fields, refs))).collect();

@@ -1,8 +1,8 @@
-//! Which resource, namespace and name a path speaks of.
+//! Parses paths into resource, namespace and name.
 
 use http::Method;
 
-/// A path that is about stored things.
+/// A path that names a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) group: String,
@@ -15,7 +15,7 @@ pub(crate) struct Target {
     pub(crate) watch: bool,
 }
 
-/// Takes a path apart; `None` when it is not about a resource.
+/// Parses a path; `None` when it names no resource.
 pub(crate) fn parse(path: &str) -> Option<Target> {
     let decode = |part: &str| percent_encoding::percent_decode_str(part).decode_utf8_lossy().into_owned();
     let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(decode).collect();

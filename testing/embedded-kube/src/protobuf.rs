@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::shape::{Fields, Shape, Shapes};
 use super::time;
 
-/// What every such body begins with.
+/// The first bytes of every such body.
 const MAGIC: &[u8] = b"k8s\0";
 
 /// The body is not what it says it is.
@@ -110,7 +110,7 @@ fn insert(
     number: usize,
     raw: Raw<'_>,
 ) -> Result<()> {
-    // A field of a newer version of the API is passed over, as unknown fields are.
+    // A field of a newer version of the API is ignored, like other unknown fields.
     let Some(field) = known.iter().find(|field| field.number == Some(number)) else {
         return Ok(());
     };
@@ -181,7 +181,7 @@ fn moment(bytes: &[u8], print: fn(jiff::Timestamp) -> String) -> Result<Value> {
             _ => {}
         }
     }
-    // Nothing, and the first second of our era, both stand for no time at all.
+    // An empty message and the zero time both mean that there is no time.
     if bytes.is_empty() || seconds <= -62_135_596_800 {
         return Ok(Value::Null);
     }

@@ -1,4 +1,4 @@
-//! Getting, listing, and the beginnings of watches.
+//! Get, list, and the start of watches.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +11,6 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::faults::Harm;
 use super::field::FieldErrors;
 use super::job::Job;
 use super::render::ListMeta;
@@ -21,7 +20,7 @@ use super::status::{Answer, Failure};
 use super::syntax;
 use super::watch::{self, Plan};
 
-/// Bits that do not matter are not looked at.
+/// Trailing bits of base64 that carry no data are ignored.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::URL_SAFE,
     GeneralPurposeConfig::new()
@@ -67,7 +66,7 @@ impl Token {
     }
 }
 
-/// A resource version in a query; none and `0` are the same number but not the same wish.
+/// A resource version in a query; none and `0` are the same number but mean different things.
 fn version(text: &str) -> Answer<u64> {
     text.parse().map_err(|_| {
         Failure::bad_request(format!(
@@ -173,7 +172,7 @@ impl Job<'_> {
         let table = self.table();
         let (revision, start, past) = match &token {
             Some(token) => {
-                // A negative revision is how an expired page says: go on with whatever is there now.
+                // A negative revision in a token means: continue from the current state.
                 let revision = u64::try_from(token.rv).unwrap_or(current);
                 let start = format!("{}{}", selection.prefix, token.start);
                 let past = self.state.store.past(&table, revision).map_err(|_| page_expired(token))?;
@@ -204,7 +203,7 @@ impl Job<'_> {
         Ok(Reply::json(StatusCode::OK, self.renderer.list(&page.objects, &meta)))
     }
 
-    pub(crate) fn watch(&mut self, harm: Option<Harm>) -> Answer<Reply> {
+    pub(crate) fn watch(&mut self, harm: Option<sim_kit::Harm>) -> Answer<Reply> {
         self.check_list_options(true)?;
         let selection = self.selection()?;
         let query = &self.incoming.query;
@@ -256,7 +255,7 @@ impl Job<'_> {
     }
 }
 
-/// What a client is told whose page is too old, with a token to go on with all the same.
+/// The error for a page that is too old, with a token to continue from the current state.
 fn page_expired(token: &Token) -> Failure {
     let fresh = Token { v: token.v.clone(), rv: -1, start: token.start.clone() };
     let mut failure = Failure::expired(PAGE_EXPIRED);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 /// What a resource does beyond being stored. Everything else about it is data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Behaviour {
-    /// Kept as it comes.
+    /// Stored as it is sent.
     Plain,
     ConfigMap,
     Endpoints,
@@ -60,7 +60,7 @@ pub struct Resource {
     pub singular: String,
     /// Whether objects live in a namespace.
     pub namespaced: bool,
-    /// What `kubectl get` also understands.
+    /// Short names for `kubectl`.
     pub short_names: Vec<String>,
     /// Groups of resources such as `all`.
     pub categories: Vec<String>,
@@ -111,7 +111,7 @@ fn strings(list: &[&str]) -> Vec<String> {
 }
 
 impl Resource {
-    /// A resource with all verbs and no peculiarities, such as a custom resource.
+    /// A resource with all verbs and no behaviour of its own, such as a custom resource.
     pub fn new(group: &str, version: &str, kind: &str, plural: &str, namespaced: bool) -> Self {
         Self {
             group: group.to_owned(),

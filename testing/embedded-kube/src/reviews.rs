@@ -1,4 +1,4 @@
-//! Questions about who someone is and what they may do, answered at once.
+//! Reviews: who a user is and what they may do. They are answered and not stored.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ pub(crate) fn answer(job: &mut Job<'_>, user: &User) -> Answer<Reply> {
     })
 }
 
-/// A token for a service account, made up on the spot and known from then on.
+/// Makes a token for a service account; requests may use it from then on.
 pub(crate) fn token_request(job: &mut Job<'_>) -> Answer<Reply> {
     const SHAPE: &str = "authentication/v1.TokenRequest";
     let account = job.existing()?;

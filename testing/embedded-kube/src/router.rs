@@ -1,11 +1,11 @@
-//! From a request to the part that answers it.
+//! Routes a request to the code that answers it.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header, request::Parts};
 
-use super::calls::{Call, Outcome};
+use super::calls::Call;
 use super::decode::WriteOptions;
-use super::faults::{Fate, Harm, Subject};
+use super::faults::Subject;
 use super::job::Job;
 use super::negotiate;
 use super::patch::PatchKind;
@@ -17,8 +17,9 @@ use super::status::{Answer, Failure};
 use super::users::{Action, User};
 use super::watch::Plan;
 use super::{control, discovery, openapi, reviews};
+use sim_kit::{Control, Decision, Harm, Outcome};
 
-/// A request, taken apart once.
+/// A request with its path and query parsed.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub(crate) method: Method,
@@ -61,6 +62,10 @@ impl Incoming {
         Self { method, path, query, headers, body, target, verb, selected, user_agent }
     }
 
+    fn control(&self) -> Option<Control> {
+        Control::of(&self.method, &self.path)
+    }
+
     fn subject(&self) -> Subject<'_> {
         let target = self.target.as_ref();
         let part = |of: fn(&Target) -> Option<&String>| target.and_then(of).map_or("", String::as_str);
@@ -91,7 +96,7 @@ impl Incoming {
     }
 }
 
-/// The name that a field selector asks for: a role for one object then allows to list and watch it too.
+/// The name that a field selector asks for. Authorization treats such a list or watch as one of that object.
 fn selected_name(selector: &str) -> Option<&str> {
     let name = selector.split(',').find_map(|term| term.trim().strip_prefix("metadata.name="))?;
     let name = name.strip_prefix('=').unwrap_or(name);
@@ -99,22 +104,24 @@ fn selected_name(selector: &str) -> Option<&str> {
 }
 
 impl State {
-    /// What a request is in for. The control paths are spared.
-    pub(crate) fn fate(&mut self, incoming: &Incoming) -> Fate {
-        if control::is_control(&incoming.path) {
-            return Fate::default();
+    /// What goes wrong with a request. The control port is spared.
+    pub(crate) fn decide_fault(&mut self, incoming: &Incoming) -> Decision {
+        match incoming.control() {
+            Some(_) => Decision::default(),
+            None => self.faults.decide(&incoming.subject()),
         }
-        self.faults.fate(&incoming.subject())
     }
 
-    fn log(&mut self, incoming: &Incoming, outcome: Outcome) {
-        if control::is_control(&incoming.path) {
+    /// Logs a call, unless it is for the control port.
+    pub(crate) fn record(&mut self, incoming: &Incoming, outcome: Outcome) {
+        if incoming.control().is_some() {
             return;
         }
         let user = self.users.identify(&incoming.headers).map_or_else(|_| String::new(), |user| user.name);
         let Subject { user_agent, verb, resource, subresource, namespace, name } = incoming.subject();
+        let number = self.calls.take_number();
         self.calls.push(Call {
-            number: 0,
+            number,
             at: self.world.now(),
             user,
             user_agent: user_agent.to_owned(),
@@ -129,29 +136,25 @@ impl State {
         });
     }
 
-    pub(crate) fn record(&mut self, incoming: &Incoming, status: StatusCode, lost: bool) {
-        let code = status.as_u16();
-        self.log(incoming, if lost { Outcome::Lost(code) } else { Outcome::Answered(code) });
+    /// The remembered calls from a number on.
+    pub(crate) fn calls_since(&self, number: u64) -> Vec<Call> {
+        self.calls.iter().filter(|call| call.number >= number).cloned().collect()
     }
 
-    pub(crate) fn record_drop(&mut self, incoming: &Incoming) {
-        self.log(incoming, Outcome::Dropped);
-    }
-
-    /// Carries out a request and writes it down. Nothing in here waits.
-    pub(crate) fn handle_and_record(&mut self, incoming: &Incoming, harm: Option<Harm>, lost: bool) -> Reply {
+    /// Carries out a request and logs it, without waiting in between.
+    pub(crate) fn handle_and_record(&mut self, incoming: &Incoming, harm: Option<&Harm>) -> Reply {
         let mut reply = self.route(incoming, harm).unwrap_or_else(|failure| Reply::failure(&failure));
         if negotiate::prefers_yaml(&incoming.headers) {
             reply.turn_into_yaml();
         }
-        self.record(incoming, reply.status, lost);
+        self.record(incoming, Outcome::new(harm, reply.status.as_u16()));
         reply
     }
 
-    fn route(&mut self, incoming: &Incoming, harm: Option<Harm>) -> Answer<Reply> {
+    fn route(&mut self, incoming: &Incoming, harm: Option<&Harm>) -> Answer<Reply> {
         let user = self.users.identify(&incoming.headers)?;
-        if control::is_control(&incoming.path) {
-            return control::answer(self, incoming, &user);
+        if let Some(control) = incoming.control() {
+            return control::answer(self, control, incoming, &user);
         }
         self.users.authorize(&user, &incoming.action())?;
         let Some(target) = &incoming.target else {
@@ -162,7 +165,7 @@ impl State {
             let group = target.group.is_empty() || self.resources.iter().any(|r| r.group == target.group);
             return if group { Err(Failure::no_such_path()) } else { Ok(self.other_paths(incoming)) };
         };
-        if harm == Some(Harm::Conflict) {
+        if harm == Some(&Harm::Conflict) {
             let name = target.name.as_deref().unwrap_or_default();
             return Err(Failure::stale_write(&resource.group, &resource.plural, name));
         }
@@ -180,7 +183,7 @@ impl State {
         target: &Target,
         resource: &std::sync::Arc<Resource>,
         user: &User,
-        harm: Option<Harm>,
+        harm: Option<&Harm>,
     ) -> Answer<Reply> {
         let part = target.subresource.as_deref();
         if part.is_some_and(|part| resource.subresources.iter().all(|known| known.name != part)) {
@@ -218,12 +221,12 @@ impl State {
         Ok(reply)
     }
 
-    fn carry_out(job: &mut Job<'_>, verb: &str, user: &User, harm: Option<Harm>) -> Answer<Reply> {
+    fn carry_out(job: &mut Job<'_>, verb: &str, user: &User, harm: Option<&Harm>) -> Answer<Reply> {
         let (incoming, resource) = (job.incoming, std::sync::Arc::clone(&job.resource));
         match verb {
             "get" => job.get(),
             "list" => job.list(),
-            "watch" => job.watch(harm),
+            "watch" => job.watch(harm.cloned()),
             "create" if job.subresource.is_some() => reviews::token_request(job),
             "create" if resource.behaviour == Behaviour::Review => reviews::answer(job, user),
             "create" => {

@@ -15,7 +15,7 @@ use super::value;
 /// A filter on one table.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection {
-    /// Keys begin so: a namespace and a slash, or nothing.
+    /// The prefix of the keys: a namespace and a slash, or nothing.
     pub(crate) prefix: String,
     name: Option<String>,
     labels: LabelSelector,
@@ -59,7 +59,7 @@ impl Selection {
             && self.fields.matches(object, self.behaviour)
     }
 
-    /// How an event looks from here: an object that begins to match is added, one that ceases to is deleted.
+    /// The event as this selection sees it: an object that begins to match is added, one that no longer does is deleted.
     pub(crate) fn sees(&self, event: &Event) -> Option<(&'static str, Arc<Value>)> {
         let before = event.before.as_ref().is_some_and(|before| self.matches(&event.key, before));
         let now = event.change != Change::Deleted && self.matches(&event.key, &event.object);

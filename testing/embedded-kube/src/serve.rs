@@ -82,7 +82,7 @@ impl Served {
         self.authority.as_deref()
     }
 
-    /// What a client needs to know, as a kubeconfig file.
+    /// A kubeconfig file for clients.
     pub fn kubeconfig(&self) -> String {
         let scheme = if self.authority.is_some() { "https" } else { "http" };
         let authority = self.authority.as_ref().map_or_else(String::new, |pem| {
@@ -101,14 +101,14 @@ impl Served {
         )
     }
 
-    /// Runs until the listener fails, which it does not.
+    /// Serves for ever: the listener does not fail.
     pub async fn wait(mut self) {
         while self.tasks.join_next().await.is_some() {}
     }
 }
 
-/// Puts the API on a port, until what is returned is dropped. A token given here is that of an administrator;
-/// `None` lets everyone in.
+/// Serves the API on a port until the result is dropped. The token, if given, is the administrator's; `None` lets
+/// everyone in.
 pub fn serve(
     api: &KubeApi,
     listener: TcpListener,

@@ -1,4 +1,4 @@
-//! The server at its edge: what it makes of whole requests, and how it answers.
+//! The HTTP side of the server: faults, requests and responses.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,13 +8,12 @@ use http::{HeaderValue, Response, StatusCode, header, request::Parts};
 use http_body::{Body as HttpBody, Frame};
 
 use super::KubeApi;
-use super::faults::{Fate, Harm};
 use super::render::{bytes, with_newline};
 use super::router::{Incoming, Reply};
 use super::status::Failure;
 use super::watch::WatchBody;
 use super::yaml;
-use sim_kit::{BODY_LIMIT, Behind, Broken, Edge};
+use sim_kit::{BODY_LIMIT, Body as WholeBody, Decision, Disconnected, Handler, Harm, Outcome, SimService};
 
 const JSON: &str = "application/json";
 
@@ -24,49 +23,39 @@ pub struct Body(Inner);
 
 #[derive(Debug)]
 enum Inner {
-    Whole(Option<Bytes>),
+    Whole(WholeBody),
     Watch(Box<WatchBody>),
-}
-
-impl Body {
-    fn whole(bytes: Bytes) -> Self {
-        Self(Inner::Whole(Some(bytes)))
-    }
 }
 
 impl HttpBody for Body {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = Disconnected;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Disconnected>>> {
         match &mut self.0 {
-            Inner::Whole(bytes) => Poll::Ready(
-                bytes.take().filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes))),
-            ),
+            Inner::Whole(body) => Pin::new(body).poll_frame(context),
             Inner::Watch(watch) => watch.poll(context),
         }
     }
 
     fn size_hint(&self) -> http_body::SizeHint {
         match &self.0 {
-            Inner::Whole(bytes) => http_body::SizeHint::with_exact(
-                bytes.as_ref().map_or(0, |b| u64::try_from(b.len()).unwrap_or(0)),
-            ),
+            Inner::Whole(body) => body.size_hint(),
             Inner::Watch(_) => http_body::SizeHint::default(),
         }
     }
 }
 
-/// The embedded API as something that a client can be built on.
-pub type KubeService = Edge<KubeApi>;
+/// The embedded API as a `tower` service.
+pub type KubeService = SimService<KubeApi>;
 
-impl Behind for KubeApi {
+impl Handler for KubeApi {
     type Body = Body;
 
-    async fn answer(self, parts: Parts, body: Bytes) -> Result<Response<Body>, Broken> {
+    async fn answer(self, parts: Parts, body: Bytes) -> Result<Response<Body>, Disconnected> {
         answer(self, parts, body).await
     }
 
@@ -75,34 +64,34 @@ impl Behind for KubeApi {
     }
 }
 
-async fn answer(api: KubeApi, parts: Parts, body: Bytes) -> Result<Response<Body>, Broken> {
+async fn answer(api: KubeApi, parts: Parts, body: Bytes) -> Result<Response<Body>, Disconnected> {
     let incoming = Incoming::new(parts, body);
-    let Fate { delay, harm } = api.lock().fate(&incoming);
+    let Decision { delay, harm } = api.lock().decide_fault(&incoming);
     if !delay.is_zero() {
         tokio::time::sleep(delay).await;
     }
     match harm {
         Some(Harm::LostCall) => {
-            api.lock().record_drop(&incoming);
-            return Err(Broken::new("the connection broke before the call arrived"));
+            api.lock().record(&incoming, Outcome::Dropped);
+            Err(Disconnected::new("the connection broke before the call arrived"))
         }
         Some(Harm::Status { code, retry_after }) => {
             let reply = Reply::failure(&injected(code, retry_after));
-            api.lock().record(&incoming, reply.status, false);
-            return Ok(respond(&api, reply));
+            api.lock().record(&incoming, Outcome::Answered(reply.status.as_u16()));
+            Ok(respond(&api, reply))
         }
-        _ => {}
+        _ => {
+            // One step: the log has the calls in the order in which they took effect.
+            let reply = api.lock().handle_and_record(&incoming, harm.as_ref());
+            if harm == Some(Harm::LostAnswer) {
+                return Err(Disconnected::new("the connection broke before the answer arrived"));
+            }
+            Ok(respond(&api, reply))
+        }
     }
-    let lost = harm == Some(Harm::LostAnswer);
-    // One step: the log tells of calls in the order in which they took effect.
-    let reply = api.lock().handle_and_record(&incoming, harm, lost);
-    if lost {
-        return Err(Broken::new("the connection broke before the answer arrived"));
-    }
-    Ok(respond(&api, reply))
 }
 
-/// An error made to order.
+/// The error of [`Harm::Status`].
 fn injected(code: u16, retry_after: Option<u32>) -> Failure {
     let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let message = "the server was told to fail this request";
@@ -130,7 +119,7 @@ fn respond(api: &KubeApi, reply: Reply) -> Response<Body> {
     let Reply { status, content, content_type, warnings, retry_after, watch } = reply;
     let body = match watch {
         Some(plan) => Body(Inner::Watch(Box::new(WatchBody::new(api.clone(), *plan)))),
-        None => Body::whole(content),
+        None => Body(Inner::Whole(WholeBody::whole(content))),
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;
@@ -160,7 +149,7 @@ impl Reply {
     pub(crate) fn json(status: StatusCode, content: Bytes) -> Self {
         Self {
             status,
-            // Whoever reads line by line finds whole lines.
+            // For clients that read line by line.
             content: with_newline(content),
             content_type: JSON,
             warnings: Vec::new(),
@@ -169,7 +158,7 @@ impl Reply {
         }
     }
 
-    /// The same in YAML, unless it is not JSON to begin with, or a watch.
+    /// Turns a JSON answer into YAML; watches and other content stay as they are.
     pub(crate) fn turn_into_yaml(&mut self) {
         if self.watch.is_none()
             && self.content_type == JSON

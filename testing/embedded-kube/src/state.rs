@@ -5,9 +5,9 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use serde_json::{Value, json};
 
-use super::calls::Log;
+use super::calls::Call;
 use super::discovery;
-use super::faults::Faults;
+use super::faults::Fault;
 use super::kinds::Ranges;
 use super::resource::{self, Resource};
 use super::shape::Shapes;
@@ -16,12 +16,12 @@ use super::time;
 use super::users::Users;
 use super::value::{at_mut, unset};
 use super::watch::Watchers;
-use sim_kit::Surroundings;
+use sim_kit::{CallLog, Rules, Surroundings};
 
 /// How the cluster is set up.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Events remembered for each resource. Older ones are gone: whoever resumes from there is told so.
+    /// How many events are remembered for each resource. A watch that resumes from an older one gets 410.
     pub history: usize,
     /// Ranges for cluster addresses, one for each family; the first is the default family.
     pub service_ranges: Vec<IpNet>,
@@ -53,12 +53,12 @@ pub(crate) struct State {
     pub(crate) resources: Vec<Arc<Resource>>,
     pub(crate) shapes: Arc<Shapes>,
     pub(crate) world: Surroundings,
-    /// What the server says its version is.
+    /// The version that the server reports.
     pub(crate) version: String,
     pub(crate) ranges: Ranges,
     pub(crate) users: Users,
-    pub(crate) faults: Faults,
-    pub(crate) calls: Log,
+    pub(crate) faults: Rules<Fault>,
+    pub(crate) calls: CallLog<Call>,
     pub(crate) watchers: Watchers,
 }
 
@@ -76,16 +76,16 @@ impl State {
             version: discovery::VERSION.to_owned(),
             ranges,
             users: Users::default(),
-            faults: Faults::default(),
-            calls: Log::default(),
+            faults: Rules::default(),
+            calls: CallLog::default(),
             watchers: Watchers::default(),
         };
-        state.furnish();
+        state.seed();
         state
     }
 
-    /// An empty cluster is not quite empty: four namespaces and the API server's own Service.
-    fn furnish(&mut self) {
+    /// Makes what every new cluster has: four namespaces and the API server's own Service.
+    fn seed(&mut self) {
         for name in ["kube-system", "kube-public", "kube-node-lease", "default"] {
             let namespace = json!({
                 "metadata": {"name": name, "uid": self.world.uuid(), "creationTimestamp": time::seconds(self.world.now()),
@@ -94,12 +94,12 @@ impl State {
             });
             self.store.put("namespaces", name, namespace);
         }
-        self.furnish_service();
-        // How the cluster came to be is nobody's history.
+        self.seed_service();
+        // Watches and old revisions begin after the set-up.
         self.store.compact();
     }
 
-    fn furnish_service(&mut self) {
+    fn seed_service(&mut self) {
         let Some(first) = self.ranges.cluster.first().and_then(|range| range.hosts().next()) else {
             return;
         };
@@ -129,8 +129,8 @@ impl State {
         self.store.compact();
         self.watchers.cut_all();
         self.faults.clear();
-        self.calls = Log::default();
-        self.furnish();
+        self.calls = CallLog::default();
+        self.seed();
     }
 
     pub(crate) fn resource(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {

@@ -12,7 +12,7 @@ pub(crate) struct Failure {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) details: Option<Value>,
-    /// A token with which an expired list can be gone on with.
+    /// A token with which an expired list can be continued.
     pub(crate) resume: Option<String>,
 }
 
@@ -108,7 +108,7 @@ impl Failure {
     }
 
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: &FieldErrors) -> Self {
-        // Both event APIs are one kind inside.
+        // Both event APIs share one kind.
         let group = if group == "events.k8s.io" { "" } else { group };
         let message = match errors.summary() {
             Some(summary) => format!("{} {name:?} is invalid: {summary}", qualified(group, kind)),
@@ -167,7 +167,7 @@ Available representations: {}",
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
     }
 
-    /// A patch in a language that nobody speaks here.
+    /// A patch of an unsupported media type.
     pub(crate) fn unknown_patch_type() -> Self {
         let message = "415: Unsupported Media Type";
         let mut failure = Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message);

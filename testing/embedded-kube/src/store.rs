@@ -1,6 +1,6 @@
 //! The objects: tables by resource, one revision for all, and a history each.
 //!
-//! Nothing waits in here and nothing knows of HTTP. Every write gets the next revision; a write that changes
+//! It is synchronous and knows nothing of HTTP. Every write gets the next revision; a write that changes
 //! nothing gets none and leaves no event.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ struct Table {
 #[derive(Debug)]
 pub(crate) struct Store {
     revision: u64,
-    /// Nothing before this revision is remembered of any table.
+    /// No table remembers anything before this revision.
     oldest: u64,
     capacity: usize,
     tables: BTreeMap<String, Table>,
@@ -62,7 +62,7 @@ impl Store {
         self.tables.get(table).into_iter().flat_map(|table| &table.objects)
     }
 
-    /// The objects of a table whose key begins so.
+    /// The objects of a table whose key has this prefix.
     pub(crate) fn within<'a>(
         &'a self,
         table: &str,
@@ -156,9 +156,9 @@ impl Store {
         Snapshot(self.tables.iter().map(|(name, table)| (name.clone(), table.objects.clone())).collect())
     }
 
-    /// Goes back to a snapshot: objects have the versions again that they had then. The next write gets a revision that
+    /// Goes back to a snapshot: objects have the versions that they had then. The next write gets a revision that
     /// nobody has seen yet, and everything before is forgotten, as after `etcdutl snapshot restore --bump-revision
-    /// --mark-compacted`: a revision that meant two things could be told by nobody.
+    /// --mark-compacted`. Otherwise one revision could mean two states.
     pub(crate) fn restore(&mut self, snapshot: &Snapshot) {
         self.revision += 1;
         self.oldest = self.revision;
@@ -168,7 +168,7 @@ impl Store {
         self.tables = snapshot.0.iter().map(|(name, objects)| (name.clone(), table(objects))).collect();
     }
 
-    /// Forgets all history: whoever resumes from an older revision is told that it is gone.
+    /// Forgets all history: reading from an older revision is refused.
     pub(crate) fn compact(&mut self) {
         self.oldest = self.revision;
         for table in self.tables.values_mut() {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was written, the state of every remembered revision can be had again.
+        /// The state of every remembered revision can be rebuilt, whatever was written.
         #[test]
         fn every_past_state_can_be_rebuilt(writes in prop::collection::vec((0u8..4, prop::option::of(0u8..3)), 1..60)) {
             let mut store = Store::new(100);

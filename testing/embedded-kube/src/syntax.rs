@@ -1,4 +1,4 @@
-//! What is wrong with a text that is not JSON, in the words of Go's scanner, which clients of the API know.
+//! Syntax errors in JSON, in the words of Go's scanner, which clients of the API know.
 
 /// Where in a document the scanner is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ enum Place {
     End,
 }
 
-/// The first mistake of a document, or nothing when it is sound.
+/// The first syntax error of a document, if there is one.
 pub(crate) fn mistake(text: &[u8]) -> Option<String> {
     let mut scanner = Scanner { rest: text, open: Vec::new() };
     scanner.document().err()

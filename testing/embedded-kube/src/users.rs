@@ -1,4 +1,4 @@
-//! Who is asking, and what they may do.
+//! Authentication and authorization.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use http::{HeaderMap, header};
 
 use super::status::{Answer, Failure};
 
-/// Someone who makes requests.
+/// The sender of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// The name that authorization and reviews see.
@@ -25,7 +25,7 @@ impl User {
         Self { name: name.to_owned(), uid: String::new(), groups }
     }
 
-    /// A user in no group of note.
+    /// A user in no group but that of all authenticated users.
     pub fn plain(name: &str) -> Self {
         Self { name: name.to_owned(), uid: String::new(), groups: vec!["system:authenticated".to_owned()] }
     }
@@ -36,7 +36,7 @@ impl User {
     }
 }
 
-/// One thing that someone wants to do.
+/// What a request asks to do, as authorization sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Action {
     /// `get`, `list`, `create`, …
@@ -61,7 +61,7 @@ pub type Policy = Arc<dyn Fn(&User, &Action) -> Option<String> + Send + Sync>;
 /// The known tokens and the policy.
 #[derive(Clone, Default)]
 pub(crate) struct Users {
-    /// Tokens handed in from outside: with the first one, strangers are refused.
+    /// Tokens handed in from outside: with the first one, requests without a known token are refused.
     tokens: BTreeMap<String, User>,
     /// Tokens that the API gave out itself.
     issued: BTreeMap<String, User>,
@@ -91,7 +91,7 @@ impl Users {
         self.tokens.get(token).or_else(|| self.issued.get(token))
     }
 
-    /// Without any token known, everyone is the administrator: the form that tests use.
+    /// Without any known token everyone is the administrator, which suits most tests.
     pub(crate) fn identify(&self, headers: &HeaderMap) -> Answer<User> {
         let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let known =
@@ -116,7 +116,7 @@ impl Users {
         }
     }
 
-    /// Whoever has a token, or is of the group that may do everything.
+    /// Whether the user has a token or is in the group that may do everything.
     fn knows(&self, user: &User) -> bool {
         user.groups.iter().any(|group| group == "system:masters")
             || self.tokens.values().chain(self.issued.values()).any(|known| known.name == user.name)
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_say_who_is_asking() {
+    fn tokens_identify_users() {
         let mut users = Users::default();
         assert_eq!(users.identify(&HeaderMap::new()).unwrap().name, "kubernetes-admin");
         users.add("t", User::plain("bob"));

@@ -1,4 +1,4 @@
-//! Short ways into objects: paths are written `a.b.c`, absent things read as empty.
+//! Access to fields by path, written `a.b.c`; absent fields read as empty.
 
 use serde_json::{Map, Value};
 
@@ -32,7 +32,7 @@ pub(crate) fn entries<'a>(value: &'a Value, path: &str) -> impl Iterator<Item = 
     at(value, path).and_then(Value::as_object).into_iter().flatten()
 }
 
-/// Sets the value at a path, making what lies between.
+/// Sets the value at a path and makes the objects in between.
 pub(crate) fn set(value: &mut Value, path: &str, new: impl Into<Value>) {
     set_value(value, path, new.into());
 }

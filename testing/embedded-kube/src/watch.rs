@@ -1,7 +1,7 @@
 //! Watches: a cursor into the history of a table, read whenever the client is ready for more.
 //!
 //! A watch holds no queue of its own. It cannot lose or repeat an event, and a slow client costs nothing until the
-//! history has run over it; then it is told so and must list again.
+//! history no longer reaches back to it; then it gets 410 and must list again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -14,17 +14,16 @@ use http_body::Frame;
 use tokio::time::{Instant, Sleep};
 
 use super::KubeApi;
-use super::faults::Harm;
 use super::render::{Renderer, error_line};
 use super::select::Selection;
 use super::status::Failure;
-use sim_kit::Broken;
+use sim_kit::{Disconnected, Harm};
 
 /// Events taken out of the history at a time.
 const BATCH: usize = 256;
-/// How often a quiet watch is told how far it has come.
+/// How often a quiet watch gets a bookmark.
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
-/// How long before its end it is told once more, so that the client resumes from there.
+/// How long before its end it gets a last bookmark, so that the client resumes from there.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -48,7 +47,7 @@ impl Watchers {
         self.next
     }
 
-    /// Something happened in a table.
+    /// Wakes the watches of a table that has changed.
     pub(crate) fn wake(&mut self, table: &str) {
         for entry in self.entries.values_mut().filter(|entry| entry.table == table) {
             if let Some(waker) = entry.waker.take() {
@@ -72,14 +71,14 @@ impl Watchers {
     }
 }
 
-/// Where a watch starts and what it is told.
+/// Where a watch starts and what it sends.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) renderer: Renderer,
     pub(crate) selection: Selection,
     /// Events after this revision are shown.
     pub(crate) from: u64,
-    /// Lines to begin with: the initial state, or why there is none.
+    /// The first lines: the initial state, or an error.
     pub(crate) opening: VecDeque<Bytes>,
     /// Nothing follows the opening.
     pub(crate) closed: bool,
@@ -94,7 +93,7 @@ pub(crate) struct WatchBody {
     id: u64,
     renderer: Renderer,
     selection: Selection,
-    /// Where it began; a bookmark of that place would tell nothing.
+    /// Where it began; a bookmark of that revision would say nothing new.
     start: u64,
     cursor: u64,
     lines: VecDeque<Bytes>,
@@ -130,15 +129,6 @@ impl WatchBody {
             harm: plan.harm,
             bookmark: plan.bookmarks.then(|| Box::pin(tokio::time::sleep(next_bookmark(plan.timeout)))),
             deadline: Box::pin(tokio::time::sleep(plan.timeout)),
-        }
-    }
-
-    /// The fault that this watch is in for, if its time has come.
-    fn struck(&self) -> Option<Struck> {
-        match self.harm {
-            Some(Harm::DropWatch { after_events }) if self.shown >= after_events => Some(Struck::Dropped),
-            Some(Harm::StallWatch { after_events }) if self.shown >= after_events => Some(Struck::Stalled),
-            _ => None,
         }
     }
 
@@ -187,17 +177,20 @@ impl WatchBody {
         }
     }
 
-    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    pub(crate) fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Disconnected>>> {
         loop {
-            match self.struck() {
-                Some(Struck::Dropped) => {
-                    return Poll::Ready(Some(Err(Broken::new("the connection was cut"))));
+            match self.harm {
+                Some(Harm::DropWatch { after_events }) if self.shown >= after_events => {
+                    return Poll::Ready(Some(Err(Disconnected::new("the connection was cut"))));
                 }
-                Some(Struck::Stalled) => {
+                Some(Harm::StallWatch { after_events }) if self.shown >= after_events => {
                     self.await_cut(context);
                     return if self.closed { Poll::Ready(None) } else { Poll::Pending };
                 }
-                None => {}
+                _ => {}
             }
             if let Some(line) = self.lines.pop_front() {
                 self.shown += 1;
@@ -229,17 +222,12 @@ impl WatchBody {
     }
 }
 
-/// The wait for the next bookmark of a watch that has so much time left.
+/// How long a watch with this much time left waits for its next bookmark.
 fn next_bookmark(left: Duration) -> Duration {
     match left.checked_sub(LAST_BOOKMARK) {
         Some(wait) if !wait.is_zero() => wait.min(BOOKMARK_EVERY),
         _ => BOOKMARK_EVERY,
     }
-}
-
-enum Struck {
-    Dropped,
-    Stalled,
 }
 
 impl Drop for WatchBody {
@@ -248,13 +236,13 @@ impl Drop for WatchBody {
     }
 }
 
-/// What a watch is told when it starts from a revision that is gone.
+/// The lines of a watch that starts from a revision which is gone.
 pub(crate) fn gone(asked: u64, oldest: u64) -> VecDeque<Bytes> {
     let message = format!("too old resource version: {asked} ({oldest})");
     VecDeque::from([error_line(&Failure::expired(message))])
 }
 
-/// The initial state of a watch, one line an object.
+/// The initial state of a watch, one line per object.
 pub(crate) fn opening<'a>(
     renderer: &Renderer,
     objects: impl Iterator<Item = &'a Arc<serde_json::Value>>,

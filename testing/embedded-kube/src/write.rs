@@ -1,4 +1,4 @@
-//! Creating, changing and patching.
+//! Create, update and patch.
 
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ impl Job<'_> {
         failure
     }
 
-    /// Nothing can be made in a namespace that is not there, or is on its way out.
+    /// Refuses to create objects in a namespace that does not exist or is being deleted.
     fn check_namespace(&self, object: &Value) -> Answer<()> {
         if !self.resource.namespaced {
             return Ok(());
@@ -181,7 +181,7 @@ impl Job<'_> {
         Ok(self.reply(StatusCode::OK, &stored))
     }
 
-    /// Puts a changed object in the place of the old one.
+    /// Stores a changed object in place of the old one.
     fn replace(
         &mut self,
         mut object: Value,

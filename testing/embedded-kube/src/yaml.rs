@@ -1,5 +1,4 @@
-//! YAML as a second spelling of JSON: bodies are turned into JSON before anyone looks at them, answers into YAML
-//! when they are finished.
+//! YAML bodies are turned into JSON before they are read, and JSON answers into YAML after they are made.
 
 use bytes::Bytes;
 use serde_json::Value;

@@ -79,7 +79,7 @@ async fn preconditions_guard_deletion() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_that_is_too_old_can_be_gone_on_with() {
+async fn an_expired_page_can_be_continued() {
     let api = cluster();
     for name in ["a", "b", "c"] {
         call(&api, Method::POST, MAPS, &map(name)).await;
@@ -148,7 +148,7 @@ async fn one_event_through_two_apis() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_there_is_said_to_be_missing() {
+async fn unknown_paths_and_methods_are_refused() {
     let api = cluster();
     let table = [
         (Method::GET, "/api/v1/teapots", 404),
@@ -172,7 +172,7 @@ async fn what_is_not_there_is_said_to_be_missing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_seed_gives_one_history() {
+async fn a_seed_gives_the_same_history_every_time() {
     let history = || async {
         let api = cluster();
         for name in ["a", "b"] {

@@ -38,7 +38,7 @@ async fn a_call_is_lost_before_anything_happened() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_conflicts_and_delays_are_made_to_order() {
+async fn errors_conflicts_and_delays_happen_as_ordered() {
     let api = cluster();
     call(&api, Method::POST, NODES, &node("n")).await;
     api.add_fault(Fault::new(Harm::Status { code: 429, retry_after: Some(3) }).on("get", "nodes").times(1));
@@ -91,7 +91,7 @@ async fn a_restart_ends_watches_but_not_versions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_skewed_clock_shows_in_what_is_written() {
+async fn a_skewed_clock_shows_in_timestamps() {
     let api = cluster();
     api.set_clock_skew(jiff::SignedDuration::from_secs(-3600));
     let (_, made) = call(&api, Method::POST, NODES, &node("a")).await;
@@ -138,7 +138,7 @@ async fn the_log_says_who_did_what() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_control_paths_steer_from_outside() {
+async fn the_control_port_sets_faults_and_resets() {
     let api = cluster();
     let order = json!({"faults": [{"verb": "get", "harm": {"status": {"code": 500}}, "times": 1}]});
     assert_eq!(call(&api, Method::POST, "/_sim/faults", &order).await.0, 200);
@@ -146,7 +146,15 @@ async fn the_control_paths_steer_from_outside() {
     let (_, log) = call(&api, Method::GET, "/_sim/calls", &Value::Null).await;
     assert_eq!(log["calls"].as_array().unwrap().len(), 1, "the control paths are not in the log");
     assert_eq!(log["calls"][0]["outcome"], json!({"answered": 500}));
-    assert_eq!(call(&api, Method::POST, "/_sim/faults", &json!({"nonsense": 1})).await.0, 400);
+    for wrong in [
+        json!({"nonsense": 1}),
+        json!({"faults": [{"nonsense": 1, "harm": "conflict"}]}),
+        json!({"clear": true, "faults": [{"harm": "conflict"}, {"harm": "truncated"}]}),
+    ] {
+        assert_eq!(call(&api, Method::POST, "/_sim/faults", &wrong).await.0, 400, "{wrong}");
+    }
+    let (_, set) = call(&api, Method::GET, "/_sim/faults", &Value::Null).await;
+    assert_eq!(set, json!({"faults": [], "watches": 0}), "an order that is refused changes nothing");
     call(&api, Method::POST, NODES, &node("a")).await;
     assert_eq!(call(&api, Method::POST, "/_sim/reset", &Value::Null).await.0, 200);
     assert_eq!(call(&api, Method::GET, "/api/v1/nodes/a", &Value::Null).await.0, 404);

@@ -50,7 +50,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What a client has made of the events that it saw.
+/// The state that a client has built from the events.
 struct Watcher {
     query: &'static str,
     body: Option<embedded_kube::Body>,
@@ -82,7 +82,7 @@ impl Watcher {
         self.body = Some(watch(api, &path).await);
     }
 
-    /// Reads everything that is there, holding every event to the rules.
+    /// Reads all pending events and checks each of them.
     async fn read(&mut self, api: &embedded_kube::KubeApi) {
         while let Some(event) = match &mut self.body {
             Some(body) => next_now(body).await,
@@ -178,13 +178,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_watcher_knows_what_the_store_knows(acts in prop::collection::vec(act(), 1..60)) {
+    fn a_watcher_ends_with_the_state_of_the_store(acts in prop::collection::vec(act(), 1..60)) {
         on_paused_time(run(acts));
     }
 }
 
 #[test]
-fn a_slow_watcher_is_told_that_it_was_overrun() {
+fn a_watcher_that_is_too_slow_gets_410() {
     on_paused_time(async {
         let config = embedded_kube::Config { history: 5, ..embedded_kube::Config::default() };
         let world = sim_kit::Surroundings::new(1, || jiff::Timestamp::UNIX_EPOCH);
@@ -231,7 +231,7 @@ fn a_watch_ends_when_its_time_is_up() {
 }
 
 #[test]
-fn a_bookmark_comes_before_the_end_when_there_is_something_to_tell() {
+fn a_watch_that_moved_on_ends_with_a_bookmark() {
     on_paused_time(async {
         let api = cluster();
         let query = format!(

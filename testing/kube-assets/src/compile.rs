@@ -1,4 +1,4 @@
-//! One `go build`, watched.
+//! One `go build`, with progress.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -10,9 +10,9 @@ use std::process::{Command, Stdio};
 use crate::Error;
 use crate::release::{Module, parse_go};
 
-/// A line for the person waiting after so many packages or downloads.
+/// The number of packages or downloads between two lines of progress.
 const REPORT_EVERY: usize = 100;
-/// How much of a failed build is worth showing.
+/// How much of a failed build is shown.
 const TAIL: usize = 30;
 
 /// Builds the programs of `module` into `bin`, from a copy of its pins in `dir`.

@@ -4,8 +4,8 @@
 //! filled once by `go build` from the modules that `tools/` pins. The pins are compiled into this crate and
 //! laid out in the cache for the build, so the checkout is never written to.
 //!
-//! Guarantees: a directory that [`ensure`] answers with is complete, since it is put in place by one rename;
-//! two builders of one version do not meet, since the second waits on a lock that dies with its holder.
+//! Guarantees: a directory that [`ensure`] returns is complete, since one rename puts it in place; two builders of one
+//! version never run at once, since the second waits for a lock, which ends with the process that holds it.
 
 mod compile;
 mod release;
@@ -32,7 +32,7 @@ pub struct Assets {
     pub kubectl: PathBuf,
 }
 
-/// What [`ensure`] asks its surroundings.
+/// The environment that [`ensure`] uses.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
     /// A directory with ready programs (`KUBEBUILDER_ASSETS`).
@@ -119,7 +119,7 @@ impl Error {
 }
 
 impl Surroundings {
-    /// What the environment variables of this process say.
+    /// The environment variables of this process.
     pub fn from_env() -> Self {
         let var = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         Self {
@@ -147,15 +147,15 @@ impl Assets {
     }
 }
 
-/// The programs of Kubernetes `version` (`v1.37.1`, or `1.37`), built if this machine does not have them yet.
+/// The programs of Kubernetes `version` (`v1.37.1`, or `1.37`), built if they are not in the cache yet.
 ///
 /// `progress` gets one line at a time, for a person who waits; a first build takes minutes.
-/// The version is not looked at when `KUBEBUILDER_ASSETS` is set: then the user has chosen.
+/// The version is ignored when `KUBEBUILDER_ASSETS` is set: then the user has chosen.
 pub fn ensure(version: &str, progress: &mut dyn FnMut(&str)) -> Result<Assets, Error> {
     ensure_in(&Surroundings::from_env(), version, progress)
 }
 
-/// [`ensure`], with its surroundings handed in.
+/// [`ensure`] in this environment.
 pub fn ensure_in(
     around: &Surroundings,
     version: &str,
@@ -167,7 +167,7 @@ pub fn ensure_in(
     provide(around, pinned(version)?, progress).map(|place| Assets::within(&place))
 }
 
-/// The full name of the pinned version that someone means who says `1.34`.
+/// The full version that `1.34` stands for.
 pub fn version(asked: &str) -> Result<&'static str, Error> {
     pinned(asked).map(|release| release.version)
 }
@@ -179,22 +179,22 @@ fn pinned(asked: &str) -> Result<&'static Release, Error> {
     })
 }
 
-/// A program of ours that puts client-go to work on the server of a kubeconfig; built like the others.
+/// A program of ours that runs client-go informers against the server of a kubeconfig; built like the others.
 pub fn informers(progress: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
     informers_in(&Surroundings::from_env(), progress)
 }
 
-/// [`informers`], with its surroundings handed in. Ready programs are given for the others only.
+/// [`informers`] in this environment. `KUBEBUILDER_ASSETS` does not apply to it.
 pub fn informers_in(around: &Surroundings, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
     provide(around, &INFORMERS, progress).map(|place| place.join("informers"))
 }
 
-/// A program of ours that stands for a Lease with client-go's leader election; built like the others.
+/// A program of ours that is a candidate for a Lease with client-go's leader election; built like the others.
 pub fn elector(progress: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
     elector_in(&Surroundings::from_env(), progress)
 }
 
-/// [`elector`], with its surroundings handed in. Ready programs are given for the others only.
+/// [`elector`] in this environment. `KUBEBUILDER_ASSETS` does not apply to it.
 pub fn elector_in(around: &Surroundings, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
     provide(around, &ELECTOR, progress).map(|place| place.join("elector"))
 }
@@ -227,7 +227,7 @@ fn given(dir: &Path) -> Result<Assets, Error> {
     }
 }
 
-/// The lock is the kernel's, so a builder that was killed leaves none behind.
+/// The kernel holds the lock, so a builder that was killed leaves none behind.
 fn lock(path: &Path, progress: &mut dyn FnMut(&str)) -> Result<File, Error> {
     let file = File::create(path).map_err(Error::io("cannot create", path))?;
     if file.try_lock().is_err() {

@@ -3,7 +3,7 @@
 /// The Kubernetes version that tests use unless they ask for another.
 pub const NEWEST: &str = "v1.37.1";
 
-/// The newest patch of the oldest minor that cloudberth is to work with. It is built only for those who ask.
+/// The newest patch of the oldest minor that cloudberth supports. It is built only on request.
 pub const OLDEST: &str = "v1.34.10";
 
 /// One Go module of ours and the programs built from it.
@@ -18,14 +18,14 @@ pub(crate) struct Module {
     pub(crate) programs: &'static [(&'static str, &'static str)],
     /// Variables set at link time. Without them the programs report a version no client understands.
     pub(crate) variables: &'static [(&'static str, &'static str)],
-    /// What helps someone without Go, as the end of a sentence.
+    /// What to do without Go, as the end of a sentence.
     pub(crate) without_go: &'static str,
 }
 
 /// What is built together: a version, and the modules that give it.
 #[derive(Debug)]
 pub(crate) struct Release {
-    /// What a person calls it.
+    /// Its name for people.
     pub(crate) title: &'static str,
     pub(crate) version: &'static str,
     pub(crate) modules: &'static [Module],
@@ -128,7 +128,7 @@ const KUBERNETES_1_34: Module = Module {
     without_go: GIVEN_INSTEAD,
 };
 
-/// The release that someone means who says `1.34`, `v1.34` or `v1.34.10`.
+/// The release that `1.34`, `v1.34` or `v1.34.10` stands for.
 pub(crate) fn find(asked: &str) -> Option<&'static Release> {
     let asked = asked.strip_prefix('v').unwrap_or(asked);
     RELEASES.iter().find(|release| {
@@ -162,7 +162,7 @@ impl Module {
 }
 
 impl Release {
-    /// The version and a digest of everything that decides what the programs are.
+    /// The version and a digest of everything that the programs are built from.
     pub(crate) fn key(&self) -> String {
         let mut digest = Digest::default();
         for module in self.modules {
@@ -191,7 +191,7 @@ pub(crate) fn parse_go(text: &str) -> Option<(u32, u32)> {
     Some((major, minor.parse().ok()?))
 }
 
-/// FNV-1a. It tells one set of pins from the next on one machine; nobody is to be kept from forging it.
+/// FNV-1a. It distinguishes sets of pins in one cache and is not meant to resist forgery.
 struct Digest(u64);
 
 impl Default for Digest {

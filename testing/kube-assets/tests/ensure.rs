@@ -58,7 +58,7 @@ impl Drop for Scratch {
 }
 
 #[test]
-fn a_given_directory_is_used_as_it_is_and_gaps_are_named() {
+fn a_given_directory_is_used_as_it_is_and_missing_programs_are_named() {
     let scratch = Scratch::new("given");
     let mut around = scratch.go("go1.26.8", "");
     around.given = Some(scratch.0.clone());
@@ -157,7 +157,7 @@ fn a_failed_build_says_why_and_leaves_nothing_that_looks_ready() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn a_missing_requirement_is_named() {
     let scratch = Scratch::new("missing");
     let good = scratch.go("go1.26.8", "");
     let old = scratch.go("go1.24.1", "");

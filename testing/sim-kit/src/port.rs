@@ -1,4 +1,4 @@
-//! A service on a port: the loop that takes connections in.
+//! A service on a port: the loop that accepts connections.
 
 use http::{Request, Response};
 use http_body::Body;
@@ -11,12 +11,16 @@ use tokio::{net::TcpListener, task::JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tower::Service;
 
-use crate::edge::{BoxError, Broken};
+use crate::service::{BoxError, Disconnected};
 
-/// Takes connections in for ever. They live in this future, and end with it.
+/// Accepts connections for ever. They end when this future is dropped.
 pub async fn accept<S, B>(service: S, listener: TcpListener, acceptor: Option<TlsAcceptor>)
 where
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Broken> + Clone + Send + Sync + 'static,
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Disconnected>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
     S::Future: Send,
     B: Body + Send + 'static,
     B::Data: Send,
@@ -48,7 +52,11 @@ where
 
 async fn connection<S, B, I>(service: S, stream: I)
 where
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Broken> + Clone + Send + Sync + 'static,
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Disconnected>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
     S::Future: Send,
     B: Body + Send + 'static,
     B::Data: Send,

@@ -1,8 +1,8 @@
-//! Time and chance, handed in so that one seed gives one history.
+//! Time and randomness, handed in so that a seed gives the same history every time.
 
 use jiff::{SignedDuration, Timestamp};
 
-/// What a simulated part may know of the world outside: the time, and a source of randomness.
+/// The clock and the source of randomness of a simulated server.
 pub struct Surroundings {
     now: Box<dyn Fn() -> Timestamp + Send + Sync>,
     skew: SignedDuration,
@@ -15,26 +15,26 @@ impl Surroundings {
         Self { now: Box::new(now), skew: SignedDuration::ZERO, rng: fastrand::Rng::with_seed(seed) }
     }
 
-    /// The wall clock of this machine, and a seed drawn from it: for serving people, never for tests.
-    #[expect(clippy::disallowed_methods, reason = "the one place where the machine is asked for the time")]
+    /// The system's clock, and a seed drawn from it: for serving people, never for tests.
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the system's clock")]
     pub fn of_this_machine() -> Self {
         let seed = Timestamp::now().as_nanosecond().to_le_bytes();
         let (low, _) = seed.split_at(8);
         Self::new(u64::from_le_bytes(low.try_into().unwrap_or_default()), Timestamp::now)
     }
 
-    /// The time, as this part's clock shows it.
+    /// The time on this server's clock.
     pub fn now(&self) -> Timestamp {
         let now = (self.now)();
         now.checked_add(self.skew).unwrap_or(now)
     }
 
-    /// Moves this part's clock against the one handed in.
+    /// Moves this server's clock against the one that was handed in.
     pub fn set_skew(&mut self, skew: SignedDuration) {
         self.skew = skew;
     }
 
-    /// The source of chance.
+    /// The source of randomness, which continues from the seed.
     pub fn rng(&mut self) -> &mut fastrand::Rng {
         &mut self.rng
     }
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn one_seed_gives_one_history() {
+    fn a_seed_gives_the_same_ids_every_time() {
         let (mut a, mut b) = (at(0), at(0));
         let ids: Vec<_> = (0..3).map(|_| a.uuid()).collect();
         assert_eq!(ids, (0..3).map(|_| b.uuid()).collect::<Vec<_>>());

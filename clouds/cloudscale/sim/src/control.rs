@@ -1,12 +1,11 @@
-//! The paths beside the API with which a person or a test steers the simulation.
+//! The control port: what a person or a test can ask of the cloud beside the API.
 
 use http::{Method, StatusCode, request::Parts};
-use serde::Deserialize;
 use serde_json::{Value, json};
+use sim_kit::{Control, read_order};
 
 use super::{
     exchange::base,
-    faults::Rule,
     journal::Tally,
     render::View,
     route::Kind,
@@ -15,50 +14,28 @@ use super::{
     world::{Moment, list},
 };
 
-/// Whether a path is one of these.
-pub(crate) fn is_control(path: &str) -> bool {
-    path.starts_with("/_sim/")
-}
-
-/// What can be asked of the faults.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct Order {
-    /// Forget earlier faults first.
-    clear: bool,
-    /// Faults to add.
-    faults: Vec<Rule>,
-}
-
-/// Answers `/_sim/…`. No token is needed, nothing is written down, nothing takes time or goes wrong.
-pub(crate) fn answer(shared: &Shared, parts: &Parts, body: &[u8]) -> (StatusCode, Value) {
-    match (&parts.method, parts.uri.path()) {
-        (&Method::GET, "/_sim/calls") => calls(&shared.lock(), parts.uri.query()),
-        (&Method::GET, "/_sim/state") => {
-            (StatusCode::OK, state(&mut shared.lock(), &base(parts), shared.moment()))
-        }
-        (&Method::POST, "/_sim/reset") => {
+/// Answers `/_sim/…`. It needs no token.
+pub(crate) fn answer(shared: &Shared, control: Control, parts: &Parts, body: &[u8]) -> (StatusCode, Value) {
+    let bad_request = |why| (StatusCode::BAD_REQUEST, json!({"detail": why}));
+    match control {
+        Control::Calls => calls(&shared.lock(), parts.uri.query()),
+        Control::Reset => {
             shared.reset();
             (StatusCode::OK, json!({}))
         }
-        (&Method::GET, "/_sim/faults") => (StatusCode::OK, json!({"faults": shared.lock().rules.list()})),
-        (&Method::POST, "/_sim/faults") => match serde_json::from_slice::<Order>(body) {
-            Ok(order) => (StatusCode::OK, set_faults(&mut shared.lock(), order)),
-            Err(error) => {
-                let why = format!("this is no order for faults: {error}");
-                (StatusCode::BAD_REQUEST, json!({"detail": why}))
+        Control::Faults => (StatusCode::OK, json!({"faults": shared.lock().rules.list()})),
+        Control::SetFaults => {
+            let rules = &mut shared.lock().rules;
+            match read_order(body).and_then(|order| rules.apply(order)) {
+                Ok(()) => (StatusCode::OK, json!({"faults": rules.list()})),
+                Err(why) => bad_request(why),
             }
-        },
-        _ => (StatusCode::NOT_FOUND, json!({"detail": "Not found."})),
+        }
+        Control::Other if parts.method == Method::GET && parts.uri.path() == "/_sim/state" => {
+            (StatusCode::OK, state(&mut shared.lock(), &base(parts), shared.moment()))
+        }
+        Control::Other => (StatusCode::NOT_FOUND, json!({"detail": "Not found."})),
     }
-}
-
-fn set_faults(state: &mut State, order: Order) -> Value {
-    if order.clear {
-        state.rules.clear();
-    }
-    order.faults.into_iter().for_each(|rule| state.rules.add(rule));
-    json!({"faults": state.rules.list()})
 }
 
 /// All calls, or those from a number on (`?since=N`), and how many there were of each kind.
@@ -73,10 +50,10 @@ fn calls(state: &State, query: Option<&str>) -> (StatusCode, Value) {
     (StatusCode::OK, answer)
 }
 
-/// Everything that there is, in the form in which the API shows it.
+/// All resources, as the API shows them.
 fn state(state: &mut State, base: &str, at: Moment) -> Value {
     state.world.advance(at.tick);
-    let view = View::new(&state.world.stock, base, at.tick);
+    let view = View::new(&state.world.resources, base, at.tick);
     let all = |kind| list(&view, kind, None, &TagFilter::default());
     json!({
         "servers": all(Kind::Server),

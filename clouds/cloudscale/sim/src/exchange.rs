@@ -1,4 +1,4 @@
-//! One request from its arrival to its answer, with all that can go wrong on the way.
+//! One request from its arrival to its answer, with latency and faults.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,17 +9,16 @@ use serde_json::Value;
 use tokio::{sync::oneshot, time};
 
 use super::{
-    body::Body,
-    faults::{Fault, Request},
-    journal::{Entry, Outcome},
+    faults::Request,
+    journal::Entry,
     refusal::Refusal,
     route::{Route, Verb},
     shared::Shared,
     world::Reply,
 };
-use sim_kit::Broken;
+use sim_kit::{Body, Decision, Disconnected, Harm, Outcome};
 
-type Answer = Result<Response<Body>, Broken>;
+type Answer = Result<Response<Body>, Disconnected>;
 
 /// A request that arrived.
 #[derive(Debug)]
@@ -28,7 +27,7 @@ pub(crate) struct Exchange {
     path: String,
     query: Option<String>,
     authorization: Option<String>,
-    /// The address that the client knows the API by.
+    /// Scheme, host and port as the client wrote them.
     base: String,
     who: String,
     body: Bytes,
@@ -63,42 +62,39 @@ impl Exchange {
         self.route.as_ref().map_or_else(|_| "unknown".to_owned(), ToString::to_string)
     }
 
-    /// Goes through with it. The task that does so belongs to the cloud: a client that goes away loses only the answer.
+    /// Handles the request in a task of the cloud: a client that goes away loses only the answer.
     pub(crate) async fn run(mut self, shared: Arc<Shared>, answer: oneshot::Sender<Answer>) {
         self.sent = shared.moment().tick;
-        let fault = self.take_number(&shared);
-        let delay = match fault {
-            Some(Fault::Latency { millis } | Fault::Stall { millis }) => Duration::from_millis(millis),
-            _ => Duration::ZERO,
-        };
+        let Decision { delay, harm } = self.arrive(&shared);
         let takes = shared.draw_latency();
         wait(delay).await;
-        let before = match fault {
-            Some(Fault::LostCall | Fault::Status { .. }) => takes / 2,
+        if let Some(Harm::Stall { millis }) = harm {
+            wait(Duration::from_millis(millis)).await;
+        }
+        let before = match harm {
+            Some(Harm::LostCall | Harm::Status { .. }) => takes / 2,
             _ => self.queue(&shared, takes) + takes / 2,
         };
         wait(before).await;
-        let reply = self.apply(&shared, fault.as_ref());
+        let reply = self.apply(&shared, harm.as_ref());
         wait(takes / 2).await;
-        match fault {
-            Some(Fault::LostCall | Fault::LostAnswer) => drop(answer),
-            Some(Fault::Stall { .. }) => {
+        match harm {
+            Some(Harm::LostCall | Harm::LostAnswer) => drop(answer),
+            Some(Harm::Stall { .. }) => {
                 let mut answer = answer;
-                // The connection stays open: whoever waits has to give up by itself.
+                // The connection stays open: the client has to give up by itself.
                 answer.closed().await;
             }
-            // Nobody waiting any more is no concern of the cloud.
-            _ => drop(answer.send(Ok(respond(reply, fault.as_ref())))),
+            // The client may have gone away by now, which changes nothing.
+            _ => drop(answer.send(Ok(respond(reply, harm.as_ref())))),
         }
     }
 
-    fn take_number(&mut self, shared: &Shared) -> Option<Fault> {
+    fn arrive(&mut self, shared: &Shared) -> Decision {
         let mut state = shared.lock();
-        self.number = state.requests;
-        state.requests += 1;
+        self.number = state.journal.take_number();
         state.under_way += 1;
-        let request = self.request();
-        state.fate(&request)
+        state.decide_fault(&self.request())
     }
 
     fn request(&self) -> Request {
@@ -127,23 +123,25 @@ impl Exchange {
         }
     }
 
-    /// Lets it take effect, and writes it down in the same step.
-    fn apply(&self, shared: &Shared, fault: Option<&Fault>) -> Result<Reply, Refusal> {
+    /// Carries the request out and logs it in the same step.
+    fn apply(&self, shared: &Shared, harm: Option<&Harm>) -> Result<Reply, Refusal> {
         let at = shared.moment();
         let mut state = shared.lock();
         state.under_way = state.under_way.saturating_sub(1);
-        let reply = match fault {
-            Some(Fault::Status { code, .. }) => {
+        let reply = match harm {
+            Some(Harm::Status { code, .. }) => {
                 Err(Refusal::new(*code, "The cloud was told to fail this request."))
             }
-            Some(Fault::NotFound) => Err(Refusal::not_found()),
-            Some(Fault::LostCall) => Err(Refusal::new(0, "")),
+            Some(Harm::NotFound) => Err(Refusal::not_found()),
+            Some(Harm::LostCall) => Err(Refusal::new(0, "")),
             _ => state.tokens.check(self.authorization.as_deref(), self.mutates()).and_then(|access| {
                 let route = self.route.as_ref().map_err(Clone::clone)?;
                 let query = self.query.as_deref();
                 let mut reply = state.project(access).handle(route, query, &self.body, &self.base, at)?;
-                if route.verb == Verb::List {
-                    distort(&mut reply, fault);
+                if let (Verb::List, Some(harm), Some(Value::Array(items))) =
+                    (&route.verb, harm, &mut reply.body)
+                {
+                    harm.shorten(items);
                 }
                 if let (Some(editor), Some(body)) = (&mut state.editor, &mut reply.body) {
                     editor(&self.request(), body);
@@ -152,11 +150,6 @@ impl Exchange {
             }),
         };
         let status = reply.as_ref().map_or_else(|refusal| refusal.status, |reply| reply.status);
-        let (status, outcome) = match fault {
-            Some(Fault::LostCall) => (None, Outcome::Dropped),
-            Some(Fault::LostAnswer | Fault::Stall { .. } | Fault::Truncated) => (Some(status), Outcome::Lost),
-            _ => (Some(status), Outcome::Answered),
-        };
         let query = self.query.as_ref().map_or_else(String::new, |query| format!("?{query}"));
         state.journal.push(Entry {
             number: self.number,
@@ -167,8 +160,7 @@ impl Exchange {
             method: self.method.to_string(),
             path: format!("{}{query}", self.path),
             body: serde_json::from_slice(&self.body).ok(),
-            status,
-            outcome,
+            outcome: Outcome::new(harm, status),
             mutation: self.mutates(),
         });
         reply
@@ -189,24 +181,13 @@ pub(crate) fn base(parts: &Parts) -> String {
     format!("{scheme}://{}", host.unwrap_or("localhost"))
 }
 
-/// Lies about what there is.
-fn distort(reply: &mut Reply, fault: Option<&Fault>) {
-    if let Some(Value::Array(things)) = &mut reply.body {
-        match fault {
-            Some(Fault::EmptyList) => things.clear(),
-            Some(Fault::ShortList) => things.truncate(things.len() / 2),
-            _ => {}
-        }
-    }
-}
-
-fn respond(reply: Result<Reply, Refusal>, fault: Option<&Fault>) -> Response<Body> {
+fn respond(reply: Result<Reply, Refusal>, harm: Option<&Harm>) -> Response<Body> {
     let Reply { status, body } =
         reply.unwrap_or_else(|refusal| Reply { status: refusal.status, body: Some(refusal.body) });
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut headers = HeaderMap::new();
     let content = match body {
-        _ if matches!(fault, Some(Fault::Status { code: 502, .. })) => {
+        _ if matches!(harm, Some(Harm::Status { code: 502, .. })) => {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html"));
             "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n"
                 .into()
@@ -217,11 +198,11 @@ fn respond(reply: Result<Reply, Refusal>, fault: Option<&Fault>) -> Response<Bod
         }
         None => String::new(),
     };
-    if let Some(Fault::Status { retry_after: Some(seconds), .. }) = fault {
+    if let Some(Harm::Status { retry_after: Some(seconds), .. }) = harm {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(*seconds));
     }
     let whole = Body::whole(Bytes::from(content));
-    let mut response = Response::new(if fault == Some(&Fault::Truncated) { whole.cut() } else { whole });
+    let mut response = Response::new(if harm == Some(&Harm::Truncated) { whole.cut() } else { whole });
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response

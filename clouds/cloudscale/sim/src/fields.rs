@@ -1,13 +1,13 @@
-//! Reading the fields of a request's body, with every mistake noted.
+//! Reads the fields of a request's body and collects all mistakes.
 
 use std::net::IpAddr;
 
 use serde_json::{Map, Value};
 
-use super::{refusal::Refusal, stock::Tags};
+use super::{refusal::Refusal, resources::Tags};
 
-/// A body under examination. Getters give a stand-in for what is wrong or missing; [`Fields::finish`] must be asked
-/// before anything is done with the values.
+/// A body that is being read. Getters return a placeholder for what is wrong or missing; call [`Fields::finish`] before
+/// using the values.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
     body: &'a Map<String, Value>,
@@ -23,7 +23,7 @@ impl<'a> Fields<'a> {
         self.mistakes.entry(field).or_insert_with(|| why.into());
     }
 
-    /// All that was wrong, at once.
+    /// Fails with all mistakes, if there are any.
     pub(crate) fn finish(self) -> Result<(), Refusal> {
         if self.mistakes.is_empty() { Ok(()) } else { Err(Refusal::fields(self.mistakes)) }
     }
@@ -54,7 +54,7 @@ impl<'a> Fields<'a> {
         ""
     }
 
-    /// One of a few words.
+    /// One of these words.
     pub(crate) fn required_word(&mut self, field: &str, words: &[&str]) -> &'a str {
         let text = self.required_text(field);
         if !text.is_empty() && !words.contains(&text) {
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_mistakes_are_told_at_once() {
+    fn all_mistakes_are_reported_at_once() {
         let body = json!({"name": "", "port": 70_000, "delay": 0, "on": "yes", "tags": {"a": 1}, "ip": "x"});
         let body = body.as_object().unwrap();
         let mut fields = Fields::new(body);

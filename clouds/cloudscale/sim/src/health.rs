@@ -1,4 +1,4 @@
-//! Who is up: members by their servers, balancers by their members.
+//! Health: of members by their servers, of balancers by their members.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,9 +7,9 @@ use std::{
 
 use cloudberth_core::Tick;
 
-use super::stock::{Balancer, Member, Stock};
+use super::resources::{Balancer, Member, Resources};
 
-/// The health of everything, worked out once for one look.
+/// The health of all members and balancers at one moment.
 #[derive(Debug)]
 pub(crate) struct Health {
     /// Addresses of servers that do not run, or are gone.
@@ -20,9 +20,9 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    pub(crate) fn of(stock: &Stock) -> Self {
-        let mut silent = stock.vacated.clone();
-        for server in stock.servers.values() {
+    pub(crate) fn of(resources: &Resources) -> Self {
+        let mut silent = resources.vacated.clone();
+        for server in resources.servers.values() {
             for address in server.addresses().map(|address| address.address) {
                 if !server.is_running() {
                     silent.insert(address);
@@ -31,11 +31,11 @@ impl Health {
                 }
             }
         }
-        let monitored = stock.monitors.values().map(|monitor| monitor.pool.clone()).collect();
+        let monitored = resources.monitors.values().map(|monitor| monitor.pool.clone()).collect();
         let mut health = Self { silent, monitored, counts: BTreeMap::new() };
-        for member in stock.members.values().filter(|member| member.enabled) {
+        for member in resources.members.values().filter(|member| member.enabled) {
             let status = health.member(member);
-            if let Some(pool) = stock.pools.get(&member.pool).filter(|_| status != "no_monitor") {
+            if let Some(pool) = resources.pools.get(&member.pool).filter(|_| status != "no_monitor") {
                 let (watched, down) = health.counts.entry(pool.balancer.clone()).or_default();
                 *watched += 1;
                 *down += usize::from(status == "down");

@@ -1,4 +1,4 @@
-//! How many members each pool had over time, for those who watch that traffic never loses its last target.
+//! How many members each pool had over time, so that tests can check that no pool loses its last one.
 
 use cloudberth_core::Tick;
 use serde::Serialize;
@@ -11,22 +11,22 @@ pub struct PoolChange {
     pub at: Tick,
     /// The pool's id.
     pub pool: String,
-    /// Its name.
+    /// The pool's name.
     pub name: String,
     /// The balancer's id.
     pub balancer: String,
-    /// Members before that took part.
+    /// Enabled members before the change.
     pub before: usize,
-    /// Those of them that were not known to be down.
+    /// Enabled members before the change that were not known to be down.
     pub healthy_before: usize,
-    /// Members after that take part.
+    /// Enabled members after the change.
     pub after: usize,
-    /// The pool went, and its members with it.
+    /// The pool was deleted with its members.
     pub gone: bool,
 }
 
 impl PoolChange {
-    /// A pool that stays lost its last member, although traffic still had somewhere to go.
+    /// Whether a pool that still exists lost its last member while it had a healthy one.
     pub fn emptied(&self) -> bool {
         !self.gone && self.healthy_before > 0 && self.after == 0
     }

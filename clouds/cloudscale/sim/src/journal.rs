@@ -1,24 +1,13 @@
-//! The journal: every request, who sent it, and what came of it.
+//! The journal: every request, who sent it, and its outcome.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use cloudberth_core::Tick;
-use serde::Serialize;
+use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::Value;
+use sim_kit::Outcome;
 
 use super::history::micros;
-
-/// What the client heard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Outcome {
-    /// The answer.
-    Answered,
-    /// Nothing, or not all of it, although the request was carried out.
-    Lost,
-    /// Nothing: the request never arrived.
-    Dropped,
-}
 
 /// One request, in the order in which they took effect.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -36,52 +25,33 @@ pub struct Entry {
     pub who: String,
     /// Which operation: `members.create`, `load-balancers.list`, `servers.stop`, …; `unknown` for other paths.
     pub operation: String,
-    /// The method.
+    /// The HTTP method.
     pub method: String,
     /// The path with the query.
     pub path: String,
     /// The body, if it was JSON.
     pub body: Option<Value>,
-    /// The status of the answer, whether it arrived or not; none for a request that did not.
-    pub status: Option<u16>,
-    /// What the client heard.
+    /// What the client heard (in JSON, `status` and `outcome`).
+    #[serde(flatten, serialize_with = "status_and_outcome")]
     pub outcome: Outcome,
-    /// It asked for a change.
+    /// It would change something.
     pub mutation: bool,
 }
 
-impl Entry {
-    /// It was carried out.
-    pub fn succeeded(&self) -> bool {
-        self.status.is_some_and(|status| status < 300)
-    }
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn status_and_outcome<S: Serializer>(outcome: &Outcome, serializer: S) -> Result<S::Ok, S::Error> {
+    let word = match outcome {
+        Outcome::Answered(_) => "answered",
+        Outcome::Lost(_) => "lost",
+        Outcome::Dropped => "dropped",
+    };
+    let mut map = serializer.serialize_map(Some(2))?;
+    map.serialize_entry("status", &outcome.status())?;
+    map.serialize_entry("outcome", word)?;
+    map.end()
 }
 
-/// How many requests are remembered.
-const CAPACITY: usize = 200_000;
-
-/// The newest requests, in order.
-#[derive(Debug, Default)]
-pub(crate) struct Journal(VecDeque<Entry>);
-
-impl Journal {
-    pub(crate) fn push(&mut self, entry: Entry) {
-        if self.0.len() == CAPACITY {
-            self.0.pop_front();
-        }
-        self.0.push_back(entry);
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
-        self.0.iter()
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
-    }
-}
-
-/// How often something was asked.
+/// How many requests there were.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tally {
@@ -94,7 +64,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts what an observer chose to look at.
+    /// Counts these entries.
     pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Self {
         let mut tally = Self::default();
         for entry in entries {
@@ -105,7 +75,7 @@ impl Tally {
         tally
     }
 
-    /// How often one operation was asked for.
+    /// How many requests there were for one operation.
     pub fn count(&self, operation: &str) -> usize {
         self.operations.get(operation).copied().unwrap_or_default()
     }

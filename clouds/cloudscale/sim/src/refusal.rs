@@ -28,12 +28,12 @@ impl Refusal {
         Self::new(404, "Not found.")
     }
 
-    /// One reference to something that is not there.
+    /// 400 about a reference to something that does not exist.
     pub(crate) fn dangling(field: &str, id: &str) -> Self {
         Self::field(field, format!("Object with uuid={id} does not exist."))
     }
 
-    /// An attribute that stays as it was made.
+    /// 400 about an attribute that cannot be changed.
     pub(crate) fn fixed(field: &str) -> Self {
         Self::field(field, "This field can not be changed.")
     }
@@ -42,7 +42,7 @@ impl Refusal {
         Self::new(400, &format!("The limit of your project is reached: {what}."))
     }
 
-    /// The same with every text in a list of its own, the other form that clients have met.
+    /// The same with every text in a list, the other form that the real API uses.
     #[must_use]
     pub(crate) fn in_lists(mut self) -> Self {
         if let Value::Object(fields) = &mut self.body {

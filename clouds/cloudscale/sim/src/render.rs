@@ -1,4 +1,4 @@
-//! The JSON of everything, as the API shows it.
+//! Resources as the JSON of the API.
 
 use std::{cell::OnceCell, net::IpAddr};
 
@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 
 use super::{
     health::Health,
-    settings::{BALANCER_FLAVOR, FLAVORS},
-    stock::{
-        Address, Balancer, FloatingIp, Interface, Listener, Member, Monitor, Network, Pool, Server, Stock,
-        Subnet, Target,
+    resources::{
+        Address, Balancer, FloatingIp, Interface, Listener, Member, Monitor, Network, Pool, Resources,
+        Server, Subnet, Target,
     },
+    settings::{BALANCER_FLAVOR, FLAVORS},
 };
 
-/// What there is, as it looks at one moment to one client.
+/// The resources at one moment, as one client sees them.
 #[derive(Debug)]
 pub(crate) struct View<'a> {
-    pub(crate) stock: &'a Stock,
+    pub(crate) resources: &'a Resources,
     health: OnceCell<Health>,
-    /// The address that the client knows the API by; links begin with it.
+    /// The base URL that the client used; links begin with it.
     base: &'a str,
     now: Tick,
 }
@@ -34,12 +34,12 @@ fn version(address: IpAddr) -> u8 {
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn new(stock: &'a Stock, base: &'a str, now: Tick) -> Self {
-        Self { stock, health: OnceCell::new(), base, now }
+    pub(crate) fn new(resources: &'a Resources, base: &'a str, now: Tick) -> Self {
+        Self { resources, health: OnceCell::new(), base, now }
     }
 
     fn health(&self) -> &Health {
-        self.health.get_or_init(|| Health::of(self.stock))
+        self.health.get_or_init(|| Health::of(self.resources))
     }
 
     fn href(&self, path: &str, id: &str) -> String {
@@ -51,27 +51,27 @@ impl<'a> View<'a> {
     }
 
     fn balancer_stub(&self, id: &str) -> Value {
-        let name = self.stock.balancers.get(id).map(|balancer| balancer.name.as_str());
+        let name = self.resources.balancers.get(id).map(|balancer| balancer.name.as_str());
         self.stub("load-balancers", id, name)
     }
 
     fn pool_stub(&self, id: &str) -> Value {
-        let name = self.stock.pools.get(id).map(|pool| pool.name.as_str());
+        let name = self.resources.pools.get(id).map(|pool| pool.name.as_str());
         self.stub("load-balancers/pools", id, name)
     }
 
     fn network_stub(&self, id: &str) -> Value {
-        let name = self.stock.networks.get(id).map(|network| network.name.as_str());
+        let name = self.resources.networks.get(id).map(|network| network.name.as_str());
         self.stub("networks", id, name)
     }
 
     fn subnet_stub(&self, id: &str) -> Value {
-        let cidr = self.stock.subnets.get(id).map(|subnet| subnet.cidr.to_string());
+        let cidr = self.resources.subnets.get(id).map(|subnet| subnet.cidr.to_string());
         json!({"href": self.href("subnets", id), "uuid": id, "cidr": cidr})
     }
 
     fn balancer_of(&self, pool: &str) -> Value {
-        self.stock.pools.get(pool).map_or(Value::Null, |pool| self.balancer_stub(&pool.balancer))
+        self.resources.pools.get(pool).map_or(Value::Null, |pool| self.balancer_stub(&pool.balancer))
     }
 
     pub(crate) fn server(&self, server: &Server) -> Value {
@@ -111,7 +111,7 @@ impl<'a> View<'a> {
     }
 
     fn address(&self, public: bool, address: &Address) -> Value {
-        let subnet = address.subnet.as_ref().and_then(|id| self.stock.subnets.get(id));
+        let subnet = address.subnet.as_ref().and_then(|id| self.resources.subnets.get(id));
         let name = address.address.to_string().replace(['.', ':'], "-");
         json!({
             "version": version(address.address),
@@ -219,14 +219,14 @@ impl<'a> View<'a> {
         let (server, balancer, next_hop) = match &ip.target {
             None => (None, None, None),
             Some(Target::Server(id)) => {
-                let server = self.stock.servers.get(id);
+                let server = self.resources.servers.get(id);
                 let public = server.into_iter().flat_map(|s| s.interfaces.iter().filter(|i| i.public));
                 let mut addresses = public.flat_map(|i| i.addresses.iter().map(|a| a.address));
                 let stub = json!({"href": self.href("servers", id), "uuid": id});
                 (Some(stub), None, addresses.find(|address| same_family(*address)))
             }
             Some(Target::Balancer(id)) => {
-                let vips = self.stock.balancers.get(id).map(|balancer| balancer.vips.as_slice());
+                let vips = self.resources.balancers.get(id).map(|balancer| balancer.vips.as_slice());
                 let mut addresses = vips.unwrap_or_default().iter().map(|vip| vip.address);
                 (None, Some(self.balancer_stub(id)), addresses.find(|address| same_family(*address)))
             }
@@ -247,7 +247,7 @@ impl<'a> View<'a> {
     }
 
     pub(crate) fn network(&self, network: &Network) -> Value {
-        let subnets = self.stock.subnets.values().filter(|subnet| subnet.network == network.uuid);
+        let subnets = self.resources.subnets.values().filter(|subnet| subnet.network == network.uuid);
         json!({
             "href": self.href("networks", &network.uuid),
             "uuid": network.uuid,

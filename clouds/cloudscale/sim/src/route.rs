@@ -1,4 +1,4 @@
-//! Which thing a path means, and what is asked of it.
+//! Parses method and path into an operation on a resource.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 
 use super::refusal::Refusal;
 
-/// The kinds of things that the API knows.
+/// The kinds of resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Server,
@@ -41,7 +41,7 @@ impl Kind {
     }
 }
 
-/// What is asked.
+/// What a request does to its resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     List,
@@ -66,7 +66,7 @@ impl Verb {
     }
 }
 
-/// A request, understood.
+/// A parsed request line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) kind: Kind,
@@ -83,7 +83,7 @@ impl fmt::Display for Route {
 }
 
 impl Route {
-    /// Understands a path, or says why not: no such path, or nothing that can be done to it.
+    /// Parses a path, or says why not: it does not exist, or does not allow the method.
     pub(crate) fn parse(method: &Method, path: &str) -> Result<Self, Refusal> {
         let decoded: Vec<_> = path
             .trim_matches('/')
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_understood() {
+    fn paths_are_parsed() {
         let table = [
             ("GET", "/v1/servers", Ok("servers.list")),
             ("GET", "/v1/servers/x", Ok("servers.get")),

@@ -10,19 +10,19 @@ use sim_kit::accept;
 /// A server that is running. Dropping it stops it.
 #[derive(Debug)]
 pub struct Served {
-    /// Where it listens.
+    /// The address that it listens on.
     pub address: SocketAddr,
     _tasks: JoinSet<()>,
 }
 
 impl Served {
-    /// The base of the API, as a client is told it.
+    /// The base URL of the API.
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 }
 
-/// Puts the cloud on a port, without TLS, until what is returned is dropped.
+/// Serves the cloud on a port, without TLS, until the result is dropped.
 pub fn serve(cloud: &Cloud, listener: TcpListener) -> io::Result<Served> {
     let address = listener.local_addr()?;
     let mut tasks = JoinSet::new();
@@ -30,7 +30,7 @@ pub fn serve(cloud: &Cloud, listener: TcpListener) -> io::Result<Served> {
     Ok(Served { address, _tasks: tasks })
 }
 
-/// Puts the cloud on a free port that only this machine reaches.
+/// Serves the cloud on a free port of the loopback interface.
 pub async fn serve_on_loopback(cloud: &Cloud) -> io::Result<Served> {
     serve(cloud, TcpListener::bind(("127.0.0.1", 0)).await?)
 }

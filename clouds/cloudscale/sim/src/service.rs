@@ -1,4 +1,4 @@
-//! The cloud at its edge: what it makes of whole requests.
+//! The HTTP side of the cloud.
 
 use std::sync::Arc;
 
@@ -6,38 +6,40 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header, request::Parts};
 use tokio::sync::oneshot;
 
-use super::{body::Body, control, exchange::Exchange, shared::Shared};
-use sim_kit::{Behind, Broken, Edge};
+use super::{control, exchange::Exchange, shared::Shared};
+use sim_kit::{Body, Control, Disconnected, Handler, SimService};
 
-/// The cloud's API as something that a client can be built on. Clones are the same cloud.
-pub type CloudService = Edge<Asker>;
+/// The cloud's API as a `tower` service. Clones are the same cloud.
+pub type CloudService = SimService<CloudHandler>;
 
-/// Somebody who asks the cloud.
+/// Answers the requests of one client.
 #[derive(Clone, Debug)]
-pub struct Asker {
+pub struct CloudHandler {
     shared: Arc<Shared>,
-    /// Who it is, whatever the requests say.
+    /// The client's name, whatever its requests say.
     who: Option<String>,
 }
 
-impl Asker {
+impl CloudHandler {
     pub(crate) const fn new(shared: Arc<Shared>, who: Option<String>) -> Self {
         Self { shared, who }
     }
 }
 
-impl Behind for Asker {
+impl Handler for CloudHandler {
     type Body = Body;
 
-    async fn answer(self, parts: Parts, body: Bytes) -> Result<Response<Body>, Broken> {
+    async fn answer(self, parts: Parts, body: Bytes) -> Result<Response<Body>, Disconnected> {
         let Self { shared, who } = self;
-        if control::is_control(parts.uri.path()) {
-            let (status, body) = control::answer(&shared, &parts, &body);
+        if let Some(control) = Control::of(&parts.method, parts.uri.path()) {
+            let (status, body) = control::answer(&shared, control, &parts, &body);
             return Ok(json(status, body.to_string()));
         }
         let (sender, answer) = oneshot::channel();
         tokio::spawn(Exchange::new(&parts, body, who).run(shared, sender));
-        answer.await.unwrap_or_else(|_| Err(Broken::new("the connection broke before the answer arrived")))
+        answer
+            .await
+            .unwrap_or_else(|_| Err(Disconnected::new("the connection broke before the answer arrived")))
     }
 
     fn too_large(&self) -> Response<Body> {

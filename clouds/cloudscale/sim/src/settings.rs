@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-/// How the cloud behaves. By default it is as quick as can be, and as strict as the real one.
+/// How the cloud behaves. By default it answers at once and is as strict as the real one.
 #[derive(Clone, Debug)]
 pub struct SimSettings {
     /// How long a request takes: half of it until it takes effect, half until the answer is there. Changes to one
     /// balancer and what belongs to it wait for each other, so that several at once take several times as long.
     pub latency: Duration,
-    /// The part of the latency that is left to chance, from 0 (none) to 1 (all).
+    /// The part of the latency that is random, from 0 (none) to 1 (all).
     pub jitter: f64,
     /// How long a balancer is `changing` before it is `running`.
     pub build: Duration,
@@ -20,11 +20,11 @@ pub struct SimSettings {
     pub refuse_early_delete: bool,
     /// Puts the text of every field's error in a list.
     pub errors_in_lists: bool,
-    /// The zone of what is made without one.
+    /// The zone of resources that are created without one.
     pub default_zone: String,
     /// Servers that are there from the beginning, called `node-1`, `node-2` and so on.
     pub instances: usize,
-    /// How much there may be.
+    /// The limits of the project.
     pub limits: Limits,
 }
 
@@ -45,16 +45,14 @@ impl Default for SimSettings {
     }
 }
 
-/// How much there may be in a project.
+/// How many resources of each kind a project may have.
 #[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "the fields are called after what they limit")]
 pub struct Limits {
-    /// Servers.
     pub servers: usize,
-    /// Load balancers.
     pub balancers: usize,
-    /// Floating IPs.
     pub floating_ips: usize,
-    /// Members of one pool.
+    /// Of each pool.
     pub members: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What all handles of one cloud and all its requests share.
+//! The state that all handles and requests of one cloud share.
 
 use std::{
     fmt,
@@ -8,30 +8,29 @@ use std::{
 
 use cloudberth_core::{Clock, Random};
 use serde_json::Value;
+use sim_kit::{CallLog, Decision, Harm, Planner, Rules};
 
 use super::{
-    faults::{Fault, Request, Rules},
-    journal::Journal,
+    faults::{Fault, Request},
+    journal::Entry,
     settings::SimSettings,
     tokens::{Access, Tokens},
     world::{Moment, World},
 };
 
-pub(crate) type Plan = Box<dyn FnMut(&Request) -> Option<Fault> + Send>;
 /// Changes the body of an answer before it is sent.
 pub(crate) type Editor = Box<dyn FnMut(&Request, &mut Value) + Send>;
 
 pub(crate) struct State {
     pub(crate) world: World,
-    /// Another project, for those who come with a token of it.
+    /// Another project, for requests with a token of it.
     pub(crate) elsewhere: World,
     pub(crate) tokens: Tokens,
-    pub(crate) plan: Option<Plan>,
-    pub(crate) rules: Rules,
+    pub(crate) planner: Planner<Request, Harm>,
+    pub(crate) rules: Rules<Fault>,
     pub(crate) editor: Option<Editor>,
-    pub(crate) journal: Journal,
-    pub(crate) requests: u64,
-    /// Requests that were sent and did not take effect yet.
+    pub(crate) journal: CallLog<Entry>,
+    /// Requests that were sent and have not taken effect yet.
     pub(crate) under_way: usize,
 }
 
@@ -40,8 +39,16 @@ impl State {
         if access == Access::OtherProject { &mut self.elsewhere } else { &mut self.world }
     }
 
-    pub(crate) fn fate(&mut self, request: &Request) -> Option<Fault> {
-        self.plan.as_mut().and_then(|plan| plan(request)).or_else(|| self.rules.decide(request))
+    /// What goes wrong with a request: what was planned for it or else what the rules say.
+    pub(crate) fn decide_fault(&mut self, request: &Request) -> Decision {
+        self.planner.decide(request).map_or_else(|| self.rules.decide(request), Decision::from)
+    }
+
+    /// Lets everything go well from now on.
+    pub(crate) fn stop_faults(&mut self) {
+        self.planner.clear();
+        self.editor = None;
+        self.rules.clear();
     }
 }
 
@@ -66,11 +73,10 @@ impl Shared {
             world,
             elsewhere,
             tokens: Tokens::default(),
-            plan: None,
+            planner: Planner::default(),
             rules: Rules::default(),
             editor: None,
-            journal: Journal::default(),
-            requests: 0,
+            journal: CallLog::default(),
             under_way: 0,
         };
         Self { state: Mutex::new(state), clock, random }
@@ -82,7 +88,7 @@ impl Shared {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere leaves plain state behind that can still be looked at.
+        // A panic elsewhere leaves plain state behind that can still be read.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -102,16 +108,13 @@ impl Shared {
         latency.mul_f64(1.0 - jitter * self.random.fraction())
     }
 
-    /// Back to the beginning: what was made, set and written down is gone. Tokens stay.
+    /// Back to the initial state, without faults and with an empty journal. Tokens stay.
     pub(crate) fn reset(&self) {
         let at = self.moment();
         let mut state = self.lock();
         let (world, elsewhere) = Self::projects(state.world.settings.clone(), &self.random, at);
         (state.world, state.elsewhere) = (world, elsewhere);
-        state.plan = None;
-        state.editor = None;
-        state.rules.clear();
-        state.journal.clear();
-        state.requests = 0;
+        state.stop_faults();
+        state.journal = CallLog::default();
     }
 }

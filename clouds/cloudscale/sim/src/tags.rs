@@ -1,15 +1,15 @@
-//! The filter by tags that every listing takes.
+//! The filter by tags of every listing.
 
 use percent_encoding::percent_decode_str;
 
-use super::stock::Tags;
+use super::resources::Tags;
 
-/// What a listing is narrowed down to: every filter must fit.
+/// Tag filters of a listing: all of them must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TagFilter(Vec<(String, String)>);
 
 impl TagFilter {
-    /// Reads `tag:key=value` (this value) and `tag:key` or `tag:key=` (any value); other parameters are not ours.
+    /// Reads `tag:key=value` (this value) and `tag:key` or `tag:key=` (any value); other parameters are ignored.
     pub(crate) fn parse(query: Option<&str>) -> Self {
         let decode =
             |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();

@@ -1,4 +1,4 @@
-//! Who may come in.
+//! Authentication by token.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use super::refusal::Refusal;
 /// What a token lets its bearer do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Everything.
+    /// Read and write.
     ReadWrite,
-    /// Looking only: a write is answered with 403.
+    /// Read only: a write is answered with 403.
     ReadOnly,
-    /// Everything, but in another project, which was empty to begin with.
+    /// Read and write in another project, which starts empty.
     OtherProject,
 }
 
@@ -20,12 +20,12 @@ pub enum Access {
 pub(crate) struct Tokens(Option<BTreeMap<String, Access>>);
 
 impl Tokens {
-    /// Only these from now on.
+    /// Accepts only these tokens from now on.
     pub(crate) fn set(&mut self, tokens: BTreeMap<String, Access>) {
         self.0 = Some(tokens);
     }
 
-    /// What the bearer may do. Until tokens were set, any will do, but there must be one.
+    /// What the bearer may do. Until tokens are set, any token is accepted, but there must be one.
     pub(crate) fn check(&self, authorization: Option<&str>, write: bool) -> Result<Access, Refusal> {
         let token = authorization.and_then(|header| header.strip_prefix("Bearer ")).filter(|t| !t.is_empty());
         let Some(token) = token else {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_decide_who_may_do_what() {
+    fn tokens_decide_on_access() {
         let mut some = Tokens::default();
         some.set([("rw".to_owned(), Access::ReadWrite), ("ro".to_owned(), Access::ReadOnly)].into());
         let table = [

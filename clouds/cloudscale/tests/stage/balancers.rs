@@ -59,7 +59,7 @@ async fn a_plain_service_is_served() {
 async fn udp_and_tcp_on_one_port() {
     let ports = json!([{"name": "udp", "port": 53, "protocol": "UDP"}, {"name": "tcp", "port": 53, "protocol": "TCP"}]);
     let scene = served(spec(ports)).await;
-    let stock = scene.cloud.stock();
+    let stock = scene.cloud.resources();
     let mut pools: Vec<_> =
         stock.pools.values().map(|pool| (pool.name.as_str(), pool.protocol.as_str())).collect();
     pools.sort_unstable();
@@ -196,10 +196,10 @@ async fn a_node_that_has_no_server_is_left_out_and_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_token_of_another_project_empties_no_pool_and_creates_nothing() {
-    use cloudscale_sim::{Fault, Rule};
+    use cloudscale_sim::{Fault, Harm};
     let scene = served(json!({})).await;
-    scene.cloud.add_fault(Rule { operation: "servers.list".to_owned(), ..Rule::new(Fault::EmptyList) });
-    scene.cloud.add_fault(Rule { operation: "servers.get".to_owned(), ..Rule::new(Fault::NotFound) });
+    scene.cloud.add_fault(Fault { operation: "servers.list".to_owned(), ..Fault::new(Harm::EmptyList) });
+    scene.cloud.add_fault(Fault { operation: "servers.get".to_owned(), ..Fault::new(Harm::NotFound) });
     scene.cloud.clear_journal();
     scene.create("second", json!({})).await;
     scene.edit("web", spec(json!([{"port": 8080, "protocol": "TCP"}]))).await;

@@ -95,7 +95,7 @@ async fn ports_that_change_places_both_let_go_first() {
         ["listeners.delete", "listeners.delete", "listeners.create", "listeners.create"],
         "CS-158"
     );
-    let stock = scene.cloud.stock();
+    let stock = scene.cloud.resources();
     for listener in stock.listeners.values() {
         let pool = &stock.pools[listener.pool.as_ref().unwrap()].name;
         assert_eq!(pool, if listener.protocol_port == 81 { "tcp/a" } else { "tcp/b" }, "CS-158");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloudscale_sim::{Fault, Target};
+use cloudscale_sim::Target;
 use embedded_kube::{Fault as ApiFault, Harm};
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn die_at(scene: &Scene, boundary: u64, fate: Fate) {
             return None;
         }
         killer.abort();
-        matches!(fate, Fate::NeverSent).then_some(Fault::LostCall)
+        matches!(fate, Fate::NeverSent).then_some(Harm::LostCall)
     });
 }
 
@@ -96,8 +96,9 @@ async fn live(boundary: u64, fate: Fate, kube_latency: u64) -> u64 {
     assert!(scene.stage.service("web").await.is_none(), "{case}");
     assert_eq!(scene.cloud.balancers().len(), 0, "CS-155 {case}: nothing leaked");
     assert_eq!(scene.cloud.floating_ips().len(), 1, "{case}");
-    let created =
-        |entry: &&cloudscale_sim::Entry| entry.operation == "load-balancers.create" && entry.succeeded();
+    let created = |entry: &&cloudscale_sim::Entry| {
+        entry.operation == "load-balancers.create" && entry.outcome.succeeded()
+    };
     let journal = scene.cloud.journal();
     assert_eq!(
         journal.iter().filter(created).count(),
@@ -138,7 +139,7 @@ async fn what_arrives_after_its_sender_died_is_not_left_over() {
             died |= now;
             now.then(|| {
                 killer.abort();
-                Fault::Latency { millis: 4_000 }
+                Harm::Latency { millis: 4_000 }
             })
         });
         scene.create("web", json!({})).await;

@@ -64,17 +64,17 @@ async fn a_node_goes_only_with_its_server() {
 
 #[tokio::test(start_paused = true)]
 async fn an_api_that_fails_takes_no_node() {
-    use cloudscale_sim::{Fault, Rule};
+    use cloudscale_sim::{Fault, Harm};
     for (case, fault) in [
-        ("CS-19", Fault::status(500)),
-        ("L1-820 a page from a gateway", Fault::status(502)),
-        ("L1-821 a token that expired", Fault::status(401)),
-        ("L1-822 an empty listing", Fault::EmptyList),
+        ("CS-19", Harm::status(500)),
+        ("L1-820 a page from a gateway", Harm::status(502)),
+        ("L1-821 a token that expired", Harm::status(401)),
+        ("L1-822 an empty listing", Harm::EmptyList),
     ] {
         let scene = Scene::new();
         let ids = scene.nodes(3).await;
         scene.pass(10).await;
-        scene.cloud.add_fault(Rule { path: "/v1/servers".to_owned(), ..Rule::new(fault) });
+        scene.cloud.add_fault(Fault { path: "/v1/servers".to_owned(), ..Fault::new(fault) });
         scene.cloud.stop_server(&ids[0]);
         scene.stage.set_ready("node-01", false).await;
         scene.pass(600).await;

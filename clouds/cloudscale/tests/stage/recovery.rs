@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use cloudberth_core::{Random, Tick, decide::node::taints::UNINITIALISED};
-use cloudscale_sim::Fault;
+use cloudscale_sim::Harm;
 use serde_json::json;
 
 use crate::scene::{INTENT, PREFIX, Scene};
@@ -30,7 +30,7 @@ async fn assert_served(scene: &Scene, wanted: &BTreeMap<&str, u16>, members: usi
 }
 
 /// How long five Services with ten nodes each take to get their addresses if chance fails one request in five.
-async fn addressed_by_a_cloud_that_refuses(seed: u64, fault: &Fault) -> Duration {
+async fn addressed_by_a_cloud_that_refuses(seed: u64, fault: &Harm) -> Duration {
     let scene = Scene::new();
     scene.nodes(10).await;
     scene.pass(10).await;
@@ -49,7 +49,7 @@ async fn addressed_by_a_cloud_that_refuses(seed: u64, fault: &Fault) -> Duration
     let case = format!("seed {seed}");
     assert_served(&scene, &SERVICES.map(|name| (name, 80)).into(), 10, &case).await;
     let made = |entry: &&cloudscale_sim::Entry| {
-        entry.operation == "load-balancers.create" && entry.status == Some(201)
+        entry.operation == "load-balancers.create" && entry.outcome.status() == Some(201)
     };
     assert_eq!(scene.cloud.journal().iter().filter(made).count(), 5, "L6-822 {case}: each is made once");
     scene.assert_quiet(60, &format!("L4-820 {case}")).await;
@@ -57,7 +57,7 @@ async fn addressed_by_a_cloud_that_refuses(seed: u64, fault: &Fault) -> Duration
 }
 
 /// The time that nine of ten seeds keep.
-async fn nine_of_ten(fault: Fault, seeds: u64, case: &str) -> Duration {
+async fn nine_of_ten(fault: Harm, seeds: u64, case: &str) -> Duration {
     let mut times = Vec::new();
     for seed in 0..seeds {
         times.push(addressed_by_a_cloud_that_refuses(seed, &fault).await);
@@ -70,13 +70,13 @@ async fn nine_of_ten(fault: Fault, seeds: u64, case: &str) -> Duration {
 
 #[tokio::test(start_paused = true)]
 async fn one_refusal_in_five_does_not_keep_services_from_their_addresses() {
-    let took = nine_of_ten(Fault::status(503), 50, "20 % are 503").await;
+    let took = nine_of_ten(Harm::status(503), 50, "20 % are 503").await;
     assert!(took <= Duration::from_secs(15), "L12-820 {took:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_throttled_request_in_five_does_not_either() {
-    let took = nine_of_ten(Fault::status(429), 10, "20 % are 429").await;
+    let took = nine_of_ten(Harm::status(429), 10, "20 % are 429").await;
     assert!(took <= Duration::from_secs(30), "L12-821 {took:?}");
 }
 
@@ -104,7 +104,7 @@ async fn away_for_an_hour(refused: bool, more: u64) {
     if refused {
         scene.door.shut(true);
     } else {
-        scene.cloud.plan_faults(|_| Some(Fault::status(503)));
+        scene.cloud.plan_faults(|_| Some(Harm::status(503)));
     }
     scene.cloud.clear_journal();
     scene.pass(1).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloudscale_sim::{Access, Fault, Rule};
+use cloudscale_sim::{Access, Fault, Harm};
 use serde_json::json;
 
 use crate::scene::{FINALIZER, PREFIX, Scene, annotated};
@@ -40,10 +40,10 @@ async fn what_somebody_has_deleted_already_is_gone() {
 #[tokio::test(start_paused = true)]
 async fn a_removal_that_meets_another_is_done() {
     let scene = served().await;
-    scene.cloud.add_fault(Rule {
+    scene.cloud.add_fault(Fault {
         operation: "load-balancers.delete".to_owned(),
         times: Some(1),
-        ..Rule::new(Fault::NotFound)
+        ..Fault::new(Harm::NotFound)
     });
     scene.delete("web").await;
     scene.pass(30).await;
@@ -92,14 +92,14 @@ async fn nothing_that_is_wrong_with_a_service_keeps_it() {
 #[tokio::test(start_paused = true)]
 async fn while_the_api_fails_nothing_is_created_deleted_or_let_go() {
     for (case, fault) in [
-        ("CS-46 CS-157", Fault::status(500)),
-        ("L1-824", Fault::status(401)),
-        ("L1-825", Fault::status(502)),
-        ("L1-826", Fault::LostCall),
+        ("CS-46 CS-157", Harm::status(500)),
+        ("L1-824", Harm::status(401)),
+        ("L1-825", Harm::status(502)),
+        ("L1-826", Harm::LostCall),
     ] {
         let scene = served().await;
         let before = scene.parts();
-        let harm = Rule { path: "/v1/load-balancers".to_owned(), ..Rule::new(fault) };
+        let harm = Fault { path: "/v1/load-balancers".to_owned(), ..Fault::new(fault) };
         scene.cloud.add_fault(harm);
         scene.edit("web", annotated(&[("name", json!("other"))])).await;
         scene.pass(120).await;

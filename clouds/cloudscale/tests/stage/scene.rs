@@ -169,7 +169,7 @@ impl Scene {
     /// Ports, and the addresses behind each, of the load balancer of a Service.
     pub(crate) async fn shape(&self, name: &str) -> Vec<(u16, Vec<String>)> {
         let id = self.balancer(name).await.uuid;
-        let stock = self.cloud.stock();
+        let stock = self.cloud.resources();
         let mut shape = Vec::new();
         for listener in stock.listeners.values() {
             let Some(pool) = stock
@@ -195,7 +195,7 @@ impl Scene {
 
     /// The ids of everything below the load balancers, by kind: pools, listeners, monitors, members.
     pub(crate) fn parts(&self) -> [BTreeSet<String>; 4] {
-        let stock = self.cloud.stock();
+        let stock = self.cloud.resources();
         [
             stock.pools.into_keys().collect(),
             stock.listeners.into_keys().collect(),

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use cloudberth_core::Random;
-use cloudscale_sim::{Fault, Target};
+use cloudscale_sim::{Harm, Target};
 use serde_json::{Value, json};
 
 use crate::scene::{FINALIZER, INTENT, PREFIX, Scene, annotated, merge};
@@ -21,18 +21,19 @@ fn pick(random: &Random, bound: u64) -> u64 {
 }
 
 /// What a request may meet: an honest API, a bad network.
-fn misfortune(random: &Random) -> Fault {
+fn misfortune(random: &Random) -> Harm {
     let millis = 10 + pick(random, 3_000);
+    let busy = |code| Harm::Status { code, retry_after: u32::try_from(1 + pick(random, 5)).ok() };
     match pick(random, 10) {
-        0 => Fault::status(500),
-        1 => Fault::status(502),
-        2 => Fault::Status { code: 503, retry_after: Some(1 + pick(random, 5)) },
-        3 => Fault::Status { code: 429, retry_after: Some(1 + pick(random, 5)) },
-        4 => Fault::status(401),
-        5 => Fault::LostCall,
-        6 | 7 => Fault::LostAnswer,
-        8 => Fault::Truncated,
-        _ => Fault::Latency { millis },
+        0 => Harm::status(500),
+        1 => Harm::status(502),
+        2 => busy(503),
+        3 => busy(429),
+        4 => Harm::status(401),
+        5 => Harm::LostCall,
+        6 | 7 => Harm::LostAnswer,
+        8 => Harm::Truncated,
+        _ => Harm::Latency { millis },
     }
 }
 

@@ -19,7 +19,7 @@ async fn nothing_is_changed_by_the_switch() {
     for variant in &variants {
         let case = variant.case;
         let mut scene = left_behind(variant).await;
-        let (stock, before) = (scene.cloud.stock(), scene.get("web").await);
+        let (stock, before) = (scene.cloud.resources(), scene.get("web").await);
         let kube = scene.kube_calls();
         scene.restart();
         scene.pass(900).await;
@@ -29,7 +29,7 @@ async fn nothing_is_changed_by_the_switch() {
             scene.stage.writes(kube).into_iter().filter(|call| call.resource == "services").collect();
         assert_eq!(writes, [], "CS-153 {case}");
         assert_eq!(scene.get("web").await, before, "CS-153 {case}");
-        assert_eq!(scene.cloud.stock().members.len(), stock.members.len(), "CS-153 {case}");
+        assert_eq!(scene.cloud.resources().members.len(), stock.members.len(), "CS-153 {case}");
         let ours = before.annotations.keys().filter(|key| !key.starts_with(PREFIX)).count();
         assert_eq!(ours, 0, "CS-153 {case}: no annotation of ours on what we did not create");
     }

@@ -14,7 +14,7 @@ use std::{
 use cloudberth_cloudscale::{CloudscaleProvider, Settings, Surroundings};
 use cloudberth_core::{Clock, Provider, Random, ServiceView};
 use cloudberth_http::{TokenSource, Transport, Unobserved};
-use cloudscale_sim::{Cloud, Fault, Request, Rule, SimSettings};
+use cloudscale_sim::{Cloud, Fault, Harm, Request, SimSettings};
 use serde_json::{Value, json};
 use testing_kit::checks::CloudUnderTest;
 
@@ -152,7 +152,7 @@ impl CloudUnderTest for Cloudscale {
     }
 
     fn state_of(&self, id: &str) -> Option<String> {
-        let stock = self.cloud.stock();
+        let stock = self.cloud.resources();
         let balancer = stock.balancers.get(id)?;
         let pools: Vec<_> = stock.pools.values().filter(|pool| pool.balancer == id).collect();
         let ours = |pool: &str| pools.iter().any(|own| own.uuid == pool);
@@ -163,12 +163,12 @@ impl CloudUnderTest for Cloudscale {
     }
 
     fn mutations(&self) -> usize {
-        self.cloud.journal().iter().filter(|entry| entry.mutation && entry.succeeded()).count()
+        self.cloud.journal().iter().filter(|entry| entry.mutation && entry.outcome.succeeded()).count()
     }
 
     fn lose_next_creation(&self) {
         let operation = "load-balancers.create".to_owned();
-        self.cloud.add_fault(Rule { operation, times: Some(1), ..Rule::new(Fault::LostAnswer) });
+        self.cloud.add_fault(Fault { operation, times: Some(1), ..Fault::new(Harm::LostAnswer) });
     }
 
     fn swap_credential_during_next_delete(&self) {
@@ -182,11 +182,11 @@ impl CloudUnderTest for Cloudscale {
                 // The old token is refused, and there is another one by now: that of an account without this one.
                 1 => {
                     token.set("another account's");
-                    Some(Fault::status(401))
+                    Some(Harm::status(401))
                 }
                 2 => {
                     token.set("first");
-                    Some(Fault::NotFound)
+                    Some(Harm::NotFound)
                 }
                 _ => None,
             }

@@ -1,4 +1,4 @@
-//! The cloud from outside: what a test or a demo does to it, and what it may look at.
+//! The handle with which a test or a demo changes and inspects the cloud.
 
 use std::{
     fmt,
@@ -16,9 +16,9 @@ use super::{
 /// How the cloud behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct SimSettings {
-    /// The most that one way of a request takes.
+    /// The most that a request or an answer is on its way.
     pub latency: Duration,
-    /// How far listings lag behind what is.
+    /// How far listings lag behind.
     pub lag: Duration,
     /// How long building a load balancer takes.
     pub build: Duration,
@@ -45,16 +45,15 @@ impl fmt::Debug for Cloud {
 }
 
 impl Cloud {
-    /// An empty cloud that goes by `clock`.
+    /// An empty cloud on this clock.
     pub fn new(clock: Arc<dyn Clock>, random: Random, settings: SimSettings) -> Self {
         let pace = Pace { lag: settings.lag, build: settings.build, quota: settings.quota };
         let shared = Shared {
             world: Mutex::new(World::new(pace)),
             elsewhere: Mutex::new(World::elsewhere(pace)),
             log: Mutex::default(),
-            plan: Mutex::new(None),
+            planner: Mutex::default(),
             latency: Mutex::new(settings.latency),
-            requests: Mutex::new(0),
             clock,
             random,
         };
@@ -68,12 +67,12 @@ impl Cloud {
 
     /// Decides for each request what goes wrong with it; replaces what was set before.
     pub fn plan_faults(&self, plan: impl FnMut(&Request) -> Option<Fault> + Send + 'static) {
-        *lock(&self.shared.plan) = Some(Box::new(plan));
+        lock(&self.shared.planner).set(plan);
     }
 
     /// Lets everything go well from now on.
     pub fn stop_faults(&self) {
-        *lock(&self.shared.plan) = None;
+        lock(&self.shared.planner).clear();
     }
 
     /// Builds an instance.
@@ -98,8 +97,8 @@ impl Cloud {
         lock(&self.shared.world).delete_instance(id, now);
     }
 
-    /// Destroys an instance and builds another one of the same name, at once and for every listing; `None` where there is
-    /// none to destroy.
+    /// Replaces an instance by another one of the same name, at once and in every listing; `None` where there is no such
+    /// instance.
     pub fn replace_instance(&self, id: &str) -> Option<FakeInstance> {
         let now = self.shared.clock.now();
         lock(&self.shared.world).replace_instance(id, now)
@@ -110,23 +109,22 @@ impl Cloud {
         lock(&self.shared.world).add_floating(address);
     }
 
-    /// Builds a load balancer behind everybody's back; `None` where the quota is used up. Returns its id.
+    /// Builds a load balancer without a request and returns its id; `None` where the quota is used up.
     pub fn add_balancer(&self, name: &str) -> Option<String> {
         let now = self.shared.clock.now();
         lock(&self.shared.world).create_balancer(name, "", now).ok().map(|balancer| balancer.id)
     }
 
-    /// A load balancer that somebody built long ago: it is ready, and every listing shows it. `None` where the quota is
-    /// used up.
+    /// Adds an old load balancer: it is ready, and every listing shows it. `None` where the quota is used up.
     pub fn inherit_balancer(&self, name: &str) -> Option<Balancer> {
         let now = self.shared.clock.now();
         lock(&self.shared.world).inherit_balancer(name, now).ok()
     }
 
-    /// Deletes a load balancer behind everybody's back.
+    /// Deletes a load balancer without a request.
     pub fn delete_balancer(&self, id: &str) {
         let now = self.shared.clock.now();
-        // Deleting what is not there is what was asked for.
+        // One that does not exist is deleted already.
         let _ = lock(&self.shared.world).delete_balancer(id, now);
     }
 
@@ -153,6 +151,6 @@ impl Cloud {
 
     /// Every request that reached the cloud so far.
     pub fn calls(&self) -> Vec<CallRecord> {
-        lock(&self.shared.log).clone()
+        lock(&self.shared.log).iter().cloned().collect()
     }
 }

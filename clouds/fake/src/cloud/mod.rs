@@ -1,4 +1,4 @@
-//! The cloud itself: what there is, and the network in front of it.
+//! The cloud itself: its resources, and the network in front of them.
 
 mod handle;
 mod network;

@@ -1,4 +1,4 @@
-//! What lies between a program and its cloud: latency, faults, and a log of every call.
+//! The network between a program and its cloud: latency, faults, and a log of every call.
 
 use std::{
     fmt,
@@ -7,6 +7,7 @@ use std::{
 };
 
 use cloudberth_core::{Call, Category, Clock, Error, Random, Result, Tick, lb::Outcome};
+use sim_kit::{CallLog, Planner};
 use tokio::{sync::oneshot, time};
 
 use super::world::World;
@@ -14,16 +15,16 @@ use super::world::World;
 /// Whether a request changes anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It only looks.
+    /// It changes nothing.
     Read,
     /// It changes something, and needs the leader's claim.
     Write,
 }
 
-/// A request, as whoever plans faults sees it.
+/// A request, as a plan of faults sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Which operation.
+    /// The operation, such as `create balancer`.
     pub operation: &'static str,
     /// It changes something.
     pub write: bool,
@@ -42,13 +43,13 @@ pub enum Fault {
     AnswerLost,
     /// No answer, ever; the request takes effect after this long.
     Stall(Duration),
-    /// A lie: a listing is empty, or a look-up denies what exists.
+    /// A false answer: a listing is empty, or a look-up says that an object does not exist.
     Deny,
     /// A listing lacks its second half, and says so.
     ShortPage,
-    /// Instances and load balancers are told without their addresses.
+    /// Instances and load balancers are shown without their addresses.
     PartsMissing,
-    /// The credential is another account's, where nothing of ours is: the request is carried out there.
+    /// The credential is that of another account, which has nothing of ours: the request is carried out there.
     OtherAccount,
     /// The credential became another account's while the request was under way: it is carried out there, and the client
     /// notices.
@@ -62,17 +63,17 @@ pub struct CallRecord {
     pub sent: Tick,
     /// When it took effect.
     pub at: Tick,
-    /// Until when the program waits for the answer, at the most.
+    /// When the program stops waiting for the answer at the latest.
     pub until: Tick,
     /// Who sent it.
     pub who: String,
-    /// Which operation.
+    /// The operation, such as `create balancer`.
     pub operation: &'static str,
     /// It changes something.
     pub write: bool,
     /// It was carried out in another account.
     pub elsewhere: bool,
-    /// What about.
+    /// The name or id of what it is about.
     pub subject: String,
     /// `ok`, or the label of the error's category.
     pub outcome: &'static str,
@@ -83,7 +84,7 @@ pub struct CallRecord {
 pub(crate) enum Trouble {
     /// The request was refused, or never left: it did not take effect.
     Refused(Error),
-    /// Nobody knows.
+    /// It is unknown whether the request took effect.
     Lost(Error),
 }
 
@@ -95,7 +96,7 @@ impl Trouble {
     }
 }
 
-/// What became of a write, in the words of the load-balancer loop.
+/// The result of a write, as the outcome of a step.
 pub(crate) fn outcome<R>(result: Result<R, Trouble>) -> Outcome<R> {
     match result {
         Ok(answer) => Outcome::Done(answer),
@@ -104,21 +105,18 @@ pub(crate) fn outcome<R>(result: Result<R, Trouble>) -> Outcome<R> {
     }
 }
 
-type Plan = Box<dyn FnMut(&Request) -> Option<Fault> + Send>;
-
 pub(crate) struct Shared {
     pub(crate) world: Mutex<World>,
-    /// What another account has.
+    /// The resources of another account.
     pub(crate) elsewhere: Mutex<World>,
-    pub(crate) log: Mutex<Vec<CallRecord>>,
-    pub(crate) plan: Mutex<Option<Plan>>,
+    pub(crate) log: Mutex<CallLog<CallRecord>>,
+    pub(crate) planner: Mutex<Planner<Request, Fault>>,
     pub(crate) latency: Mutex<Duration>,
-    pub(crate) requests: Mutex<u64>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Random,
 }
 
-/// A panic elsewhere leaves plain state behind that can still be looked at.
+/// Locks, also after a panic elsewhere: the state is plain and can still be read.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -183,12 +181,12 @@ impl Network {
             }
             time::sleep(back).await;
             if fault != Some(Fault::AnswerLost) {
-                // Nobody waiting any more is no concern of the cloud.
+                // The program may have stopped waiting, which changes nothing.
                 let _ = answer.send(result);
             }
         });
         match time::timeout(patience, waiting).await {
-            // To whom was it said? It proves nothing (law 1).
+            // It is unclear which account answered, so the answer proves nothing (law 1).
             Ok(Ok(_)) if fault == Some(Fault::Swapped) => {
                 Err(lost(operation, "the credential was replaced while the call was under way"))
             }
@@ -217,13 +215,11 @@ fn lost(operation: &str, why: &str) -> Trouble {
 
 impl Shared {
     fn next_fault(&self, operation: &'static str, kind: Kind) -> Option<Fault> {
-        let mut requests = lock(&self.requests);
-        let request = Request { operation, write: kind == Kind::Write, number: *requests };
-        *requests += 1;
-        lock(&self.plan).as_mut().and_then(|plan| plan(&request))
+        let number = lock(&self.log).take_number();
+        lock(&self.planner).decide(&Request { operation, write: kind == Kind::Write, number })
     }
 
-    /// The time that one way takes: up to the set latency.
+    /// How long a request or an answer is on its way: between half of the latency and all of it.
     fn leg(&self) -> Duration {
         let latency = *lock(&self.latency);
         if latency.is_zero() { Duration::ZERO } else { latency.mul_f64(0.5 + self.random.fraction() / 2.0) }

@@ -1,6 +1,6 @@
-//! What there is, and the rules by which it changes. Plain state: no waiting, no chance.
+//! The cloud's resources and the rules by which they change: plain state, without waiting or randomness.
 //!
-//! Listings lag: what was created shows only after a while, and what was deleted goes on showing. A look-up by id is
+//! Listings lag: a new resource shows only after a while, and a deleted one goes on showing. A look-up by id is
 //! always up to date.
 
 use std::{
@@ -10,7 +10,7 @@ use std::{
 
 use cloudberth_core::{Category, Error, Result, Tick};
 
-/// What an instance is doing.
+/// Whether an instance is powered on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PowerState {
     /// Powered on.
@@ -26,11 +26,11 @@ pub struct FakeInstance {
     pub id: String,
     /// Its name.
     pub name: String,
-    /// What it is doing.
+    /// Whether it is powered on.
     pub state: PowerState,
     /// Its size.
     pub flavor: String,
-    /// Where it stands.
+    /// The zone that it is in.
     pub zone: String,
     /// Its address inside the cloud.
     pub private_ip: String,
@@ -61,13 +61,13 @@ pub struct Listener {
 pub struct Balancer {
     /// Its id.
     pub id: String,
-    /// Its name. Nothing keeps two from having the same.
+    /// Its name, which need not be unique.
     pub name: String,
     /// Its address, known from the start.
     pub address: String,
     /// Built, and ready for changes.
     pub ready: bool,
-    /// How it chooses.
+    /// How it picks a member for a connection.
     pub algorithm: String,
     /// Its listeners by id.
     pub listeners: BTreeMap<String, Listener>,
@@ -82,13 +82,13 @@ pub struct Balancer {
 pub struct RouteRecord {
     /// Its name.
     pub name: String,
-    /// The instance's name.
+    /// The name of the instance.
     pub instance: String,
     /// Where it leads.
     pub destination: String,
 }
 
-/// A thing with the times between which listings show it.
+/// A resource with the times between which listings show it.
 #[derive(Clone, Debug)]
 struct Kept<T> {
     thing: T,
@@ -108,7 +108,7 @@ pub(crate) struct Pace {
     pub(crate) quota: usize,
 }
 
-/// Everything there is.
+/// The resources of one account.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) pace: Pace,
@@ -116,7 +116,7 @@ pub(crate) struct World {
     balancers: BTreeMap<String, Kept<Balancer>>,
     floating: BTreeSet<String>,
     routes: BTreeMap<String, RouteRecord>,
-    /// Behind which load balancers an instance is.
+    /// The load balancers that each instance is a member of.
     serving: BTreeMap<String, BTreeSet<String>>,
     ids: u64,
     /// Where its addresses come from.
@@ -141,8 +141,8 @@ impl World {
         }
     }
 
-    /// Another account of the same cloud: nothing in it has an id or an address that ours has, and there is no room for
-    /// load balancers.
+    /// Another account of the same cloud: it shares no id and no address with ours, and its quota allows no load
+    /// balancers.
     pub(crate) fn elsewhere(pace: Pace) -> Self {
         Self { ids: 500_000, net: "198.51.100", ..Self::new(Pace { quota: 0, ..pace }) }
     }
@@ -272,7 +272,7 @@ impl World {
         Ok(balancer)
     }
 
-    /// One that has been there for long: it is ready, and every listing shows it.
+    /// An old load balancer: it is ready, and every listing shows it.
     pub(crate) fn inherit_balancer(&mut self, name: &str, now: Tick) -> Result<Balancer> {
         let mut balancer = self.create_balancer(name, "", now)?;
         if let Some(kept) = self.balancers.get_mut(&balancer.id) {
@@ -351,7 +351,7 @@ impl World {
         Ok(())
     }
 
-    /// Deletion is allowed in every state, and takes the parts along; floating addresses stay.
+    /// Deletes a load balancer in any state, with its parts; floating addresses stay.
     pub(crate) fn delete_balancer(&mut self, id: &str, now: Tick) -> Result<()> {
         match self.balancers.get_mut(id).filter(|kept| kept.gone_from.is_none()) {
             None => refuse(Category::NotFound, format!("there is no load balancer {id}")),

@@ -1,17 +1,17 @@
 //! A client in the same process: requests go straight into the API's service.
 
 use bytes::Bytes;
-use embedded_kube::{Body, Broken, KubeApi};
+use embedded_kube::{Body, Disconnected, KubeApi};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 use tower::Service as _;
 
-/// Why there are no figures.
+/// Why a measurement failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Trouble {
+pub(crate) enum BenchError {
     #[error("the connection broke: {0}")]
-    Broken(#[from] Broken),
+    Disconnected(#[from] Disconnected),
     #[error("no request can be made: {0}")]
     Request(#[from] http::Error),
     #[error("an answer is not JSON: {0}")]
@@ -43,7 +43,7 @@ impl Client {
         path: &str,
         kind: &str,
         body: Bytes,
-    ) -> Result<Response<Body>, Trouble> {
+    ) -> Result<Response<Body>, BenchError> {
         let asked = || format!("{method} {path}");
         let request = Request::builder()
             .method(&method)
@@ -58,32 +58,32 @@ impl Client {
         }
         let (asked, status) = (asked(), answer.status().as_u16());
         let said = answer.into_body().collect().await?.to_bytes();
-        Err(Trouble::Refused { asked, status, said: String::from_utf8_lossy(&said).into_owned() })
+        Err(BenchError::Refused { asked, status, said: String::from_utf8_lossy(&said).into_owned() })
     }
 
-    /// The whole answer, as it came.
-    pub(crate) async fn get(&self, path: &str) -> Result<Bytes, Trouble> {
+    /// The whole answer, undecoded.
+    pub(crate) async fn get(&self, path: &str) -> Result<Bytes, BenchError> {
         let answer = self.ask(Method::GET, path, "", Bytes::new()).await?;
         Ok(answer.into_body().collect().await?.to_bytes())
     }
 
-    pub(crate) async fn get_json(&self, path: &str) -> Result<Value, Trouble> {
+    pub(crate) async fn get_json(&self, path: &str) -> Result<Value, BenchError> {
         Ok(serde_json::from_slice(&self.get(path).await?)?)
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<(), Trouble> {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<(), BenchError> {
         self.ask(Method::POST, path, "application/json", body.to_string().into()).await.map(drop)
     }
 
     /// A JSON merge patch; the answer is read to its end, as any client would.
-    pub(crate) async fn patch(&self, path: &str, body: &Value) -> Result<(), Trouble> {
+    pub(crate) async fn patch(&self, path: &str, body: &Value) -> Result<(), BenchError> {
         let kind = "application/merge-patch+json";
         let answer = self.ask(Method::PATCH, path, kind, body.to_string().into()).await?;
         answer.into_body().collect().await?;
         Ok(())
     }
 
-    pub(crate) async fn watch(&self, path: &str, version: u64) -> Result<Body, Trouble> {
+    pub(crate) async fn watch(&self, path: &str, version: u64) -> Result<Body, BenchError> {
         let path = format!("{path}?watch=true&allowWatchBookmarks=true&resourceVersion={version}");
         Ok(self.ask(Method::GET, &path, "", Bytes::new()).await?.into_body())
     }

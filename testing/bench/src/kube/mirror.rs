@@ -1,10 +1,10 @@
-//! What a watcher makes of the events it sees, held to the rules of a watch.
+//! The state that a watcher rebuilds from its events, with a check of every event.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::client::Trouble;
+use super::client::BenchError;
 
 /// The state of one resource, rebuilt from a list and the events after it.
 #[derive(Clone, Debug, Default)]
@@ -14,21 +14,21 @@ pub(crate) struct Mirror {
     events: u64,
 }
 
-/// What an event was.
+/// A valid event.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum WatchEvent {
     /// The object with this key changed.
     Change(String),
     Bookmark,
-    /// The watch was overrun: list again.
+    /// The watch was too slow: list again.
     Expired,
 }
 
-fn wrong(why: impl Into<String>) -> Trouble {
-    Trouble::Watch(why.into())
+fn wrong(why: impl Into<String>) -> BenchError {
+    BenchError::Watch(why.into())
 }
 
-fn version(of: &Value) -> Result<u64, Trouble> {
+fn version(of: &Value) -> Result<u64, BenchError> {
     let text = of.pointer("/metadata/resourceVersion").and_then(Value::as_str);
     text.and_then(|text| text.parse().ok()).ok_or_else(|| wrong("there is no resource version"))
 }
@@ -38,7 +38,7 @@ fn key(object: &Value) -> String {
     format!("{}/{}", part("/metadata/namespace"), part("/metadata/name"))
 }
 
-/// Items of a list do not say what they are; for comparing, nobody does.
+/// An object without kind and version, which items of a list do not have.
 fn bare(mut object: Value) -> Value {
     if let Some(fields) = object.as_object_mut() {
         fields.remove("kind");
@@ -48,7 +48,7 @@ fn bare(mut object: Value) -> Value {
 }
 
 impl Mirror {
-    pub(crate) fn of_list(mut list: Value) -> Result<Self, Trouble> {
+    pub(crate) fn of_list(mut list: Value) -> Result<Self, BenchError> {
         let version = version(&list)?;
         let Some(Value::Array(items)) = list.get_mut("items").map(Value::take) else {
             return Err(wrong("this is no list"));
@@ -57,18 +57,18 @@ impl Mirror {
         Ok(Self { objects, version, events: 0 })
     }
 
-    /// Takes in one event. Versions only go up; only what is there changes or goes; only what is not there comes.
-    pub(crate) fn apply(&mut self, event: Value) -> Result<Seen, Trouble> {
+    /// Applies one event and checks it: versions only go up, only known objects change or go, only unknown ones are added.
+    pub(crate) fn apply(&mut self, event: Value) -> Result<WatchEvent, BenchError> {
         let Value::Object(mut event) = event else { return Err(wrong("an event that is no object")) };
         let object = event.remove("object").unwrap_or_default();
         let kind = event.get("type").and_then(Value::as_str).unwrap_or_default();
         if kind == "ERROR" && object.get("code").and_then(Value::as_u64) == Some(410) {
-            return Ok(Seen::Expired);
+            return Ok(WatchEvent::Expired);
         }
         let (at, last) = (version(&object)?, self.version);
         self.version = at;
         if kind == "BOOKMARK" {
-            return if at >= last { Ok(Seen::Bookmark) } else { Err(wrong("a bookmark went back")) };
+            return if at >= last { Ok(WatchEvent::Bookmark) } else { Err(wrong("a bookmark went back")) };
         }
         let key = key(&object);
         if at <= last {
@@ -81,7 +81,7 @@ impl Mirror {
             "DELETED" => self.objects.remove(&key).is_some(),
             _ => false,
         };
-        if known { Ok(Seen::Change(key)) } else { Err(wrong(format!("{kind} of {key} does not fit"))) }
+        if known { Ok(WatchEvent::Change(key)) } else { Err(wrong(format!("{kind} of {key} does not fit"))) }
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&Value> {
@@ -96,17 +96,17 @@ impl Mirror {
         self.version
     }
 
-    /// Changes taken in so far.
+    /// The number of changes so far.
     pub(crate) fn events(&self) -> u64 {
         self.events
     }
 
-    /// Starts over from a list, without forgetting how much was seen.
+    /// Starts over from a list and keeps the number of changes.
     pub(crate) fn renew(&mut self, list: Self) {
         *self = Self { events: self.events, ..list };
     }
 
-    /// The first key that the other has not, or has otherwise.
+    /// The first key that the other lacks or has with another value.
     pub(crate) fn first_difference<'a>(&'a self, other: &'a Self) -> Option<&'a str> {
         let mut keys = self.objects.keys().chain(other.objects.keys());
         keys.find(|key| self.objects.get(*key) != other.objects.get(*key)).map(String::as_str)
@@ -133,13 +133,13 @@ mod tests {
 
     #[test]
     fn only_events_that_fit_are_taken_in() {
-        let change = |key: &str| Some(Seen::Change(key.to_owned()));
+        let change = |key: &str| Some(WatchEvent::Change(key.to_owned()));
         let table = [
             ("a change", event("MODIFIED", "a", 8), change("/a")),
             ("a newcomer", event("ADDED", "c", 9), change("/c")),
             ("a deletion", event("DELETED", "b", 8), change("/b")),
-            ("a bookmark", event("BOOKMARK", "", 7), Some(Seen::Bookmark)),
-            ("overrun", json!({"type": "ERROR", "object": {"code": 410}}), Some(Seen::Expired)),
+            ("a bookmark", event("BOOKMARK", "", 7), Some(WatchEvent::Bookmark)),
+            ("overrun", json!({"type": "ERROR", "object": {"code": 410}}), Some(WatchEvent::Expired)),
             ("a bookmark that goes back", event("BOOKMARK", "", 6), None),
             ("a repeated event", event("MODIFIED", "b", 7), None),
             ("an old event", event("MODIFIED", "a", 5), None),

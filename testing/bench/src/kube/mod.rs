@@ -1,7 +1,7 @@
 //! The embedded Kubernetes API under load, in memory, without sockets.
 //!
-//! The run ends with an error when a watcher missed, repeated or misplaced a single event: figures of a server that
-//! loses events are worth nothing.
+//! The run ends with an error when a watcher missed, repeated or misplaced a single event: a server that loses events is
+//! not worth measuring.
 
 mod client;
 mod mirror;
@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use crate::memory;
-use client::{Client, Trouble};
+use client::{BenchError, Client};
 use mirror::Mirror;
 use objects::Kind;
 use report::{Listing, Report};
@@ -35,7 +35,7 @@ pub(crate) struct Load {
     pub(crate) nodes: usize,
     pub(crate) services: usize,
     pub(crate) clients: usize,
-    /// The first watches Nodes, the second Services, and so on by turns.
+    /// The first watches Nodes, the second Services, and so on alternately.
     pub(crate) watchers: usize,
     pub(crate) until: Until,
 }
@@ -43,15 +43,15 @@ pub(crate) struct Load {
 /// When a client stops.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Until {
-    /// After so much real time.
+    /// After this much real time.
     Elapsed(Duration),
-    /// After so many patches of its own.
+    /// After this many patches of its own.
     #[cfg_attr(not(test), expect(dead_code, reason = "a test counts; a person has a clock"))]
     Patches(u64),
 }
 
-/// Fills a cluster, loads it, checks what the watchers made of it.
-pub(crate) async fn run(load: &Load) -> Result<Report, Trouble> {
+/// Fills a cluster, puts load on it, and checks the state of the watchers.
+pub(crate) async fn run(load: &Load) -> Result<Report, BenchError> {
     let client = Client::new(KubeApi::new(Surroundings::of_this_machine()));
     let started = Instant::now();
     work::fill(&client, load).await?;
@@ -70,8 +70,8 @@ pub(crate) async fn run(load: &Load) -> Result<Report, Trouble> {
     let counts = patch(&client, load).await?;
     let patched_in = started.elapsed();
     let caught_up = watchers.join_all();
-    let watched = timeout(CATCH_UP, caught_up).await.map_err(|_| Trouble::Behind)?;
-    let watched = watched.into_iter().collect::<Result<Vec<Watched>, Trouble>>()?;
+    let watched = timeout(CATCH_UP, caught_up).await.map_err(|_| BenchError::Behind)?;
+    let watched = watched.into_iter().collect::<Result<Vec<Watched>, BenchError>>()?;
     // Before the check, which needs room of its own.
     let loaded_kib = memory::resident_kib();
     check(&client, &watched, counts).await?;
@@ -88,7 +88,7 @@ pub(crate) async fn run(load: &Load) -> Result<Report, Trouble> {
 }
 
 /// Lets all clients patch, then marks the end for the watchers.
-async fn patch(client: &Client, load: &Load) -> Result<Counts, Trouble> {
+async fn patch(client: &Client, load: &Load) -> Result<Counts, BenchError> {
     let load = Arc::new(load.clone());
     let mut clients = JoinSet::new();
     for number in 0..load.clients {
@@ -96,13 +96,13 @@ async fn patch(client: &Client, load: &Load) -> Result<Counts, Trouble> {
     }
     let mut counts = Counts::default();
     while let Some(done) = clients.join_next().await {
-        counts += done.map_err(|_| Trouble::Panicked)??;
+        counts += done.map_err(|_| BenchError::Panicked)??;
     }
     counts += work::mark_the_end(client, &load).await?;
     Ok(counts)
 }
 
-async fn list(client: &Client, kind: Kind) -> Result<Listing, Trouble> {
+async fn list(client: &Client, kind: Kind) -> Result<Listing, BenchError> {
     let mut times = Vec::with_capacity(LISTS);
     let mut bytes = 0;
     for _ in 0..LISTS {
@@ -114,17 +114,17 @@ async fn list(client: &Client, kind: Kind) -> Result<Listing, Trouble> {
     Ok(Listing { median: times.get(LISTS / 2).copied().unwrap_or_default(), bytes })
 }
 
-/// Every watcher ends with what a fresh list says, and has seen every single write on the way.
-async fn check(client: &Client, watched: &[Watched], counts: Counts) -> Result<(), Trouble> {
+/// Checks that every watcher ends with the state of a fresh list and has seen every single write.
+async fn check(client: &Client, watched: &[Watched], counts: Counts) -> Result<(), BenchError> {
     for (number, watched) in watched.iter().enumerate() {
         let fresh = Mirror::of_list(client.get_json(watched.kind.path()).await?)?;
         if let Some(key) = watched.mirror.first_difference(&fresh) {
-            return Err(Trouble::Watch(format!("watcher {number} has another {key} than a fresh list")));
+            return Err(BenchError::Watch(format!("watcher {number} has another {key} than a fresh list")));
         }
         let (seen, made) = (watched.mirror.events(), counts.of(watched.kind));
-        // Who was overrun and listed again has skipped events by right.
+        // A watcher that had to list again has skipped events, which is allowed.
         if watched.relists == 0 && seen != made {
-            return Err(Trouble::Watch(format!("watcher {number} saw {seen} of {made} writes")));
+            return Err(BenchError::Watch(format!("watcher {number} saw {seen} of {made} writes")));
         }
     }
     Ok(())

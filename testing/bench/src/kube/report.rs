@@ -13,7 +13,7 @@ pub(crate) struct Listing {
     pub(crate) bytes: usize,
 }
 
-/// What came out of a run in which nothing was lost.
+/// The results of a run in which nothing was lost.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) load: Load,

@@ -8,8 +8,8 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::client::{Client, Trouble};
-use super::mirror::{Mirror, Seen};
+use super::client::{BenchError, Client};
+use super::mirror::{Mirror, WatchEvent};
 use super::objects::{self, Kind};
 use super::{Load, Until};
 
@@ -47,7 +47,7 @@ impl AddAssign for Counts {
 }
 
 /// Makes all objects.
-pub(crate) async fn fill(client: &Client, load: &Load) -> Result<(), Trouble> {
+pub(crate) async fn fill(client: &Client, load: &Load) -> Result<(), BenchError> {
     for (kind, count) in [(Kind::Node, load.nodes), (Kind::Service, load.services)] {
         for number in 0..count {
             client.post(kind.path(), &objects::object(kind, number)).await?;
@@ -57,7 +57,7 @@ pub(crate) async fn fill(client: &Client, load: &Load) -> Result<(), Trouble> {
 }
 
 /// One client: patches any object, again and again, each time with something new.
-pub(crate) async fn patches(client: Client, load: Arc<Load>, number: usize) -> Result<Counts, Trouble> {
+pub(crate) async fn patches(client: Client, load: Arc<Load>, number: usize) -> Result<Counts, BenchError> {
     let mut random = fastrand::Rng::with_seed(u64::try_from(number).unwrap_or_default());
     let started = Instant::now();
     let (mut counts, mut turn) = (Counts::default(), 0u64);
@@ -77,13 +77,13 @@ pub(crate) async fn patches(client: Client, load: Arc<Load>, number: usize) -> R
         client.patch(&kind.path_of(which), &labels).await?;
         counts.one(kind);
         turn += 1;
-        // Nothing in memory ever waits; over a network, this is where others would get their turn.
+        // Calls in memory never wait, so let other tasks run, as a network would.
         tokio::task::yield_now().await;
     }
 }
 
 /// Writes what every watcher waits for.
-pub(crate) async fn mark_the_end(client: &Client, load: &Load) -> Result<Counts, Trouble> {
+pub(crate) async fn mark_the_end(client: &Client, load: &Load) -> Result<Counts, BenchError> {
     let mut counts = Counts::default();
     for (kind, count) in [(Kind::Node, load.nodes), (Kind::Service, load.services)] {
         if count > 0 {
@@ -94,34 +94,34 @@ pub(crate) async fn mark_the_end(client: &Client, load: &Load) -> Result<Counts,
     Ok(counts)
 }
 
-/// A watcher and what it has seen.
+/// A watcher and the state that it has rebuilt.
 #[derive(Debug)]
 pub(crate) struct Watched {
     client: Client,
     pub(crate) kind: Kind,
     pub(crate) mirror: Mirror,
-    /// How often it was overrun and had to list again.
+    /// How often it was too slow and had to list again.
     pub(crate) relists: u64,
     body: Body,
 }
 
 impl Watched {
     /// Lists, and watches from there on.
-    pub(crate) async fn open(client: Client, kind: Kind) -> Result<Self, Trouble> {
+    pub(crate) async fn open(client: Client, kind: Kind) -> Result<Self, BenchError> {
         let mirror = Mirror::of_list(client.get_json(kind.path()).await?)?;
         let body = client.watch(kind.path(), mirror.version()).await?;
         Ok(Self { client, kind, mirror, relists: 0, body })
     }
 
     /// Reads until the mark of the end.
-    pub(crate) async fn follow(mut self) -> Result<Self, Trouble> {
+    pub(crate) async fn follow(mut self) -> Result<Self, BenchError> {
         let marked = |object: &Value| object.pointer(LAST).is_some();
         while let Some(frame) = self.body.frame().await {
             let Ok(line) = frame?.into_data() else { continue };
             match self.mirror.apply(serde_json::from_slice(&line)?)? {
-                Seen::Change(key) if self.mirror.get(&key).is_some_and(marked) => return Ok(self),
-                Seen::Change(_) | Seen::Bookmark => {}
-                Seen::Expired => {
+                WatchEvent::Change(key) if self.mirror.get(&key).is_some_and(marked) => return Ok(self),
+                WatchEvent::Change(_) | WatchEvent::Bookmark => {}
+                WatchEvent::Expired => {
                     let again = Self::open(self.client.clone(), self.kind).await?;
                     self.mirror.renew(again.mirror);
                     self.body = again.body;
@@ -132,6 +132,6 @@ impl Watched {
                 }
             }
         }
-        Err(Trouble::Watch("the watch ended before the last write".to_owned()))
+        Err(BenchError::Watch("the watch ended before the last write".to_owned()))
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Size;
 use crate::kube::objects::{Kind, name, object};
-use crate::programs::{Site, Trouble, UNINITIALISED};
+use crate::programs::{BenchError, Environment, UNINITIALISED};
 
 /// How many objects are made at once.
 const AT_ONCE: usize = 16;
@@ -13,30 +13,30 @@ const AT_ONCE: usize = 16;
 const IMAGES: usize = 50;
 
 /// Makes all nodes, each with its server, and all Services.
-pub(crate) async fn fill(site: &Site, cluster: Size) -> Result<(), Trouble> {
+pub(crate) async fn fill(env: &Environment, cluster: Size) -> Result<(), BenchError> {
     for number in 0..cluster.nodes {
-        site.cloud.add_server(&name(Kind::Node, number), "rma1");
+        env.cloud.add_server(&name(Kind::Node, number), "rma1");
     }
     let nodes = (0..cluster.nodes).map(|number| (Kind::Node, node(number)));
     let services = (0..cluster.services).map(|number| (Kind::Service, service(number)));
     let made = stream::iter(nodes.chain(services))
-        .map(|(kind, body)| async move { site.post(kind, &body).await })
+        .map(|(kind, body)| async move { env.post(kind, &body).await })
         .buffer_unordered(AT_ONCE);
     made.try_collect::<()>().await
 }
 
-/// Makes a Service that is ours to serve, and the last of all by name: who serves it has listed all others. One node
-/// takes its traffic, so that a load balancer with thousands of members is not measured too.
-pub(crate) async fn add_ours(site: &Site, number: usize) -> Result<String, Trouble> {
+/// Makes a Service that is ours to serve, and the last of all by name: when it is served, all others have been listed.
+/// One node takes its traffic, so that a load balancer with thousands of members is not measured too.
+pub(crate) async fn add_ours(env: &Environment, number: usize) -> Result<String, BenchError> {
     let ours = format!("zz-ours-{number}");
     let selector = format!("kubernetes.io/hostname={}", name(Kind::Node, 0));
     let annotations = json!({"k8s.cloudscale.ch/loadbalancer-node-selector": selector});
     let more = json!({"metadata": {"name": ours, "annotations": annotations}});
-    site.post(Kind::Service, &merged(object(Kind::Service, number), &more)).await?;
+    env.post(Kind::Service, &merged(object(Kind::Service, number), &more)).await?;
     Ok(ours)
 }
 
-/// A node as a kubelet registers it that waits for its cloud: mostly images and conditions.
+/// An uninitialised node as a kubelet registers it: mostly images and conditions.
 fn node(number: usize) -> Value {
     let image = |number: usize| {
         let (digest, tag) = (number.wrapping_mul(0x9e37_79b9), number % 7);
@@ -62,7 +62,7 @@ fn node(number: usize) -> Value {
                 "node-role.kubernetes.io/worker": "",
                 "pool.example/name": format!("pool-{}", number % 10),
                 "storage.example/topology": "fast",
-                // What the cloud tells is not there yet.
+                // The fields that come from the cloud are not set yet.
                 "node.kubernetes.io/instance-type": null,
                 "topology.kubernetes.io/region": null,
                 "topology.kubernetes.io/zone": null,
@@ -74,8 +74,7 @@ fn node(number: usize) -> Value {
     merged(object(Kind::Node, number), &more)
 }
 
-/// A Service of another class, as `kubectl apply` writes it. Its load balancer is somebody else's: what is measured is
-/// the watching.
+/// A Service of another class, as `kubectl apply` writes it. We only watch it, and that is what is measured.
 fn service(number: usize) -> Value {
     let class = json!({"spec": {"loadBalancerClass": "example.com/another"}});
     let service = merged(object(Kind::Service, number), &class);

@@ -1,4 +1,4 @@
-//! What the shipped program takes: its size, and its memory in a small and in a large cluster.
+//! The size of the shipped program, and its memory use in a small and in a large cluster.
 
 mod cluster;
 mod report;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use cloudscale_sim::SimSettings;
 use tokio::time::timeout;
 
-use crate::memory::Held;
-use crate::programs::{Site, Trouble, build, unless_stopped, waits};
+use crate::memory::MemoryUse;
+use crate::programs::{BenchError, Environment, build, unless_stopped, waits};
 use report::Report;
 
 /// The longest wait for a program to be done with a cluster.
@@ -23,44 +23,48 @@ pub(crate) struct Size {
 }
 
 /// Builds, starts and measures.
-pub(crate) async fn run(large: Size) -> Result<Report, Trouble> {
+pub(crate) async fn run(large: Size) -> Result<Report, BenchError> {
     unless_stopped(measure(large)).await
 }
 
-async fn measure(large: Size) -> Result<Report, Trouble> {
+async fn measure(large: Size) -> Result<Report, BenchError> {
     let place = tempfile::tempdir()?;
     let shipped = build::SHIPPED.make(place.path()).await?;
     let surroundings = build::SURROUNDINGS.make(place.path()).await?;
-    let site = Site::open(place.path(), &surroundings, SimSettings::default()).await?;
+    let env = Environment::open(place.path(), &surroundings, SimSettings::default()).await?;
 
     eprintln!("idle");
-    let mut manager = site.manage(&shipped, "idle").await?;
+    let mut manager = env.manage(&shipped, "idle").await?;
     let idle = manager.until_quiet().await?;
     manager.stop().await?;
 
     eprintln!("filling the cluster with {} nodes and {} Services", large.nodes, large.services);
-    cluster::fill(&site, large).await?;
+    cluster::fill(&env, large).await?;
     eprintln!("all nodes are new");
-    let initialised = work_through(&site, &shipped, 1).await?;
+    let initialised = work_through(&env, &shipped, 1).await?;
     eprintln!("started again");
-    let settled = work_through(&site, &shipped, 2).await?;
-    let nodes = site.nodes().await?;
+    let settled = work_through(&env, &shipped, 2).await?;
+    let nodes = env.nodes().await?;
     let bytes: usize = nodes.iter().map(|node| node.to_string().len()).sum();
     let node_bytes = bytes / nodes.len().max(1);
-    site.close().await?;
+    env.close().await?;
     Ok(Report { size: large, node_bytes, shipped: shipped.metadata()?.len(), idle, settled, initialised })
 }
 
-/// Lets the program do all that there is to do; what it holds then.
-async fn work_through(site: &Site, program: &std::path::Path, number: usize) -> Result<Held, Trouble> {
-    let ours = cluster::add_ours(site, number).await?;
-    let mut manager = site.manage(program, &format!("manager-{number}")).await?;
+/// Runs the program until all work is done, and returns its memory use then.
+async fn work_through(
+    env: &Environment,
+    program: &std::path::Path,
+    number: usize,
+) -> Result<MemoryUse, BenchError> {
+    let ours = cluster::add_ours(env, number).await?;
+    let mut manager = env.manage(program, &format!("manager-{number}")).await?;
     let done = async {
         loop {
             let held = manager.until_quiet().await?;
-            let waiting = site.nodes().await?.iter().filter(|node| waits(node)).count();
-            if waiting == 0 && site.is_served(&ours).await? {
-                return Ok::<_, Trouble>(held);
+            let waiting = env.nodes().await?.iter().filter(|node| waits(node)).count();
+            if waiting == 0 && env.is_served(&ours).await? {
+                return Ok::<_, BenchError>(held);
             }
             eprintln!("quiet with {} KiB, but {waiting} nodes still wait", held.now);
         }

@@ -3,13 +3,13 @@
 use std::fmt;
 
 use super::Size;
-use crate::memory::Held;
+use crate::memory::MemoryUse;
 use crate::programs::build;
 
 /// A megabyte, as the goals count it.
 const MB: u64 = 1_000_000;
 
-/// What came out.
+/// The results.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report {
     pub(crate) size: Size,
@@ -17,11 +17,11 @@ pub(crate) struct Report {
     pub(crate) node_bytes: usize,
     /// Bytes of the shipped program.
     pub(crate) shipped: u64,
-    pub(crate) idle: Held,
-    /// Started on a cluster that needs nothing.
-    pub(crate) settled: Held,
-    /// After every node was new and has been initialised.
-    pub(crate) initialised: Held,
+    pub(crate) idle: MemoryUse,
+    /// After a start on a cluster that needs no changes.
+    pub(crate) settled: MemoryUse,
+    /// After every node has been initialised.
+    pub(crate) initialised: MemoryUse,
 }
 
 fn tenths(bytes: u64) -> String {
@@ -40,7 +40,7 @@ impl fmt::Display for Report {
         let Size { nodes, services } = self.size;
         let cluster = format!("{nodes} nodes and {services} Services");
         let cores = std::thread::available_parallelism().map_or(0, usize::from);
-        let memory = |f: &mut fmt::Formatter<'_>, what: &str, held: Held, goal| {
+        let memory = |f: &mut fmt::Formatter<'_>, what: &str, held: MemoryUse, goal| {
             row(f, what, held.now * 1024, Some(held.peak * 1024), goal)
         };
         writeln!(f, "| what | figure | peak | goal | holds |\n|---|---|---|---|---|")?;
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_figure_over_its_goal_is_told() {
-        let held = |now| Held { now, peak: now };
+        let held = |now| MemoryUse { now, peak: now };
         let report = Report {
             size: Size { nodes: 2, services: 1 },
             node_bytes: 10_000,

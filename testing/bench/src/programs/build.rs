@@ -6,7 +6,7 @@ use std::process::Stdio;
 use serde_json::Value;
 use tokio::process::Command;
 
-use super::Trouble;
+use super::BenchError;
 
 /// A build of the program.
 #[derive(Clone, Copy, Debug)]
@@ -17,15 +17,15 @@ pub(crate) struct Build {
     features: &'static [&'static str],
 }
 
-/// What is shipped, without anything simulated.
+/// The shipped build, without simulated servers.
 pub(crate) const SHIPPED: Build =
     Build { name: "shipped", profile: "dist", features: &["--no-default-features"] };
-/// What people build themselves, with everything that is simulated.
+/// The build that people make themselves, with all simulated servers.
 pub(crate) const SURROUNDINGS: Build = Build { name: "surroundings", profile: "release", features: &[] };
 
 impl Build {
     /// Builds it and keeps a copy in `place`, because the next build puts another program under the same name.
-    pub(crate) async fn make(&self, place: &Path) -> Result<PathBuf, Trouble> {
+    pub(crate) async fn make(&self, place: &Path) -> Result<PathBuf, BenchError> {
         eprintln!("building {} ({}); a dist build takes minutes", self.name, self.command_line());
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let built = Command::new(cargo)
@@ -36,10 +36,10 @@ impl Build {
             .output()
             .await?;
         if !built.status.success() {
-            return Err(Trouble::Build(self.command_line()));
+            return Err(BenchError::Build(self.command_line()));
         }
         let told = String::from_utf8_lossy(&built.stdout);
-        let program = executable(&told).ok_or_else(|| Trouble::Build(self.command_line()))?;
+        let program = executable(&told).ok_or_else(|| BenchError::Build(self.command_line()))?;
         let copy = place.join(self.name);
         std::fs::copy(program, &copy)?;
         Ok(copy)
@@ -51,13 +51,13 @@ impl Build {
             .chain(self.features.iter().copied())
     }
 
-    /// How a person would build it.
+    /// The command line, for messages.
     pub(crate) fn command_line(&self) -> String {
         std::iter::once("cargo").chain(self.arguments()).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// The program among the messages of a build.
+/// The path of the program, from the messages of a build.
 fn executable(messages: &str) -> Option<PathBuf> {
     let told = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let program = |message: Value| {

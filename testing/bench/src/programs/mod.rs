@@ -1,4 +1,4 @@
-//! Programs that are built and run beside this one, and what they run on.
+//! The programs under measurement, and the cluster and cloud that they run on.
 //!
 //! ```text
 //!   this process, with the simulated cloud ◄── cloudberth controller-manager ──► cloudberth sim kube
@@ -25,9 +25,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::kube::objects::Kind;
 use running::Running;
 
-/// Why there are no figures.
+/// Why a measurement failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Trouble {
+pub(crate) enum BenchError {
     #[error("{0} failed")]
     Build(String),
     #[error("{0}; it said last:\n{1}")]
@@ -44,34 +44,38 @@ pub(crate) enum Trouble {
     Request(#[from] http::Error),
 }
 
-/// Measures until told to stop. Whatever was started has ended when this ends, also by a signal.
+/// Measures until it is done or a signal arrives. All programs that it started have ended then.
 pub(crate) async fn unless_stopped<R>(
-    measure: impl Future<Output = Result<R, Trouble>>,
-) -> Result<R, Trouble> {
+    measure: impl Future<Output = Result<R, BenchError>>,
+) -> Result<R, BenchError> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     tokio::select! {
         biased;
-        _ = terminate.recv() => Err(Trouble::Stopped),
-        _ = interrupt.recv() => Err(Trouble::Stopped),
+        _ = terminate.recv() => Err(BenchError::Stopped),
+        _ = interrupt.recv() => Err(BenchError::Stopped),
         report = measure => report,
     }
 }
 
 /// A cluster and a cloud that a manager can be started on.
-pub(crate) struct Site {
+pub(crate) struct Environment {
     place: PathBuf,
     kubeconfig: PathBuf,
     api: Running,
     served: Served,
-    /// A way to the API.
+    /// A client of the cluster.
     pub(crate) client: Client,
     /// The simulated cloudscale.ch.
     pub(crate) cloud: Cloud,
 }
 
-impl Site {
+impl Environment {
     /// An empty cluster, served by `program`, and an empty cloud. Files go to `place`.
-    pub(crate) async fn open(place: &Path, program: &Path, settings: SimSettings) -> Result<Self, Trouble> {
+    pub(crate) async fn open(
+        place: &Path,
+        program: &Path,
+        settings: SimSettings,
+    ) -> Result<Self, BenchError> {
         let kubeconfig = place.join("kubeconfig");
         let mut sim = Command::new(program);
         sim.args(["sim", "kube", "--listen", "127.0.0.1:0", "--write-kubeconfig"]).arg(&kubeconfig);
@@ -85,8 +89,8 @@ impl Site {
         Ok(Self { place: place.to_owned(), kubeconfig, api, served, client, cloud })
     }
 
-    /// Starts a manager of this build; its log has that name.
-    pub(crate) async fn manage(&self, program: &Path, name: &str) -> Result<Running, Trouble> {
+    /// Starts a manager of this build; its log is called `name`.
+    pub(crate) async fn manage(&self, program: &Path, name: &str) -> Result<Running, BenchError> {
         // A port that was free a moment ago.
         let port = TcpListener::bind("127.0.0.1:0").await?.local_addr()?.port();
         let mut command = Command::new(program);
@@ -96,28 +100,28 @@ impl Site {
         Running::start(&mut command, self.place.join(format!("{name}.log")))
     }
 
-    pub(crate) async fn close(self) -> Result<(), Trouble> {
+    pub(crate) async fn close(self) -> Result<(), BenchError> {
         self.api.stop().await
     }
 
-    pub(crate) async fn post(&self, kind: Kind, body: &Value) -> Result<(), Trouble> {
+    pub(crate) async fn post(&self, kind: Kind, body: &Value) -> Result<(), BenchError> {
         let request = Request::post(kind.path()).header("content-type", "application/json");
         self.client.request::<Value>(request.body(body.to_string().into_bytes())?).await?;
         Ok(())
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Result<Value, Trouble> {
+    pub(crate) async fn get(&self, path: &str) -> Result<Value, BenchError> {
         Ok(self.client.request(Request::get(path).body(Vec::new())?).await?)
     }
 
     /// Whether the Service of this name has its address.
-    pub(crate) async fn is_served(&self, service: &str) -> Result<bool, Trouble> {
+    pub(crate) async fn is_served(&self, service: &str) -> Result<bool, BenchError> {
         let service = self.get(&format!("{}/{service}", Kind::Service.path())).await?;
         Ok(service.pointer("/status/loadBalancer/ingress/0").is_some())
     }
 
     /// All nodes.
-    pub(crate) async fn nodes(&self) -> Result<Vec<Value>, Trouble> {
+    pub(crate) async fn nodes(&self) -> Result<Vec<Value>, BenchError> {
         let mut list = self.get(Kind::Node.path()).await?;
         Ok(match list.get_mut("items").map(Value::take) {
             Some(Value::Array(nodes)) => nodes,
@@ -129,7 +133,7 @@ impl Site {
 /// The taint of a node that waits for its cloud.
 pub(crate) const UNINITIALISED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
-/// Whether a node still waits to be initialised.
+/// Whether a node is not initialised yet.
 pub(crate) fn waits(node: &Value) -> bool {
     let taints = node.pointer("/spec/taints").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     taints.iter().any(|taint| taint.get("key").and_then(Value::as_str) == Some(UNINITIALISED))

@@ -1,4 +1,4 @@
-//! Programs that run beside this one, and end with it.
+//! Child processes that end with this one.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
-use super::Trouble;
-use crate::memory::{Held, held_by};
+use super::BenchError;
+use crate::memory::{MemoryUse, memory_of};
 
-/// How long a program must have done next to nothing to count as quiet.
+/// How long a program must be idle to count as quiet.
 const QUIET: Duration = Duration::from_secs(5);
-/// The share of [`QUIET`] that it may work all the same, in hundredths of a second: leases are renewed.
+/// How much CPU time it may use within [`QUIET`], in hundredths of a second: leases are renewed.
 const TICKS: u64 = 5;
 
 /// A program that runs. Dropping it kills it.
@@ -25,7 +25,7 @@ pub(crate) struct Running {
 
 impl Running {
     /// Starts a program; what it prints goes to `log`.
-    pub(crate) fn start(command: &mut Command, log: PathBuf) -> Result<Self, Trouble> {
+    pub(crate) fn start(command: &mut Command, log: PathBuf) -> Result<Self, BenchError> {
         let file = File::create(&log)?;
         let child =
             command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).kill_on_drop(true).spawn()?;
@@ -33,7 +33,7 @@ impl Running {
     }
 
     /// Waits for a file that the program writes.
-    pub(crate) async fn until_written(&mut self, file: &Path) -> Result<(), Trouble> {
+    pub(crate) async fn until_written(&mut self, file: &Path) -> Result<(), BenchError> {
         while !file.metadata().is_ok_and(|data| data.len() > 0) {
             self.must_run()?;
             sleep(Duration::from_millis(50)).await;
@@ -41,43 +41,43 @@ impl Running {
         Ok(())
     }
 
-    /// Waits until it does next to nothing, and tells what it holds then.
-    pub(crate) async fn until_quiet(&mut self) -> Result<Held, Trouble> {
+    /// Waits until it is idle, and returns its memory use then.
+    pub(crate) async fn until_quiet(&mut self) -> Result<MemoryUse, BenchError> {
         loop {
             let before = self.worked()?;
             sleep(QUIET).await;
             self.must_run()?;
             if self.worked()? <= before + TICKS {
                 let id = self.child.id().unwrap_or_default();
-                return held_by(id).ok_or_else(|| self.lost("its memory cannot be seen"));
+                return memory_of(id).ok_or_else(|| self.lost("its memory cannot be seen"));
             }
         }
     }
 
-    /// Ends it as it would be ended in a cluster, and waits for that.
-    pub(crate) async fn stop(mut self) -> Result<(), Trouble> {
+    /// Terminates it, as a cluster would, and waits for its end.
+    pub(crate) async fn stop(mut self) -> Result<(), BenchError> {
         let id = self.child.id().unwrap_or_default().to_string();
         Command::new("kill").args(["-TERM", &id]).status().await?;
         let ended = timeout(Duration::from_secs(20), self.child.wait()).await;
-        ended.map_err(|_| self.lost("it does not stop"))?.map(drop).map_err(Trouble::from)
+        ended.map_err(|_| self.lost("it does not stop"))?.map(drop).map_err(BenchError::from)
     }
 
-    /// An error that says what the program said last.
-    pub(crate) fn lost(&self, why: &str) -> Trouble {
+    /// An error with the last lines of the program's log.
+    pub(crate) fn lost(&self, why: &str) -> BenchError {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<_> = log.lines().rev().take(10).collect();
-        Trouble::Program(why.to_owned(), lines.into_iter().rev().collect::<Vec<_>>().join("\n"))
+        BenchError::Program(why.to_owned(), lines.into_iter().rev().collect::<Vec<_>>().join("\n"))
     }
 
-    fn must_run(&mut self) -> Result<(), Trouble> {
+    fn must_run(&mut self) -> Result<(), BenchError> {
         match self.child.try_wait()? {
             Some(status) => Err(self.lost(&format!("it ended: {status}"))),
             None => Ok(()),
         }
     }
 
-    /// How long it has been at work, in hundredths of a second.
-    fn worked(&self) -> Result<u64, Trouble> {
+    /// The CPU time that it has used, in hundredths of a second.
+    fn worked(&self) -> Result<u64, BenchError> {
         let id = self.child.id().unwrap_or_default();
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
         ticks(&stat).ok_or_else(|| self.lost("its time cannot be seen"))

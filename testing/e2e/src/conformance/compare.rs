@@ -103,12 +103,12 @@ fn within(path: &mut String, key: &str, inside: impl FnOnce(&mut String)) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::run::Seen;
+    use super::super::run::Observed;
     use super::*;
     use serde_json::json;
 
     fn transcript(answers: &[Value]) -> Vec<Transcript> {
-        let seen = answers.iter().map(|answer| Seen {
+        let seen = answers.iter().map(|answer| Observed {
             asked: "GET /x".into(),
             request: json!({}),
             template: String::new(),

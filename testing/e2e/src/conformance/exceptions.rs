@@ -1,7 +1,7 @@
 //! The differences that are there by design, each with its reason.
 //!
-//! The list is short on purpose: whatever a client could stumble over is mended, not listed. Beside it stands only
-//! what [`super::differences`] never compares: values that no two servers share, and `managedFields`, which the
+//! The list is short on purpose: a difference that could matter to a client is fixed, not listed. Apart from these,
+//! [`super::differences`] ignores only values that differ between any two servers, and `managedFields`, which the
 //! embedded API does not keep.
 
 use super::compare::Difference;

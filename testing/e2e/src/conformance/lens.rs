@@ -1,4 +1,4 @@
-//! Parts of answers that are compared, where the whole would be about more than we use.
+//! The parts of answers that are compared, where we use only a part.
 
 use std::collections::BTreeSet;
 
@@ -67,7 +67,7 @@ pub(crate) fn nothing(_: &Value) -> Value {
     Value::Null
 }
 
-/// Of a refusal, everything but the words: for messages that quote the innards of the server's language.
+/// Everything of a refusal but its message, for messages that quote internals of the server's language.
 pub(crate) fn refusal(body: &Value) -> Value {
     let mut body = body.clone();
     without(&mut body, "message");

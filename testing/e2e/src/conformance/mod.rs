@@ -19,5 +19,5 @@ mod target;
 pub use compare::{Difference, differences};
 pub use exceptions::{EXCEPTIONS, Exception, sift};
 pub use row::{Action, Row, Step};
-pub use run::{Seen, Transcript, dump, replay};
+pub use run::{Observed, Transcript, dump, replay};
 pub use target::Target;

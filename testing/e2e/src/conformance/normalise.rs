@@ -1,4 +1,4 @@
-//! Takes out of answers what no two servers share.
+//! Removes from answers what differs between any two servers.
 //!
 //! A value that the server made up is replaced by its kind and the order of its first appearance in the row
 //! (`uid#2`). A value that stands in one of the row's requests was made up by the table, and stays.
@@ -28,7 +28,7 @@ impl Normaliser {
         }
     }
 
-    /// The answer without its accidents. Answers are to be given in order.
+    /// The answer with server-made values replaced. Answers must come in order.
     pub(crate) fn apply(&mut self, answer: &Value) -> Value {
         self.learn(answer);
         let mut answer = answer.clone();
@@ -116,7 +116,7 @@ impl Normaliser {
         for row in rows.into_iter().flatten() {
             let cells = row.get_mut("cells").and_then(Value::as_array_mut);
             for (cell, name) in cells.into_iter().flatten().zip(&self.columns) {
-                let is_age = matches!(name.as_str(), "Age" | "Last Seen" | "First Seen");
+                let is_age = matches!(name.as_str(), "Age" | "Last Observed" | "First Observed");
                 if let Some(text) = cell.as_str().filter(|text| is_age && text.ends_with('s')) {
                     *cell = hide_numbers(text).into();
                 }
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_made_up_is_named_by_its_order() {
+    fn values_of_the_server_are_replaced_by_their_order() {
         let table = [
             (json!({ "uid": "u-u-i-d" }), json!({ "uid": "uid#1" })),
             (json!({ "resourceVersion": "12" }), json!({ "resourceVersion": "rv#1" })),
@@ -300,13 +300,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_table_said_stays() {
+    fn values_of_the_table_stay() {
         let said = json!({ "clusterIP": "10.96.0.9", "renewTime": "2026-01-02T03:04:05Z", "uid": "mine", "nodePort": 30080 });
         assert_eq!(normalised(&said, std::slice::from_ref(&said)), [said]);
     }
 
     #[test]
-    fn what_only_looks_like_something_said_does_not_stay() {
+    fn values_that_only_resemble_the_tables_are_replaced() {
         let said = json!({ "clusterIP": "10.96.0.77", "nodePort": 30080 });
         let seen = json!({ "clusterIP": "10.96.0.7", "nodePort": 3008 });
         assert_eq!(normalised(&said, &[seen]), [json!({ "clusterIP": "ip#1", "nodePort": "port#1" })]);

@@ -8,7 +8,7 @@ use crate::Request;
 /// What `kubectl get` accepts.
 pub(crate) const AS_TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
-/// A little story: requests in order, which may use what earlier answers of the same row said.
+/// Requests in order, which may use values from earlier answers of the same row.
 ///
 /// `${ns}` is a namespace of the row's own, made before the first step. `${id}` is a name that no other row
 /// uses, for objects without a namespace. Everything else in `${…}` was kept by an earlier step.
@@ -16,7 +16,7 @@ pub(crate) const AS_TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io"
 pub struct Row {
     /// The group it belongs to; set when the table is put together.
     pub group: &'static str,
-    /// What it shows.
+    /// What it tests.
     pub name: &'static str,
     /// What it does.
     pub steps: Vec<Step>,
@@ -42,7 +42,7 @@ pub enum Action {
     Until(u16, Request),
     /// Starts a watch and gives it a name.
     Watch(&'static str, Request),
-    /// Waits for so many events of a watch.
+    /// Waits for this many events of a watch.
     Take(&'static str, usize),
     /// Reads a watch until the server ends it.
     Drain(&'static str),
@@ -175,7 +175,7 @@ impl Row {
         self.step(Action::Watch(name, request))
     }
 
-    /// Waits for so many events.
+    /// Waits for this many events.
     #[must_use]
     pub fn take(self, name: &'static str, events: usize) -> Self {
         self.step(Action::Take(name, events))

@@ -1,4 +1,4 @@
-//! Replays the table on one server and writes down what it said.
+//! Replays the table on one server and records the answers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,13 +15,13 @@ use crate::{Answer, Error, Request, Watch};
 
 /// The longest wait for one watch event, and for the end of a watch.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The longest wait for another status; a real server forgets in the background, when it gets round to it.
+/// The longest wait for another status: a real server compacts in the background.
 const CHANGE_OF_MIND: Duration = Duration::from_mins(5);
 const ASK_EVERY: Duration = Duration::from_millis(100);
-/// The bookmark that ends the first part of a streaming list; all other bookmarks come when they come.
+/// The bookmark that ends the first part of a streaming list; other bookmarks come at any time.
 const INITIAL_EVENTS_END: &str = "/object/metadata/annotations/k8s.io~1initial-events-end";
 
-/// What one row brought back.
+/// The answers to one row.
 #[derive(Clone, Debug)]
 pub struct Transcript {
     /// `group-number`, unique in the table.
@@ -29,7 +29,7 @@ pub struct Transcript {
     /// The row's name.
     pub name: &'static str,
     /// One entry per step.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<Observed>,
 }
 
 impl Transcript {
@@ -47,9 +47,9 @@ impl Transcript {
     }
 }
 
-/// What one step brought back.
+/// The answer to one step.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct Observed {
     /// The request, with variables filled in: method and path.
     pub asked: String,
     /// The request in full.
@@ -60,12 +60,11 @@ pub struct Seen {
     pub answer: Value,
     /// What of it is compared.
     pub lens: Option<fn(&Value) -> Value>,
-    /// What is wrong with this step by the table's own account: a status that it did not expect, or a value
-    /// to be kept that is not there.
+    /// Where this step differs from the table: an unexpected status, or a missing value.
     pub problem: Option<String>,
 }
 
-/// Replays `rows` in order. Whatever goes wrong with a step is written down in its place.
+/// Replays `rows` in order. A step that fails is recorded with its error.
 pub async fn replay(target: &impl Target, rows: &[Row]) -> Vec<Transcript> {
     let mut transcripts = Vec::with_capacity(rows.len());
     let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
@@ -73,8 +72,8 @@ pub async fn replay(target: &impl Target, rows: &[Row]) -> Vec<Transcript> {
         let number = numbers.entry(row.group).or_default();
         *number += 1;
         let id = format!("{}-{number}", row.group);
-        let mut player = Player { target, variables: BTreeMap::new(), watches: BTreeMap::new() };
-        let seen = player.play(&id, row).await;
+        let mut runner = Runner { target, variables: BTreeMap::new(), watches: BTreeMap::new() };
+        let seen = runner.run_row(&id, row).await;
         transcripts.push(Transcript { id, name: row.name, seen });
     }
     transcripts
@@ -96,14 +95,14 @@ pub fn dump(transcripts: &[Transcript], path: &Path) -> Result<(), Error> {
     std::fs::write(path, serde_json::to_vec_pretty(&rows)?).map_err(Error::io("cannot write", path))
 }
 
-struct Player<'t, T> {
+struct Runner<'t, T> {
     target: &'t T,
     variables: BTreeMap<String, String>,
     watches: BTreeMap<&'static str, Watch>,
 }
 
-impl<T: Target> Player<'_, T> {
-    async fn play(&mut self, id: &str, row: &Row) -> Vec<Seen> {
+impl<T: Target> Runner<'_, T> {
+    async fn run_row(&mut self, id: &str, row: &Row) -> Vec<Observed> {
         self.variables.insert("id".into(), id.into());
         if row.steps.iter().any(needs_namespace) {
             let body = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": id } });
@@ -119,7 +118,7 @@ impl<T: Target> Player<'_, T> {
         seen
     }
 
-    async fn step(&mut self, step: &Step) -> Seen {
+    async fn step(&mut self, step: &Step) -> Observed {
         let (request, outcome) = match &step.action {
             Action::Send(_, request) => {
                 let request = self.fill_request(request);
@@ -156,7 +155,7 @@ impl<T: Target> Player<'_, T> {
             Action::Send(_, request) => String::from_utf8_lossy(&request.body).into_owned(),
             _ => String::new(),
         };
-        Seen { asked, request: request_json(&request), template, answer, lens: step.lens, problem }
+        Observed { asked, request: request_json(&request), template, answer, lens: step.lens, problem }
     }
 
     async fn until(&self, status: u16, request: &Request) -> Result<Answer, Error> {
@@ -182,7 +181,7 @@ impl<T: Target> Player<'_, T> {
         }
     }
 
-    /// Bookmarks that come when they come are left out, or, when asked for, counted once.
+    /// Bookmarks that come at any time are left out or, when asked for, counted once.
     async fn events(&mut self, name: &str, count: Option<usize>, bookmarks: bool) -> Result<Value, Error> {
         let Some(watch) = self.watches.get_mut(name) else {
             return Err(Error::Deadline { what: format!("the watch {name} was not opened") });

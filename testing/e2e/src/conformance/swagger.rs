@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn definitions_are_found_and_nonsense_is_not() {
+    fn definitions_are_found_and_garbage_is_rejected() {
         let field = |number: u64, content: &[u8]| {
             let tag = number << 3 | 2;
             let mut bytes = if tag < 128 {

@@ -1,10 +1,10 @@
-//! Roles are enforced, and what was asked is on record.
+//! Roles are enforced, and every request is logged.
 
-use cloudberth_e2e::{Request, Row, World, eventually};
+use cloudberth_e2e::{Cluster, Request, Row, eventually};
 use serde_json::json;
 
 use crate::Outcome;
-use crate::stage::{SOON, Stage};
+use crate::fixture::{Fixture, SOON};
 
 const MANIFESTS: &str = r#"
 apiVersion: v1
@@ -51,10 +51,12 @@ fn words(row: &Row) -> String {
     )
 }
 
-pub(crate) async fn an_account_may_what_its_role_says_and_every_call_is_on_record(world: &World) -> Outcome {
+pub(crate) async fn an_account_has_the_rights_of_its_role_and_every_call_is_logged(
+    cluster: &Cluster,
+) -> Outcome {
     let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n1" } });
-    world.create("/api/v1/nodes", &node).await?;
-    let account = world.account("kube-system", "manager", MANIFESTS).await?;
+    cluster.create("/api/v1/nodes", &node).await?;
+    let account = cluster.account("kube-system", "manager", MANIFESTS).await?;
     let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
     let mut ready = Request::new(http::Method::PATCH, "/api/v1/nodes/n1/status")
         .json(&json!({ "status": { "conditions": [{ "type": "Ready", "status": "True" }] } }));
@@ -89,12 +91,12 @@ pub(crate) async fn an_account_may_what_its_role_says_and_every_call_is_on_recor
     }
     let want: Vec<&str> = table.iter().map(|(_, want)| *want).collect();
     eventually(SOON, "every call is on record", async || {
-        let found: Vec<String> = world.calls_of(&account.user).iter().map(words).collect();
+        let found: Vec<String> = cluster.calls_of(&account.user).iter().map(words).collect();
         if found == want { Ok(()) } else { Err(format!("{found:#?}\ninstead of\n{want:#?}")) }
     })
     .await?;
 
-    let rows = world.calls_of(&account.user);
+    let rows = cluster.calls_of(&account.user);
     for row in &rows {
         assert_eq!(account.rights.allow(&account.user, &row.action()), row.status != 403, "{row:?}");
     }
@@ -102,8 +104,8 @@ pub(crate) async fn an_account_may_what_its_role_says_and_every_call_is_on_recor
     Ok(())
 }
 
-pub(crate) async fn an_account_without_a_role_may_only_look_around(world: &World) -> Outcome {
-    let account = world.account("default", "guest", "").await?;
+pub(crate) async fn an_account_without_a_role_may_only_use_discovery(cluster: &Cluster) -> Outcome {
+    let account = cluster.account("default", "guest", "").await?;
     let review = json!({ "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": { "resourceAttributes": { "verb": "list", "resource": "nodes" } } });
     let answer = account
@@ -134,11 +136,11 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: metrics-
 subjects: [{kind: ServiceAccount, namespace: default, name: reader}]
 ";
 
-pub(crate) async fn a_manager_asks_the_cluster_who_may_read_its_metrics(world: &World) -> Outcome {
-    let stage = Stage::set(world, &["one"]).await?;
-    let manager = stage.leader(&[]).await?;
-    let reader = world.account("default", "reader", READER).await?;
-    let guest = world.account("default", "guest", "").await?;
+pub(crate) async fn a_manager_asks_the_cluster_who_may_read_its_metrics(cluster: &Cluster) -> Outcome {
+    let fixture = Fixture::new(cluster, &["one"]).await?;
+    let manager = fixture.leader(&[]).await?;
+    let reader = cluster.account("default", "reader", READER).await?;
+    let guest = cluster.account("default", "guest", "").await?;
     let (nobody, wrong) = (String::new(), "nobody-has-this-token".to_owned());
     let table = [
         ("/healthz", &nobody, 200),
@@ -158,5 +160,5 @@ pub(crate) async fn a_manager_asks_the_cluster_who_may_read_its_metrics(world: &
         let answer = manager.pages().send(&request).await?;
         assert_eq!(answer.status, want, "{path}: {}", answer.json());
     }
-    stage.close(&mut [manager]).await
+    fixture.close(&mut [manager]).await
 }

@@ -1,42 +1,42 @@
-//! What happens in the cloud, and to it.
+//! Changes in the cloud, and failures of the cloud.
 
 use std::time::Duration;
 
 use cloudberth_core::decide::lifecycle::{CONFIRM_AFTER, START_UP_GRACE};
-use cloudberth_e2e::{World, eventually, throughout};
+use cloudberth_e2e::{Cluster, eventually, throughout};
 use serde_json::{Value, json};
 
+use crate::fixture::{Fixture, SOON, taints, waits};
 use crate::services::web;
-use crate::stage::{SOON, Stage, taints, waits};
 use crate::{Fallible, Outcome};
 
 const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
-/// A node is safe for its first minute, and then has to be missed twice, seconds apart.
+/// A node is never deleted in its first minute, and then its instance has to be missing twice, seconds apart.
 const GONE_WITHIN: Duration = Duration::from_mins(6);
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 
-pub(crate) async fn an_instance_is_stopped_started_and_deleted(world: &World) -> Outcome {
-    let stage = Stage::set(world, &["one", "two", "three"]).await?;
-    let manager = stage.leader(&["--node-monitor-period=1s"]).await?;
-    stage.nodes_join(&["one", "two", "three"]).await?;
+pub(crate) async fn an_instance_is_stopped_started_and_deleted(cluster: &Cluster) -> Outcome {
+    let fixture = Fixture::new(cluster, &["one", "two", "three"]).await?;
+    let manager = fixture.leader(&["--node-monitor-period=1s"]).await?;
+    fixture.nodes_join(&["one", "two", "three"]).await?;
     for node in ["one", "two", "three"] {
-        stage.say_ready(node, true).await?;
+        fixture.say_ready(node, true).await?;
     }
     let path = "/api/v1/nodes/one";
     let is_shut_down = |node: &Value| taints(node).contains(&SHUTDOWN);
 
-    stage.cloud.stop("one");
-    stage.say_ready("one", false).await?;
-    stage.until("the node of a stopped instance is tainted", path, is_shut_down).await?;
-    stage.cloud.start("one");
-    stage.say_ready("one", true).await?;
-    stage.until("the taint of a started instance is gone", path, |node| !is_shut_down(node)).await?;
+    fixture.cloud.stop("one");
+    fixture.say_ready("one", false).await?;
+    fixture.until("the node of a stopped instance is tainted", path, is_shut_down).await?;
+    fixture.cloud.start("one");
+    fixture.say_ready("one", true).await?;
+    fixture.until("the taint of a started instance is gone", path, |node| !is_shut_down(node)).await?;
 
-    stage.cloud.delete("one");
-    stage.say_ready("one", false).await?;
+    fixture.cloud.delete("one");
+    fixture.say_ready("one", false).await?;
     // Not in its first minute, and not on a single look: nodes are hard to lose.
     eventually(GONE_WITHIN, "the node of a deleted instance is gone", async || {
-        match stage.node("one").await {
+        match fixture.node("one").await {
             Err(_) => Ok(()),
             Ok(node) => Err(node.to_string()),
         }
@@ -46,22 +46,22 @@ pub(crate) async fn an_instance_is_stopped_started_and_deleted(world: &World) ->
         "Synced: Node synced successfully",
         "DeletingNode: Deleting node one because it does not exist in the cloud provider",
     ];
-    stage.told("Node", "one", &told).await?;
+    fixture.has_events("Node", "one", &told).await?;
     for node in ["two", "three"] {
-        assert!(!is_shut_down(&stage.node(node).await?));
+        assert!(!is_shut_down(&fixture.node(node).await?));
     }
-    stage.close(&mut [manager]).await
+    fixture.close(&mut [manager]).await
 }
 
-/// How often the cloud refused to answer a question so far.
-fn refusals(stage: &Stage<'_>) -> usize {
-    stage.cloud.journal().iter().filter(|entry| entry.status == Some(503)).count()
+/// How many requests the cloud has refused so far.
+fn refusals(fixture: &Fixture<'_>) -> usize {
+    fixture.cloud.journal().iter().filter(|entry| entry.outcome.status() == Some(503)).count()
 }
 
-async fn refused(stage: &Stage<'_>, more: usize) -> Fallible<()> {
-    let before = refusals(stage);
+async fn refused(fixture: &Fixture<'_>, more: usize) -> Fallible<()> {
+    let before = refusals(fixture);
     eventually(SOON, &format!("{more} more questions are not answered"), async || {
-        let now = refusals(stage) - before;
+        let now = refusals(fixture) - before;
         if now >= more { Ok(()) } else { Err(format!("{now}")) }
     })
     .await?;
@@ -69,79 +69,79 @@ async fn refused(stage: &Stage<'_>, more: usize) -> Fallible<()> {
 }
 
 pub(crate) async fn a_cloud_that_does_not_answer_costs_no_node_and_no_load_balancer(
-    world: &World,
+    cluster: &Cluster,
 ) -> Outcome {
     /// What failed for over a minute is tried again within about as long.
     const BACK_WITHIN: Duration = Duration::from_mins(6);
     // Longer than it takes to lose a node whose instance is really gone.
     let outage = START_UP_GRACE + CONFIRM_AFTER + Duration::from_secs(10);
-    let stage = Stage::set(world, &["one", "two", "three"]).await?;
-    let manager = stage.leader(&["--node-monitor-period=1s"]).await?;
-    stage.nodes_join(&["one", "two"]).await?;
-    stage.say_ready("one", true).await?;
-    world.create(SERVICES, &web(&[80])).await?;
-    let before = stage.serves(&[80], &["one", "two"]).await?;
+    let fixture = Fixture::new(cluster, &["one", "two", "three"]).await?;
+    let manager = fixture.leader(&["--node-monitor-period=1s"]).await?;
+    fixture.nodes_join(&["one", "two"]).await?;
+    fixture.say_ready("one", true).await?;
+    cluster.create(SERVICES, &web(&[80])).await?;
+    let before = fixture.serves(&[80], &["one", "two"]).await?;
 
-    stage.cloud.go_down();
-    // What would cost a node, a change that waits, and a node that wants in.
-    stage.say_ready("two", false).await?;
-    world
+    fixture.cloud.go_down();
+    // An instance that is gone, a change that waits, and a new node.
+    fixture.say_ready("two", false).await?;
+    cluster
         .patch("/api/v1/namespaces/default/services/web", &json!({ "spec": { "ports": [{ "port": 443 }] } }))
         .await?;
-    stage.join("three", json!({})).await?;
-    refused(&stage, 12).await?;
+    fixture.join("three", json!({})).await?;
+    refused(&fixture, 12).await?;
     let failed = eventually(SOON, "the failure is told", async || {
-        let events = stage.events("Service", "web").await.map_err(|why| why.to_string())?;
+        let events = fixture.events("Service", "web").await.map_err(|why| why.to_string())?;
         let failed = events.iter().find(|event| event.starts_with("SyncLoadBalancerFailed: "));
         failed.cloned().ok_or_else(|| format!("{events:#?}"))
     })
     .await?;
     assert!(failed.contains("503"), "{failed}");
     throughout(outage, "the load balancer is as it was (L5-41)", async || {
-        let now = stage.cloud.balancers();
+        let now = fixture.cloud.balancers();
         if now == std::slice::from_ref(&before) { Ok(()) } else { Err(format!("{now:#?}")) }
     })
     .await?;
-    refused(&stage, 1).await?;
+    refused(&fixture, 1).await?;
     for node in ["one", "two", "three"] {
-        stage.node(node).await?;
+        fixture.node(node).await?;
     }
 
-    stage.cloud.come_back();
+    fixture.cloud.come_back();
     eventually(BACK_WITHIN, "what waited is taken up again", async || {
-        let three = stage.node("three").await.map_err(|why| why.to_string())?;
-        let now = stage.cloud.balancers();
+        let three = fixture.node("three").await.map_err(|why| why.to_string())?;
+        let now = fixture.cloud.balancers();
         if waits(&three) || now == std::slice::from_ref(&before) { Err(format!("{now:#?}")) } else { Ok(()) }
     })
     .await?;
-    let after = stage.serves(&[443], &["one", "two", "three"]).await?;
+    let after = fixture.serves(&[443], &["one", "two", "three"]).await?;
     assert_eq!(after.id, before.id, "L5-41");
-    assert!(stage.node("two").await.is_ok(), "L1-41 its instance was there all along");
-    stage.close(&mut [manager]).await
+    assert!(fixture.node("two").await.is_ok(), "L1-41 its instance was there all along");
+    fixture.close(&mut [manager]).await
 }
 
-pub(crate) async fn a_token_that_was_rotated_is_used_without_a_restart(world: &World) -> Outcome {
+pub(crate) async fn a_token_that_was_rotated_is_used_without_a_restart(cluster: &Cluster) -> Outcome {
     const SECOND_TOKEN: &str = "second-token-abcdefghij0123456789";
     const THIRD_TOKEN: &str = "third-token-0123456789abcdefghij";
     const NOTICED_WITHIN: Duration = Duration::from_mins(5);
-    let stage = Stage::set(world, &["one", "two", "three"]).await?;
-    let mut manager = stage.leader(&[]).await?;
-    stage.nodes_join(&["one"]).await?;
+    let fixture = Fixture::new(cluster, &["one", "two", "three"]).await?;
+    let mut manager = fixture.leader(&[]).await?;
+    fixture.nodes_join(&["one"]).await?;
     // The usual order: the new one is known before the old one is revoked.
-    stage.cloud.hand_over(SECOND_TOKEN)?;
-    stage.cloud.revoke_all_tokens_but(SECOND_TOKEN);
-    stage.nodes_join(&["two"]).await?;
+    fixture.cloud.hand_over(SECOND_TOKEN)?;
+    fixture.cloud.revoke_all_tokens_but(SECOND_TOKEN);
+    fixture.nodes_join(&["two"]).await?;
     // The other order: nothing works for a while.
-    stage.cloud.revoke_all_tokens_but(THIRD_TOKEN);
-    stage.join("three", json!({})).await?;
+    fixture.cloud.revoke_all_tokens_but(THIRD_TOKEN);
+    fixture.join("three", json!({})).await?;
     eventually(SOON, "the cloud turns the manager away", async || {
-        let last = stage.cloud.journal().last().and_then(|entry| entry.status);
+        let last = fixture.cloud.journal().last().and_then(|entry| entry.outcome.status());
         if last == Some(401) { Ok(()) } else { Err(format!("{last:?}")) }
     })
     .await?;
-    stage.cloud.hand_over(THIRD_TOKEN)?;
+    fixture.cloud.hand_over(THIRD_TOKEN)?;
     // A refused token is tried again once a minute, so as not to lock an account out.
-    eventually(NOTICED_WITHIN, "the new token is used", async || match stage.node("three").await {
+    eventually(NOTICED_WITHIN, "the new token is used", async || match fixture.node("three").await {
         Ok(node) if !waits(&node) => Ok(()),
         instead => Err(format!("{instead:?}")),
     })
@@ -150,5 +150,5 @@ pub(crate) async fn a_token_that_was_rotated_is_used_without_a_restart(world: &W
     for token in [SECOND_TOKEN, THIRD_TOKEN] {
         assert!(!manager.log().join("\n").contains(token), "L10-43");
     }
-    stage.close(&mut [manager]).await
+    fixture.close(&mut [manager]).await
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloudberth_core::Random;
-use cloudberth_e2e::{Program, World, eventually, shipped};
+use cloudberth_e2e::{Cluster, Program, eventually, shipped};
 use cloudberth_http::surroundings::SystemClock;
 use cloudscale_sim::{Access, Cloud, SimSettings, serve_on_loopback};
 use serde_json::{Value, json};
 
 use crate::Outcome;
-use crate::stage::SOON;
+use crate::fixture::SOON;
 
 const MANIFEST: &str = include_str!("../../../../clouds/cloudscale/manifest.yaml");
 const NAME: &str = "cloudscale-cloud-controller-manager";
@@ -24,11 +24,11 @@ fn port(number: u16) -> Value {
 
 /// Ports of the cloud, each with the number of members behind it.
 fn shape(cloud: &Cloud) -> Vec<(u16, usize)> {
-    let stock = cloud.stock();
+    let resources = cloud.resources();
     let members = |pool: &Option<String>| {
-        stock.members.values().filter(|member| Some(&member.pool) == pool.as_ref()).count()
+        resources.members.values().filter(|member| Some(&member.pool) == pool.as_ref()).count()
     };
-    stock.listeners.values().map(|listener| (listener.protocol_port, members(&listener.pool))).collect()
+    resources.listeners.values().map(|listener| (listener.protocol_port, members(&listener.pool))).collect()
 }
 
 async fn until_shaped(cloud: &Cloud, want: &[(u16, usize)]) -> Outcome {
@@ -39,7 +39,7 @@ async fn until_shaped(cloud: &Cloud, want: &[(u16, usize)]) -> Outcome {
     Ok(eventually(SOON, &format!("the load balancer has {want:?}"), look).await?)
 }
 
-pub(crate) async fn a_service_lives_and_dies_under_the_rights_of_the_manifest(world: &World) -> Outcome {
+pub(crate) async fn a_service_lives_and_dies_under_the_rights_of_the_manifest(cluster: &Cluster) -> Outcome {
     let settings = SimSettings {
         latency: Duration::from_millis(5),
         build: Duration::from_millis(300),
@@ -49,15 +49,15 @@ pub(crate) async fn a_service_lives_and_dies_under_the_rights_of_the_manifest(wo
     let cloud = Cloud::new(Arc::new(SystemClock::new()), Random::seeded(7), settings);
     cloud.set_tokens([(TOKEN, Access::ReadWrite)]);
     let served = serve_on_loopback(&cloud).await?;
-    let account = world.account("kube-system", "cloud-controller-manager", MANIFEST).await?;
+    let account = cluster.account("kube-system", "cloud-controller-manager", MANIFEST).await?;
     let taint = json!({"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"});
     for number in 1..=3 {
         let name = format!("node-{number}");
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"taints": [taint]}});
-        world.create("/api/v1/nodes", &node).await?;
+        cluster.create("/api/v1/nodes", &node).await?;
     }
 
-    let program = world.dir().join(NAME);
+    let program = cluster.dir().join(NAME);
     symlink(shipped()?, &program)?;
     let kubeconfig = format!("--kubeconfig={}", account.kubeconfig.display());
     let args =
@@ -66,7 +66,7 @@ pub(crate) async fn a_service_lives_and_dies_under_the_rights_of_the_manifest(wo
     let env = [("CLOUDSCALE_ACCESS_TOKEN", TOKEN), ("CLOUDSCALE_API_URL", url.as_str())];
     let mut manager = Program::start_other(&program, &args, &env)?;
     eventually(SOON, "all nodes are initialised", async || {
-        let nodes = world.get("/api/v1/nodes").await.map_err(|why| why.to_string())?;
+        let nodes = cluster.get("/api/v1/nodes").await.map_err(|why| why.to_string())?;
         let done = |node: &Value| {
             let id = node["spec"]["providerID"].as_str().unwrap_or_default();
             id.starts_with("cloudscale://") && !node["spec"]["taints"].to_string().contains("uninitialized")
@@ -78,9 +78,9 @@ pub(crate) async fn a_service_lives_and_dies_under_the_rights_of_the_manifest(wo
 
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
         "spec": {"type": "LoadBalancer", "ports": port(80), "selector": {"app": "web"}}});
-    world.create("/api/v1/namespaces/default/services", &service).await?;
+    cluster.create("/api/v1/namespaces/default/services", &service).await?;
     eventually(SOON, "the Service has its addresses", async || {
-        let service = world.get(WEB).await.map_err(|why| why.to_string())?;
+        let service = cluster.get(WEB).await.map_err(|why| why.to_string())?;
         let shown = service["status"]["loadBalancer"]["ingress"].as_array().cloned().unwrap_or_default();
         let proxy = shown.iter().all(|entry| entry["ipMode"] == "Proxy");
         if shown.len() == 2 && proxy { Ok(()) } else { Err(service.to_string()) }
@@ -88,12 +88,12 @@ pub(crate) async fn a_service_lives_and_dies_under_the_rights_of_the_manifest(wo
     .await?;
     until_shaped(&cloud, &[(80, 3)]).await?;
 
-    world.patch(WEB, &json!({"spec": {"ports": port(8080)}})).await?;
+    cluster.patch(WEB, &json!({"spec": {"ports": port(8080)}})).await?;
     until_shaped(&cloud, &[(8080, 3)]).await?;
-    world.delete("/api/v1/nodes/node-2").await?;
+    cluster.delete("/api/v1/nodes/node-2").await?;
     until_shaped(&cloud, &[(8080, 2)]).await?;
 
-    // Another life: there is nothing to do.
+    // After a restart there is nothing to do.
     manager.kill();
     manager.ends(SOON).await?;
     cloud.clear_journal();
@@ -105,14 +105,15 @@ pub(crate) async fn a_service_lives_and_dies_under_the_rights_of_the_manifest(wo
     .await?;
     assert_eq!(cloud.tally().mutations, 0, "CS-153 {:?}", cloud.tally());
 
-    world.delete(WEB).await?;
-    eventually(SOON, "the Service is gone", async || match world.get(WEB).await {
+    cluster.delete(WEB).await?;
+    eventually(SOON, "the Service is gone", async || match cluster.get(WEB).await {
         Err(_) => Ok(()),
         Ok(service) => Err(service.to_string()),
     })
     .await?;
     assert_eq!(cloud.balancers().len(), 0, "CS-148");
-    let refused: Vec<_> = world.calls_of(&account.user).into_iter().filter(|row| row.status == 403).collect();
+    let refused: Vec<_> =
+        cluster.calls_of(&account.user).into_iter().filter(|row| row.status == 403).collect();
     assert!(refused.is_empty(), "the rights of the manifest suffice: {refused:?}");
     assert!(!manager.whole_log().join("\n").contains(TOKEN), "L10-811");
     manager.terminate();

@@ -1,13 +1,13 @@
-//! A Lease goes from hand to hand.
+//! Handovers of a Lease between replicas of ours and client-go candidates.
 
 use std::time::Duration;
 
-use cloudberth_e2e::{Contest, Elector, Event, Manager, Row, World, eventually, two_at_once};
+use cloudberth_e2e::{Cluster, Contest, Elector, Event, Manager, Row, eventually, two_at_once};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
+use crate::fixture::{Fixture, LEASE as OURS, SOON, text};
 use crate::lease::Record;
-use crate::stage::{LEASE as OURS, SOON, Stage, text};
 use crate::{Fallible, Outcome};
 
 /// Longer than any delay on a busy machine, and still short enough to wait for.
@@ -25,10 +25,10 @@ fn contest() -> Contest {
     }
 }
 
-/// The Lease says who holds it, and has counted so often.
-async fn held(world: &World, by: &str, transitions: u64) -> Outcome {
+/// Waits until the Lease has this holder and this number of transitions.
+async fn held(cluster: &Cluster, by: &str, transitions: u64) -> Outcome {
     eventually(SOON, &format!("{by} holds the Lease, number {transitions}"), async || {
-        let lease = world.get(LEAD).await.map_err(|why| why.to_string())?;
+        let lease = cluster.get(LEAD).await.map_err(|why| why.to_string())?;
         let found = (lease.pointer("/spec/holderIdentity"), lease.pointer("/spec/leaseTransitions"));
         let want = (json!(by), json!(transitions));
         if found == (Some(&want.0), Some(&want.1)) { Ok(()) } else { Err(lease["spec"].to_string()) }
@@ -37,14 +37,14 @@ async fn held(world: &World, by: &str, transitions: u64) -> Outcome {
     Ok(())
 }
 
-/// `leader` has begun to lead, and it and the Lease agree on how often that has happened.
-async fn leads(world: &World, leader: &mut Elector, number: u64) -> Outcome {
+/// Waits until `leader` leads, and checks that it and the Lease agree on the number of transitions.
+async fn leads(cluster: &Cluster, leader: &mut Elector, number: u64) -> Outcome {
     let started = leader.says("started", SOON).await?;
     assert_eq!(started.transitions, number, "{:?}", leader.history());
-    held(world, leader.identity(), number).await
+    held(cluster, leader.identity(), number).await
 }
 
-/// One who looks on sees the same. What it saw earlier may still be unread.
+/// Waits until another candidate sees the same leader. Earlier events may still be unread.
 async fn sees(other: &mut Elector, leader: &str, number: u64) -> Outcome {
     loop {
         let seen = other.says("leader", SOON).await?;
@@ -54,46 +54,46 @@ async fn sees(other: &mut Elector, leader: &str, number: u64) -> Outcome {
     }
 }
 
-pub(crate) async fn client_go_candidates_hand_a_lease_back_and_forth(world: &World) -> Outcome {
+pub(crate) async fn client_go_candidates_hand_a_lease_back_and_forth(cluster: &Cluster) -> Outcome {
     let program = kube_assets::elector(&mut |line| eprintln!("{line}"))?;
     let stand = |identity: &str, kubeconfig: &std::path::Path| {
         Elector::start(&program, kubeconfig, &contest(), identity)
     };
-    let mut one = stand("one", &world.gated_kubeconfig()?)?;
-    leads(world, &mut one, 0).await?;
-    let mut two = stand("two", &world.kubeconfig())?;
+    let mut one = stand("one", &cluster.proxied_kubeconfig()?)?;
+    leads(cluster, &mut one, 0).await?;
+    let mut two = stand("two", &cluster.kubeconfig())?;
     sees(&mut two, "one", 0).await?;
 
-    // By release, there and back.
+    // By release, in both directions.
     one.release().await?;
-    leads(world, &mut two, 1).await?;
+    leads(cluster, &mut two, 1).await?;
     one.says("released", SOON).await?;
     one.stand().await?;
     sees(&mut one, "two", 1).await?;
     two.release().await?;
-    leads(world, &mut one, 2).await?;
+    leads(cluster, &mut one, 2).await?;
     two.says("released", SOON).await?;
     two.stand().await?;
     sees(&mut two, "one", 2).await?;
 
     // By expiry: one cannot reach the server any more, gives up, and only then two takes over.
-    world.close_gate();
+    cluster.close_proxy();
     one.says("stopped", SOON).await?;
-    leads(world, &mut two, 3).await?;
-    world.open_gate();
+    leads(cluster, &mut two, 3).await?;
+    cluster.open_proxy();
     sees(&mut one, "two", 3).await?;
 
-    // By death: nobody gives anything back.
+    // By a kill: nobody releases the Lease.
     two.kill().await?;
-    let last_sign: Timestamp = text(&world.get(LEAD).await?, "/spec/renewTime").parse()?;
-    leads(world, &mut one, 4).await?;
+    let last_sign: Timestamp = text(&cluster.get(LEAD).await?, "/spec/renewTime").parse()?;
+    leads(cluster, &mut one, 4).await?;
     let taken = one.history().iter().rfind(|event| event.event == "started").unwrap().at;
-    let mut three = stand("three", &world.kubeconfig())?;
+    let mut three = stand("three", &cluster.kubeconfig())?;
     sees(&mut three, "one", 4).await?;
     one.quit(SOON).await?;
-    leads(world, &mut three, 5).await?;
+    leads(cluster, &mut three, 5).await?;
     three.quit(SOON).await?;
-    held(world, "", 5).await?;
+    held(cluster, "", 5).await?;
 
     let histories = [one.history(), two.history(), three.history()];
     assert_eq!(two_at_once(&histories), None);
@@ -105,15 +105,15 @@ pub(crate) async fn client_go_candidates_hand_a_lease_back_and_forth(world: &Wor
 /// How a leader leaves.
 #[derive(Clone, Copy, Debug)]
 enum Leaves {
-    /// It gives the Lease back.
+    /// It releases the Lease.
     Releasing,
-    /// It stands still for a while.
+    /// It is suspended for a while.
     Frozen,
     /// It cannot reach the server for a while.
     CutOff,
-    /// The server falls silent for a while, and what was sent arrives late.
+    /// The server is silent for a while, and requests arrive late.
     Silenced,
-    /// It dies.
+    /// It is killed.
     Killed,
 }
 
@@ -131,7 +131,7 @@ const ROUNDS: [(Leaves, Leaves); 10] = [
     (Leaves::Releasing, Leaves::Releasing),
 ];
 
-/// The same that the managers on a stage are told.
+/// The timing of the managers in a fixture.
 fn contest_with_a_manager() -> Contest {
     Contest {
         name: "cloud-controller-manager".into(),
@@ -141,10 +141,10 @@ fn contest_with_a_manager() -> Contest {
     }
 }
 
-/// Somebody other than `other` holds the Lease, and it has counted so often: who.
-async fn ours_holds(stage: &Stage<'_>, other: &str, number: u64) -> Fallible<String> {
+/// Waits until somebody other than `other` holds the Lease with this number of transitions, and returns who.
+async fn ours_holds(fixture: &Fixture<'_>, other: &str, number: u64) -> Fallible<String> {
     let what = format!("our replica holds the Lease, number {number}");
-    let lease = stage
+    let lease = fixture
         .until(&what, OURS, |lease| {
             let holder = text(lease, "/spec/holderIdentity");
             !holder.is_empty() && holder != other && lease["spec"]["leaseTransitions"] == json!(number)
@@ -153,17 +153,17 @@ async fn ours_holds(stage: &Stage<'_>, other: &str, number: u64) -> Fallible<Str
     Ok(text(&lease, "/spec/holderIdentity").to_owned())
 }
 
-async fn theirs_leads(stage: &Stage<'_>, theirs: &mut Elector, number: u64) -> Outcome {
+async fn theirs_leads(fixture: &Fixture<'_>, theirs: &mut Elector, number: u64) -> Outcome {
     let started = theirs.says("started", SOON).await?;
     assert_eq!(started.transitions, number, "{:?}", theirs.history());
     let (what, holder) = (format!("{} holds the Lease", theirs.identity()), theirs.identity().to_owned());
-    stage.until(&what, OURS, |lease| text(lease, "/spec/holderIdentity") == holder).await?;
+    fixture.until(&what, OURS, |lease| text(lease, "/spec/holderIdentity") == holder).await?;
     Ok(())
 }
 
-/// Our replica leaves, the other takes over, and ours stands again.
+/// Our replica leaves, the other takes over, and ours is a candidate again.
 async fn ours_leaves(
-    stage: &Stage<'_>,
+    fixture: &Fixture<'_>,
     ours: &mut Manager,
     theirs: &mut Elector,
     way: Leaves,
@@ -172,15 +172,15 @@ async fn ours_leaves(
     match way {
         Leaves::Releasing => assert_eq!(ours.stop(SOON).await?, 0),
         Leaves::Frozen => ours.freeze(),
-        Leaves::CutOff => stage.world.close_gate(),
-        Leaves::Silenced => stage.world.hold_gate(),
+        Leaves::CutOff => fixture.cluster.close_proxy(),
+        Leaves::Silenced => fixture.cluster.hold_proxy(),
         Leaves::Killed => ours.kill(),
     }
-    theirs_leads(stage, theirs, number).await?;
+    theirs_leads(fixture, theirs, number).await?;
     match way {
         Leaves::Releasing | Leaves::Killed => return Ok(ours.restart().await?),
         Leaves::Frozen => ours.thaw(),
-        Leaves::CutOff | Leaves::Silenced => stage.world.open_gate(),
+        Leaves::CutOff | Leaves::Silenced => fixture.cluster.open_proxy(),
     }
     ours.program().says("this replica does not lead any more; it stands again", SOON).await?;
     Ok(())
@@ -190,7 +190,7 @@ async fn ours_leaves(
 fn only_the_holder_writes(rows: &[Row], ours: &str) {
     let mut holder = "";
     for row in rows.iter().filter(|row| row.is_write() && (200..300).contains(&row.status)) {
-        // What is created has no name yet; the server has Leases of its own.
+        // A create has no name; the server has Leases of its own.
         let named = row.name == contest_with_a_manager().name || (row.name.is_empty() && row.user == ours);
         let of_the_lease = row.resource == "leases" && named;
         if of_the_lease {
@@ -200,27 +200,29 @@ fn only_the_holder_writes(rows: &[Row], ours: &str) {
     }
 }
 
-pub(crate) async fn our_replica_and_client_go_hand_a_lease_back_and_forth_20_times(world: &World) -> Outcome {
+pub(crate) async fn our_replica_and_client_go_hand_a_lease_back_and_forth_20_times(
+    cluster: &Cluster,
+) -> Outcome {
     let program = kube_assets::elector(&mut |line| eprintln!("{line}"))?;
     let instances: Vec<String> = (0..ROUNDS.len()).map(|round| format!("node-{round}")).collect();
-    let stage = Stage::set(world, &instances.iter().map(String::as_str).collect::<Vec<_>>()).await?;
+    let fixture = Fixture::new(cluster, &instances.iter().map(String::as_str).collect::<Vec<_>>()).await?;
     let stand =
-        |identity: &str| Elector::start(&program, &world.kubeconfig(), &contest_with_a_manager(), identity);
-    let record = Record::begin(world, OURS).await?;
-    let mut ours = stage.leader(&[]).await?;
+        |identity: &str| Elector::start(&program, &cluster.kubeconfig(), &contest_with_a_manager(), identity);
+    let record = Record::begin(cluster, OURS).await?;
+    let mut ours = fixture.leader(&[]).await?;
     let mut theirs = stand("client-go-0")?;
     sees(&mut theirs, &ours.identity().unwrap(), 0).await?;
 
     let (mut number, mut gone): (u64, Vec<Vec<Event>>) = (0, Vec::new());
     for (round, (ours_way, theirs_way)) in ROUNDS.into_iter().enumerate() {
         number += 1;
-        ours_leaves(&stage, &mut ours, &mut theirs, ours_way, number).await?;
+        ours_leaves(&fixture, &mut ours, &mut theirs, ours_way, number).await?;
         number += 1;
         match theirs_way {
             Leaves::Killed => theirs.kill().await?,
             _ => theirs.release().await?,
         }
-        let leader = ours_holds(&stage, theirs.identity(), number).await?;
+        let leader = ours_holds(&fixture, theirs.identity(), number).await?;
         match theirs_way {
             Leaves::Killed => {
                 gone.push(theirs.history().to_vec());
@@ -229,18 +231,18 @@ pub(crate) async fn our_replica_and_client_go_hand_a_lease_back_and_forth_20_tim
             _ => theirs.stand().await?,
         }
         sees(&mut theirs, &leader, number).await?;
-        // It does not only say that it leads.
-        stage.join(&instances[round], json!({})).await?;
-        stage.initialised(&instances[round]).await?;
+        // It leads in fact, and does not only say so.
+        fixture.join(&instances[round], json!({})).await?;
+        fixture.initialised(&instances[round]).await?;
     }
     theirs.quit(SOON).await?;
     gone.push(theirs.history().to_vec());
-    stage.close(std::slice::from_mut(&mut ours)).await?;
+    fixture.close(std::slice::from_mut(&mut ours)).await?;
 
     assert_eq!(record.end().await?.handovers(contest_with_a_manager().lease_duration), 20);
     let history = ours.history();
     let histories: Vec<&[Event]> = gone.iter().map(Vec::as_slice).chain([history.as_slice()]).collect();
     assert_eq!(two_at_once(&histories), None, "L9-42");
-    only_the_holder_writes(&world.calls(), &stage.account.user.name);
+    only_the_holder_writes(&cluster.calls(), &fixture.account.user.name);
     Ok(())
 }

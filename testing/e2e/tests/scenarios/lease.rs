@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cloudberth_e2e::{Request, World, eventually};
+use cloudberth_e2e::{Cluster, Request, eventually};
 use jiff::Timestamp;
 use serde_json::Value;
 use sim_kit::Surroundings;
 use tokio::task::JoinSet;
 
 use crate::Fallible;
-use crate::stage::{SOON, text};
+use crate::fixture::{SOON, text};
 
 /// One version.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ impl Version {
 
 /// A record that is being written.
 pub(crate) struct Record<'w> {
-    world: &'w World,
+    cluster: &'w Cluster,
     path: String,
     versions: Arc<Mutex<Vec<Version>>>,
     _scribe: JoinSet<()>,
@@ -53,12 +53,12 @@ pub(crate) struct Record<'w> {
 
 impl<'w> Record<'w> {
     /// Writes down every version of the Lease at `path` from now on.
-    pub(crate) async fn begin(world: &'w World, path: &str) -> Fallible<Self> {
+    pub(crate) async fn begin(cluster: &'w Cluster, path: &str) -> Fallible<Self> {
         let (all, name) = path.rsplit_once('/').expect("a path with a name");
-        let listed = world.get(all).await?;
+        let listed = cluster.get(all).await?;
         let from = text(&listed, "/metadata/resourceVersion");
         let request = format!("{all}?watch=true&resourceVersion={from}&fieldSelector=metadata.name%3D{name}");
-        let mut watch = world.admin().watch(&Request::get(request)).await?.expect("a watch");
+        let mut watch = cluster.admin().watch(&Request::get(request)).await?.expect("a watch");
         let versions: Arc<Mutex<Vec<Version>>> = Arc::default();
         let (mut scribe, book) = (JoinSet::new(), Arc::clone(&versions));
         scribe.spawn(async move {
@@ -70,12 +70,12 @@ impl<'w> Record<'w> {
                 }
             }
         });
-        Ok(Self { world, path: path.to_owned(), versions, _scribe: scribe })
+        Ok(Self { cluster, path: path.to_owned(), versions, _scribe: scribe })
     }
 
     /// The record, once it has the version that is stored now.
     pub(crate) async fn end(self) -> Fallible<History> {
-        let now = Version::read(&self.world.get(&self.path).await?).number;
+        let now = Version::read(&self.cluster.get(&self.path).await?).number;
         let versions = eventually(SOON, &format!("version {now} of the Lease is on record"), async || {
             let versions = self.versions.lock().unwrap().clone();
             let last = versions.last().map(|version| version.number.clone());

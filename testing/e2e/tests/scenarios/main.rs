@@ -1,15 +1,16 @@
-//! Every scenario is written once against a `World` and runs on both kinds of it, each in a cluster of its own.
+//! Every scenario is written once against a `Cluster` and runs on both kinds of it, each in a cluster of its own.
 //!
-//! `cargo xtask e2e` is the way to run them by hand; without arguments, as the suite runs them, both worlds get all.
+//! `cargo xtask e2e` runs them by hand. Without arguments, as in the suite, all of them run on both kinds.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
-// What a test prints, a person reads.
+// The output is for people.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod access;
 mod cloud;
 mod cloudscale;
+mod cluster;
 mod election;
-mod ground;
+mod fixture;
 mod lease;
 mod ledger;
 mod nodes;
@@ -17,35 +18,34 @@ mod plan;
 mod run;
 mod services;
 mod simulated_cloud;
-mod stage;
 mod trouble;
 
 use std::pin::Pin;
 use std::process::ExitCode;
 
-use cloudberth_e2e::World;
+use cloudberth_e2e::Cluster;
 
-/// What a part of a scenario brings; it may also panic.
+/// The result of a part of a scenario; it may also panic.
 pub(crate) type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
-/// How a scenario ends.
+/// The result of a scenario.
 pub(crate) type Outcome = Fallible<()>;
 
 /// One scenario. It sees a cluster that nobody else uses.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
-    pub(crate) run: for<'w> fn(&'w World) -> Pin<Box<dyn Future<Output = Outcome> + 'w>>,
+    pub(crate) run: for<'w> fn(&'w Cluster) -> Pin<Box<dyn Future<Output = Outcome> + 'w>>,
 }
 
 macro_rules! scenarios {
     ($($module:ident :: $name:ident,)*) => {
         &[$(Scenario {
             name: concat!(stringify!($module), "::", stringify!($name)),
-            run: |world| Box::pin($module::$name(world)),
+            run: |cluster| Box::pin($module::$name(cluster)),
         }),*]
     };
 }
 
-/// All of them, the longest first. A new one is an `async fn(&World) -> Outcome` and a line here.
+/// All of them, the longest first. A new one is an `async fn(&Cluster) -> Outcome` and a line here.
 const SCENARIOS: &[Scenario] = scenarios![
     election::our_replica_and_client_go_hand_a_lease_back_and_forth_20_times,
     cloud::a_cloud_that_does_not_answer_costs_no_node_and_no_load_balancer,
@@ -56,8 +56,8 @@ const SCENARIOS: &[Scenario] = scenarios![
     services::a_service_changes_its_type_and_its_class_and_is_deleted,
     services::a_service_that_is_deleted_while_no_manager_runs_leaves_nothing,
     services::a_manager_killed_in_the_middle_of_a_create_makes_one_load_balancer,
-    services::a_namespace_that_is_deleted_takes_its_load_balancer_along,
-    services::what_cannot_be_carried_out_is_refused_and_told_all_at_once,
+    services::a_deleted_namespace_takes_its_load_balancer_with_it,
+    services::unsupported_fields_are_refused_and_reported_at_once,
     trouble::a_leader_told_to_stop_in_the_middle_of_a_call_hands_over,
     trouble::a_standby_takes_over_from_a_leader_that_is_killed,
     trouble::a_manager_outlives_its_api_server,
@@ -68,17 +68,17 @@ const SCENARIOS: &[Scenario] = scenarios![
     nodes::a_provider_id_that_the_kubelet_set_is_kept,
     nodes::a_node_of_another_cloud_is_left_alone,
     cloudscale::a_service_lives_and_dies_under_the_rights_of_the_manifest,
-    ground::kubectl_creates_and_describes_a_service,
-    ground::a_dropped_watch_goes_on_where_it_was,
-    ground::an_api_server_that_was_killed_comes_back_with_everything,
-    ground::a_closed_gate_hides_a_server_that_runs,
-    ground::a_storm_of_conflicts_loses_no_write,
+    cluster::kubectl_creates_and_describes_a_service,
+    cluster::a_dropped_watch_resumes_where_it_was,
+    cluster::an_api_server_that_was_killed_comes_back_with_everything,
+    cluster::a_closed_proxy_hides_a_server_that_runs,
+    cluster::a_storm_of_conflicts_loses_no_write,
     access::a_manager_asks_the_cluster_who_may_read_its_metrics,
-    access::an_account_may_what_its_role_says_and_every_call_is_on_record,
-    access::an_account_without_a_role_may_only_look_around,
+    access::an_account_has_the_rights_of_its_role_and_every_call_is_logged,
+    access::an_account_without_a_role_may_only_use_discovery,
 ];
 
-/// Comes after all others, if all of them ran.
+/// Runs after all others, if all of them ran.
 const LAST: &[Scenario] = scenarios![ledger::no_right_of_the_shipped_role_goes_unused,];
 
 fn main() -> ExitCode {

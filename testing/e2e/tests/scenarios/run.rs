@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use cloudberth_e2e::{Ground, Kind, shipped};
+use cloudberth_e2e::{ClusterFactory, ClusterKind, shipped};
 use kube_assets::{Assets, NEWEST};
 use lexopt::prelude::*;
 use tokio::runtime::{Builder, Runtime};
@@ -13,14 +13,14 @@ use tokio::time::{Instant, timeout};
 
 use crate::Scenario;
 
-/// No scenario takes longer, whatever the instance does beside.
+/// No scenario takes longer, also on a busy machine.
 const DEADLINE: Duration = Duration::from_mins(20);
 /// They mostly wait; a cluster that starts does not. About half of them are in an embedded one, which starts at once.
 const AT_ONCE: usize = 8;
 
 /// What to run, and where.
 pub(crate) struct Plan {
-    worlds: Vec<Kind>,
+    clusters: Vec<ClusterKind>,
     version: String,
     filters: Vec<String>,
     list: bool,
@@ -34,7 +34,7 @@ impl Plan {
 
     fn read(args: &mut lexopt::Parser) -> Result<Self, lexopt::Error> {
         let mut plan = Self {
-            worlds: Kind::ALL.to_vec(),
+            clusters: ClusterKind::ALL.to_vec(),
             version: NEWEST.to_owned(),
             filters: Vec::new(),
             list: false,
@@ -42,7 +42,7 @@ impl Plan {
         };
         while let Some(arg) = args.next()? {
             match arg {
-                Long("world") => plan.worlds = vec![args.value()?.parse()?],
+                Long("world") => plan.clusters = vec![args.value()?.parse()?],
                 Long("kube") => plan.version = args.value()?.string()?,
                 Long("jobs" | "test-threads") => plan.at_once = args.value()?.parse::<usize>()?.max(1),
                 Long("list") => plan.list = true,
@@ -75,11 +75,11 @@ impl Plan {
         }
         let assets = kube_assets::ensure(&self.version, &mut |line| eprintln!("{line}"));
         let assets = assets.map_err(|why| why.to_string())?;
-        // Not on the clock of a scenario.
+        // Not within the time limit of a scenario.
         shipped().map_err(|why| why.to_string())?;
         let begun = Instant::now();
         let mut sides = Vec::new();
-        for kind in self.worlds.iter().filter(|_| !chosen.is_empty()) {
+        for kind in self.clusters.iter().filter(|_| !chosen.is_empty()) {
             sides.push(Side::prepare(*kind, &assets)?);
         }
         // The last ones begin when all others have ended.
@@ -89,7 +89,7 @@ impl Plan {
         let failed = sides.iter().map(|side| side.report(&self.version)).sum::<usize>();
         let passed = (chosen.len() + last.len()) * sides.len() - failed;
         let verdict = if failed == 0 { "ok" } else { "FAILED" };
-        let left = (all.len() - chosen.len()) * self.worlds.len();
+        let left = (all.len() - chosen.len()) * self.clusters.len();
         println!(
             "test result: {verdict}. {passed} passed; {failed} failed; 0 ignored; 0 measured; {left} filtered out; \
              finished in {:.2}s",
@@ -98,7 +98,7 @@ impl Plan {
         Ok(failed == 0)
     }
 
-    /// Runs scenarios in all worlds from one queue, in their order: those that take longest begin first, in every world,
+    /// Runs scenarios in all clusters from one queue, in their order: those that take longest begin first, in every cluster,
     /// and nobody waits for them at the end.
     fn act(&self, scenarios: &[&Scenario], sides: &[Side]) {
         let queue: Vec<(&Scenario, &Side)> =
@@ -116,25 +116,26 @@ impl Plan {
     }
 }
 
-/// One kind of world, and what came of the scenarios in it.
+/// One kind of cluster, and what came of the scenarios in it.
 struct Side {
-    kind: Kind,
-    ground: Ground,
+    kind: ClusterKind,
+    factory: ClusterFactory,
     begun: Instant,
     ran: AtomicUsize,
     failures: Mutex<Vec<String>>,
 }
 
 impl Side {
-    fn prepare(kind: Kind, assets: &Assets) -> Result<Self, String> {
+    fn prepare(kind: ClusterKind, assets: &Assets) -> Result<Self, String> {
         let begun = Instant::now();
-        let ground = runtime().block_on(Ground::lay(kind, assets)).map_err(|why| why.to_string())?;
-        Ok(Self { kind, ground, begun, ran: AtomicUsize::new(0), failures: Mutex::default() })
+        let factory =
+            runtime().block_on(ClusterFactory::start(kind, assets)).map_err(|why| why.to_string())?;
+        Ok(Self { kind, factory, begun, ran: AtomicUsize::new(0), failures: Mutex::default() })
     }
 
     fn run(&self, scenario: &Scenario) {
         let begun = Instant::now();
-        let ended = one(&self.ground, scenario);
+        let ended = one(&self.factory, scenario);
         self.ran.fetch_add(1, Ordering::Relaxed);
         let verdict = if ended.is_ok() { "ok" } else { "FAILED" };
         let (kind, took) = (self.kind.to_string(), begun.elapsed().as_secs_f64());
@@ -147,8 +148,8 @@ impl Side {
     /// Says how it went; how many failed.
     fn report(&self, version: &str) -> usize {
         let name = match self.kind {
-            Kind::Embedded => "embedded world".to_owned(),
-            Kind::Real => format!("real world ({version})"),
+            ClusterKind::Embedded => "embedded cluster".to_owned(),
+            ClusterKind::Real => format!("real cluster ({version})"),
         };
         let failures = self.failures.lock().unwrap();
         for failure in failures.iter() {
@@ -162,12 +163,12 @@ impl Side {
 }
 
 /// Runs one scenario in a fresh cluster. What it says when it fails.
-fn one(ground: &Ground, scenario: &Scenario) -> Result<(), String> {
+fn one(factory: &ClusterFactory, scenario: &Scenario) -> Result<(), String> {
     let run = || {
         let runtime = runtime();
         runtime.block_on(async {
-            let world = ground.world().await.map_err(|why| why.to_string())?;
-            match timeout(DEADLINE, (scenario.run)(&world)).await {
+            let cluster = factory.cluster().await.map_err(|why| why.to_string())?;
+            match timeout(DEADLINE, (scenario.run)(&cluster)).await {
                 Ok(ended) => ended.map_err(|why| why.to_string()),
                 Err(_) => Err(format!("not over after {DEADLINE:?}")),
             }

@@ -1,20 +1,20 @@
-//! Services of type `LoadBalancer`, from their first wish to their end.
+//! Services of type `LoadBalancer`, from creation to deletion.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use cloudberth_e2e::{World, eventually, throughout};
+use cloudberth_e2e::{Cluster, eventually, throughout};
 use serde_json::{Value, json};
 
+use crate::fixture::{Fixture, SOON, text};
 use crate::simulated_cloud::{Balancer, SimulatedCloud};
-use crate::stage::{SOON, Stage, text};
 use crate::{Fallible, Outcome};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const WEB: &str = "/api/v1/namespaces/default/services/web";
 const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
 const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
-/// Long enough to see somebody act who should not.
+/// Long enough to see an action that should not happen.
 const A_WHILE: Duration = Duration::from_secs(2);
 
 /// A Service called `web` with these ports.
@@ -28,7 +28,7 @@ fn list(ports: &[u16]) -> Value {
     ports.iter().map(port).collect()
 }
 
-impl Stage<'_> {
+impl Fixture<'_> {
     pub(crate) async fn nodes_join(&self, names: &[&str]) -> Outcome {
         for name in names {
             self.join(name, json!({})).await?;
@@ -45,7 +45,7 @@ impl Stage<'_> {
         let instances: BTreeSet<String> = instances.iter().map(|name| (*name).to_owned()).collect();
         let what = format!("ports {ports:?} lead to {instances:?}");
         Ok(eventually(SOON, &what, async || {
-            let service = self.world.get(WEB).await.map_err(|why| why.to_string())?;
+            let service = self.cluster.get(WEB).await.map_err(|why| why.to_string())?;
             let node_port = |port: u16| {
                 let all = service["spec"]["ports"].as_array().unwrap().iter();
                 let found =
@@ -66,10 +66,10 @@ impl Stage<'_> {
         .await?)
     }
 
-    /// Waits until no load balancer is left, and the Service, if it is still there, carries no trace of one.
+    /// Waits until no load balancer is left, and the Service, if it still exists, shows no trace of one.
     pub(crate) async fn serves_nothing(&self) -> Outcome {
         eventually(SOON, "no load balancer is left", async || {
-            let all = self.world.get(SERVICES).await.map_err(|why| why.to_string())?;
+            let all = self.cluster.get(SERVICES).await.map_err(|why| why.to_string())?;
             let items = all["items"].as_array().unwrap();
             let service = items.iter().find(|one| text(one, "/metadata/name") == "web");
             let held = service.is_some_and(|one| one.to_string().contains(FINALIZER));
@@ -82,165 +82,167 @@ impl Stage<'_> {
     }
 }
 
-pub(crate) async fn a_service_follows_its_ports_and_its_nodes(world: &World) -> Outcome {
-    let stage = Stage::set(world, &["one", "two", "three"]).await?;
-    let manager = stage.leader(&[]).await?;
-    stage.nodes_join(&["one", "two"]).await?;
+pub(crate) async fn a_service_follows_its_ports_and_its_nodes(cluster: &Cluster) -> Outcome {
+    let fixture = Fixture::new(cluster, &["one", "two", "three"]).await?;
+    let manager = fixture.leader(&[]).await?;
+    fixture.nodes_join(&["one", "two"]).await?;
 
-    let made = world.create(SERVICES, &web(&[80])).await?;
-    let first = stage.serves(&[80], &["one", "two"]).await?;
+    let made = cluster.create(SERVICES, &web(&[80])).await?;
+    let first = fixture.serves(&[80], &["one", "two"]).await?;
     let told = ["EnsuringLoadBalancer: Ensuring load balancer", "EnsuredLoadBalancer: Ensured load balancer"];
-    stage.told("Service", "web", &told).await?;
-    let service = world.get(WEB).await?;
+    fixture.has_events("Service", "web", &told).await?;
+    let service = cluster.get(WEB).await?;
     assert_eq!(service["metadata"]["finalizers"], json!([FINALIZER]));
     assert_eq!(service["spec"], made["spec"], "what the user wrote is the user's");
-    let shown = world.kubectl(&["describe", "service", "web"]).await?.stdout;
+    let shown = cluster.kubectl(&["describe", "service", "web"]).await?.stdout;
     for reason in ["EnsuringLoadBalancer", "EnsuredLoadBalancer"] {
         let line = shown.lines().find(|line| line.contains(reason)).unwrap_or_default();
         assert!(line.contains("Normal") && line.contains("service-controller"), "{reason} in\n{shown}");
     }
-    stage.rests(&[("Node", "one", "Synced", 1), ("Node", "two", "Synced", 1)]).await?;
+    fixture.rests(&[("Node", "one", "Synced", 1), ("Node", "two", "Synced", 1)]).await?;
 
-    world.patch(WEB, &json!({ "spec": { "ports": list(&[80, 443]) } })).await?;
-    stage.serves(&[80, 443], &["one", "two"]).await?;
-    world.patch(WEB, &json!({ "spec": { "ports": list(&[8443, 443]) } })).await?;
-    stage.serves(&[443, 8443], &["one", "two"]).await?;
+    cluster.patch(WEB, &json!({ "spec": { "ports": list(&[80, 443]) } })).await?;
+    fixture.serves(&[80, 443], &["one", "two"]).await?;
+    cluster.patch(WEB, &json!({ "spec": { "ports": list(&[8443, 443]) } })).await?;
+    fixture.serves(&[443, 8443], &["one", "two"]).await?;
 
-    stage.nodes_join(&["three"]).await?;
-    stage.serves(&[443, 8443], &["one", "two", "three"]).await?;
+    fixture.nodes_join(&["three"]).await?;
+    fixture.serves(&[443, 8443], &["one", "two", "three"]).await?;
     let label = |value| json!({ "metadata": { "labels": { EXCLUDED: value } } });
-    world.patch("/api/v1/nodes/two", &label(json!("true"))).await?;
-    stage.serves(&[443, 8443], &["one", "three"]).await?;
-    world.patch("/api/v1/nodes/two", &label(Value::Null)).await?;
-    stage.serves(&[443, 8443], &["one", "two", "three"]).await?;
+    cluster.patch("/api/v1/nodes/two", &label(json!("true"))).await?;
+    fixture.serves(&[443, 8443], &["one", "three"]).await?;
+    cluster.patch("/api/v1/nodes/two", &label(Value::Null)).await?;
+    fixture.serves(&[443, 8443], &["one", "two", "three"]).await?;
 
     // Only nodes with a label; then a node gets it.
-    world.patch("/api/v1/nodes/one", &json!({ "metadata": { "labels": { "tier": "front" } } })).await?;
+    cluster.patch("/api/v1/nodes/one", &json!({ "metadata": { "labels": { "tier": "front" } } })).await?;
     let picks = json!({ "metadata": { "annotations": { SimulatedCloud::NODE_SELECTOR: "tier=front" } } });
-    world.patch(WEB, &picks).await?;
-    stage.serves(&[443, 8443], &["one"]).await?;
-    world.patch("/api/v1/nodes/three", &json!({ "metadata": { "labels": { "tier": "front" } } })).await?;
-    let last = stage.serves(&[443, 8443], &["one", "three"]).await?;
+    cluster.patch(WEB, &picks).await?;
+    fixture.serves(&[443, 8443], &["one"]).await?;
+    cluster.patch("/api/v1/nodes/three", &json!({ "metadata": { "labels": { "tier": "front" } } })).await?;
+    let last = fixture.serves(&[443, 8443], &["one", "three"]).await?;
     assert_eq!((&last.id, &last.addresses), (&first.id, &first.addresses), "it is the same all along");
-    stage.rests(&[("Service", "web", "UpdatedLoadBalancer", 1), ("Node", "three", "Synced", 1)]).await?;
-    let events = stage.events("Service", "web").await?;
+    fixture.rests(&[("Service", "web", "UpdatedLoadBalancer", 1), ("Node", "three", "Synced", 1)]).await?;
+    let events = fixture.events("Service", "web").await?;
     assert!(
         events.contains(&"UpdatedLoadBalancer: Updated load balancer with new hosts".to_owned()),
         "{events:#?}"
     );
-    stage.close(&mut [manager]).await
+    fixture.close(&mut [manager]).await
 }
 
-pub(crate) async fn a_service_changes_its_type_and_its_class_and_is_deleted(world: &World) -> Outcome {
-    let stage = Stage::set(world, &["one", "two"]).await?;
-    let manager = stage.leader(&[]).await?;
-    stage.nodes_join(&["one"]).await?;
-    world.create(SERVICES, &web(&[80])).await?;
-    stage.serves(&[80], &["one"]).await?;
+pub(crate) async fn a_service_changes_its_type_and_its_class_and_is_deleted(cluster: &Cluster) -> Outcome {
+    let fixture = Fixture::new(cluster, &["one", "two"]).await?;
+    let manager = fixture.leader(&[]).await?;
+    fixture.nodes_join(&["one"]).await?;
+    cluster.create(SERVICES, &web(&[80])).await?;
+    fixture.serves(&[80], &["one"]).await?;
 
-    world.patch(WEB, &json!({ "spec": { "type": "ClusterIP" } })).await?;
-    stage.serves_nothing().await?;
+    cluster.patch(WEB, &json!({ "spec": { "type": "ClusterIP" } })).await?;
+    fixture.serves_nothing().await?;
     let told = [
         "EnsuringLoadBalancer: Ensuring load balancer",
         "EnsuredLoadBalancer: Ensured load balancer",
         "DeletingLoadBalancer: Deleting load balancer",
         "DeletedLoadBalancer: Deleted load balancer",
     ];
-    stage.told("Service", "web", &told).await?;
+    fixture.has_events("Service", "web", &told).await?;
 
-    // Somebody else's from now on.
+    // It belongs to another controller from now on.
     let class = json!({ "spec": { "type": "LoadBalancer", "loadBalancerClass": "example.com/other" } });
-    let foreign = world.patch(WEB, &class).await?;
-    stage.nodes_join(&["two"]).await?;
+    let foreign = cluster.patch(WEB, &class).await?;
+    fixture.nodes_join(&["two"]).await?;
     throughout(A_WHILE, "a Service of another class is left alone", async || {
-        let now = world.get(WEB).await.map_err(|why| why.to_string())?;
+        let now = cluster.get(WEB).await.map_err(|why| why.to_string())?;
         let same = now["metadata"]["resourceVersion"] == foreign["metadata"]["resourceVersion"];
-        if same && stage.cloud.balancers().is_empty() { Ok(()) } else { Err(now.to_string()) }
+        if same && fixture.cloud.balancers().is_empty() { Ok(()) } else { Err(now.to_string()) }
     })
     .await?;
-    stage.told("Service", "web", &told).await?;
+    fixture.has_events("Service", "web", &told).await?;
 
-    world.patch(WEB, &json!({ "spec": { "type": "ClusterIP", "loadBalancerClass": null } })).await?;
-    world.patch(WEB, &json!({ "spec": { "type": "LoadBalancer" } })).await?;
-    stage.serves(&[80], &["one", "two"]).await?;
-    // Somebody else's finalizer is somebody else's.
+    cluster.patch(WEB, &json!({ "spec": { "type": "ClusterIP", "loadBalancerClass": null } })).await?;
+    cluster.patch(WEB, &json!({ "spec": { "type": "LoadBalancer" } })).await?;
+    fixture.serves(&[80], &["one", "two"]).await?;
+    // A foreign finalizer stays.
     let theirs =
         json!({ "metadata": { "finalizers": ["example.com/before", FINALIZER, "example.com/after"] } });
-    world.patch(WEB, &theirs).await?;
-    world.delete(WEB).await?;
-    stage.serves_nothing().await?;
-    let left = world.get(WEB).await?["metadata"]["finalizers"].clone();
+    cluster.patch(WEB, &theirs).await?;
+    cluster.delete(WEB).await?;
+    fixture.serves_nothing().await?;
+    let left = cluster.get(WEB).await?["metadata"]["finalizers"].clone();
     assert_eq!(left, json!(["example.com/before", "example.com/after"]), "L3-41");
-    world.patch(WEB, &json!({ "metadata": { "finalizers": null } })).await?;
-    eventually(SOON, "the Service is gone", async || match world.get(WEB).await {
+    cluster.patch(WEB, &json!({ "metadata": { "finalizers": null } })).await?;
+    eventually(SOON, "the Service is gone", async || match cluster.get(WEB).await {
         Err(_) => Ok(()),
         Ok(service) => Err(service.to_string()),
     })
     .await?;
-    stage.rests(&[("Service", "web", "DeletedLoadBalancer", 2), ("Node", "two", "Synced", 1)]).await?;
-    stage.close(&mut [manager]).await
+    fixture.rests(&[("Service", "web", "DeletedLoadBalancer", 2), ("Node", "two", "Synced", 1)]).await?;
+    fixture.close(&mut [manager]).await
 }
 
-pub(crate) async fn a_service_that_is_deleted_while_no_manager_runs_leaves_nothing(world: &World) -> Outcome {
-    let stage = Stage::set(world, &["one"]).await?;
-    let mut manager = stage.leader(&[]).await?;
-    stage.nodes_join(&["one"]).await?;
-    world.create(SERVICES, &web(&[80])).await?;
-    stage.serves(&[80], &["one"]).await?;
+pub(crate) async fn a_service_that_is_deleted_while_no_manager_runs_leaves_nothing(
+    cluster: &Cluster,
+) -> Outcome {
+    let fixture = Fixture::new(cluster, &["one"]).await?;
+    let mut manager = fixture.leader(&[]).await?;
+    fixture.nodes_join(&["one"]).await?;
+    cluster.create(SERVICES, &web(&[80])).await?;
+    fixture.serves(&[80], &["one"]).await?;
     manager.stop(SOON).await?;
-    let going = world.delete(WEB).await?;
+    let going = cluster.delete(WEB).await?;
     assert_eq!(going["metadata"]["finalizers"], json!([FINALIZER]), "it waits for its load balancer's end");
-    assert_eq!(stage.cloud.balancers().len(), 1);
+    assert_eq!(fixture.cloud.balancers().len(), 1);
     manager.restart().await?;
-    stage.serves_nothing().await?;
-    eventually(SOON, "the Service is gone", async || match world.get(WEB).await {
+    fixture.serves_nothing().await?;
+    eventually(SOON, "the Service is gone", async || match cluster.get(WEB).await {
         Err(_) => Ok(()),
         Ok(service) => Err(service.to_string()),
     })
     .await?;
-    stage.close(&mut [manager]).await
+    fixture.close(&mut [manager]).await
 }
 
 pub(crate) async fn a_manager_killed_in_the_middle_of_a_create_makes_one_load_balancer(
-    world: &World,
+    cluster: &Cluster,
 ) -> Outcome {
-    let stage = Stage::set(world, &["one", "two"]).await?;
-    let mut manager = stage.leader(&[]).await?;
-    stage.nodes_join(&["one", "two"]).await?;
-    // The cloud builds it, and the answer never arrives: this is the middle.
-    stage.cloud.keep_quiet_about_the_next_balancer();
-    world.create(SERVICES, &web(&[80])).await?;
+    let fixture = Fixture::new(cluster, &["one", "two"]).await?;
+    let mut manager = fixture.leader(&[]).await?;
+    fixture.nodes_join(&["one", "two"]).await?;
+    // The cloud builds it, and the answer never arrives.
+    fixture.cloud.never_answer_the_next_creation();
+    cluster.create(SERVICES, &web(&[80])).await?;
     let built = eventually(SOON, "the cloud has built it", async || {
-        stage.cloud.balancers().pop().ok_or_else(|| "nothing yet".to_owned())
+        fixture.cloud.balancers().pop().ok_or_else(|| "nothing yet".to_owned())
     })
     .await?;
     manager.kill();
-    let service = world.get(WEB).await?;
+    let service = cluster.get(WEB).await?;
     assert!(!service.to_string().contains(&built.id), "the Service does not know yet: {service}");
     assert!(service["metadata"]["annotations"]["cloudberth.dev/intent"].is_string(), "{service}");
 
     manager.restart().await?;
-    let found = stage.serves(&[80], &["one", "two"]).await?;
+    let found = fixture.serves(&[80], &["one", "two"]).await?;
     assert_eq!(found.id, built.id, "L6-41");
-    let created = stage.cloud.mutations().iter().filter(|one| *one == "load-balancers.create").count();
+    let created = fixture.cloud.mutations().iter().filter(|one| *one == "load-balancers.create").count();
     assert_eq!(created, 1, "L6-41");
-    stage.rests(&[("Service", "web", "EnsuredLoadBalancer", 1)]).await?;
-    let service = world.get(WEB).await?;
+    fixture.rests(&[("Service", "web", "EnsuredLoadBalancer", 1)]).await?;
+    let service = cluster.get(WEB).await?;
     assert!(service["metadata"]["annotations"]["cloudberth.dev/intent"].is_null(), "{service}");
-    stage.close(&mut [manager]).await
+    fixture.close(&mut [manager]).await
 }
 
-pub(crate) async fn a_namespace_that_is_deleted_takes_its_load_balancer_along(world: &World) -> Outcome {
-    let mut stage = Stage::set(world, &["one"]).await?;
-    let manager = stage.leader(&[]).await?;
-    stage.nodes_join(&["one"]).await?;
+pub(crate) async fn a_deleted_namespace_takes_its_load_balancer_with_it(cluster: &Cluster) -> Outcome {
+    let mut fixture = Fixture::new(cluster, &["one"]).await?;
+    let manager = fixture.leader(&[]).await?;
+    fixture.nodes_join(&["one"]).await?;
     let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "team" } });
-    world.create("/api/v1/namespaces", &namespace).await?;
+    cluster.create("/api/v1/namespaces", &namespace).await?;
     let services = "/api/v1/namespaces/team/services";
     let web_in_team = format!("{services}/web");
-    world.create(services, &web(&[80])).await?;
+    cluster.create(services, &web(&[80])).await?;
     eventually(SOON, "it has a load balancer", async || {
-        let service = world.get(&web_in_team).await.map_err(|why| why.to_string())?;
+        let service = cluster.get(&web_in_team).await.map_err(|why| why.to_string())?;
         if service["status"]["loadBalancer"]["ingress"].is_array() {
             Ok(())
         } else {
@@ -249,37 +251,37 @@ pub(crate) async fn a_namespace_that_is_deleted_takes_its_load_balancer_along(wo
     })
     .await?;
     let told = ["EnsuringLoadBalancer: Ensuring load balancer", "EnsuredLoadBalancer: Ensured load balancer"];
-    stage.told("Service", "web", &told).await?;
+    fixture.has_events("Service", "web", &told).await?;
     // Nothing can be created there any more, events included: refused, though in the role.
-    stage.forgetful = true;
-    world.delete("/api/v1/namespaces/team").await?;
-    world.delete(&web_in_team).await?;
-    eventually(SOON, "the Service is gone", async || match world.get(&web_in_team).await {
+    fixture.forgetful = true;
+    cluster.delete("/api/v1/namespaces/team").await?;
+    cluster.delete(&web_in_team).await?;
+    eventually(SOON, "the Service is gone", async || match cluster.get(&web_in_team).await {
         Err(_) => Ok(()),
         Ok(service) => Err(service.to_string()),
     })
     .await?;
-    assert_eq!(stage.cloud.balancers(), []);
-    // Nobody else has to wait for what cannot be told.
-    world.create(SERVICES, &web(&[80])).await?;
-    stage.serves(&[80], &["one"]).await?;
-    stage.told("Service", "web", &[told, told].concat()).await?;
-    stage.close(&mut [manager]).await
+    assert_eq!(fixture.cloud.balancers(), []);
+    // An event that cannot be written holds up no other object.
+    cluster.create(SERVICES, &web(&[80])).await?;
+    fixture.serves(&[80], &["one"]).await?;
+    fixture.has_events("Service", "web", &[told, told].concat()).await?;
+    fixture.close(&mut [manager]).await
 }
 
-pub(crate) async fn what_cannot_be_carried_out_is_refused_and_told_all_at_once(world: &World) -> Outcome {
-    let stage = Stage::set(world, &["one"]).await?;
-    let manager = stage.leader(&[]).await?;
-    stage.nodes_join(&["one"]).await?;
+pub(crate) async fn unsupported_fields_are_refused_and_reported_at_once(cluster: &Cluster) -> Outcome {
+    let fixture = Fixture::new(cluster, &["one"]).await?;
+    let manager = fixture.leader(&[]).await?;
+    fixture.nodes_join(&["one"]).await?;
     let mut service = web(&[80]);
     service["metadata"]["annotations"] = json!({
         "k8s.cloudscale.ch/loadbalancer-pool-algorithm": "by_the_moon",
         "k8s.cloudscale.ch/loadbalancer-health-monitor-delay-s": "soon",
     });
     service["spec"]["sessionAffinity"] = json!("ClientIP");
-    world.create(SERVICES, &service).await?;
+    cluster.create(SERVICES, &service).await?;
     let refusal = eventually(SOON, "the refusal is told", async || {
-        let events = stage.events("Service", "web").await.map_err(|why| why.to_string())?;
+        let events = fixture.events("Service", "web").await.map_err(|why| why.to_string())?;
         let refusal = events.iter().find(|event| event.contains("pool-algorithm"));
         refusal.cloned().ok_or_else(|| format!("{events:#?}"))
     })
@@ -287,9 +289,9 @@ pub(crate) async fn what_cannot_be_carried_out_is_refused_and_told_all_at_once(w
     for field in ["pool-algorithm", "health-monitor-delay-s", "sessionAffinity"] {
         assert!(refusal.contains(field), "L8-41 {field} is not in {refusal}");
     }
-    stage.rests(&[("Node", "one", "Synced", 1)]).await?;
-    assert_eq!(stage.cloud.balancers(), [], "L8-41");
-    let shown = world.kubectl(&["describe", "service", "web"]).await?.stdout;
+    fixture.rests(&[("Node", "one", "Synced", 1)]).await?;
+    assert_eq!(fixture.cloud.balancers(), [], "L8-41");
+    let shown = cluster.kubectl(&["describe", "service", "web"]).await?.stdout;
     assert!(shown.contains("Warning") && shown.contains("by_the_moon"), "{shown}");
 
     let mended = json!({
@@ -299,7 +301,7 @@ pub(crate) async fn what_cannot_be_carried_out_is_refused_and_told_all_at_once(w
         } },
         "spec": { "sessionAffinity": "None" },
     });
-    world.patch(WEB, &mended).await?;
-    stage.serves(&[80], &["one"]).await?;
-    stage.close(&mut [manager]).await
+    cluster.patch(WEB, &mended).await?;
+    fixture.serves(&[80], &["one"]).await?;
+    fixture.close(&mut [manager]).await
 }

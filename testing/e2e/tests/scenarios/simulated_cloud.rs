@@ -1,4 +1,4 @@
-//! The cloud behind a scenario. It lives in this process, on a port of its own, and outlives every manager.
+//! The cloud of a scenario. It runs in this process, on a port of its own, and outlives every manager.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,38 +6,38 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cloudberth_core::Random;
-use cloudberth_e2e::World;
+use cloudberth_e2e::Cluster;
 use cloudberth_http::surroundings::SystemClock;
-use cloudscale_sim::{Access, Cloud, Entry, Fault, Rule, Served, Server, SimSettings, serve_on_loopback};
+use cloudscale_sim::{Access, Cloud, Entry, Fault, Harm, Served, Server, SimSettings, serve_on_loopback};
 
 use crate::Fallible;
 
 const ZONE: &str = "rma1";
 const FIRST_TOKEN: &str = "first-token-0123456789abcdefghij";
 
-/// A cloud, and how a manager is told of it.
+/// A cloud, and the configuration that leads a manager to it.
 pub(crate) struct SimulatedCloud {
     cloud: Cloud,
     served: Served,
     token_file: PathBuf,
 }
 
-/// A load balancer, as people see it.
+/// A load balancer with its ports and addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Balancer {
     pub(crate) id: String,
     pub(crate) addresses: BTreeSet<String>,
-    /// The ports for clients, and on which ports of which instances they end.
+    /// The ports for clients, and the instances and their ports behind each.
     pub(crate) ports: BTreeMap<u16, (BTreeSet<String>, BTreeSet<u16>)>,
 }
 
 impl SimulatedCloud {
-    /// With running instances of these names.
-    pub(crate) async fn over(world: &World, instances: &[&str]) -> Fallible<Self> {
+    /// A cloud with running instances of these names.
+    pub(crate) async fn over(cluster: &Cluster, instances: &[&str]) -> Fallible<Self> {
         let cloud = Cloud::new(Arc::new(SystemClock::new()), Random::seeded(1), SimSettings::default());
         cloud.set_tokens([(FIRST_TOKEN, Access::ReadWrite)]);
         let served = serve_on_loopback(&cloud).await?;
-        let token_file = world.dir().join("cloud-token");
+        let token_file = cluster.dir().join("cloud-token");
         fs::write(&token_file, FIRST_TOKEN)?;
         let cloud = Self { cloud, served, token_file };
         for name in instances {
@@ -63,7 +63,7 @@ impl SimulatedCloud {
         ]
     }
 
-    /// Words that no log may have.
+    /// Secrets that no log may contain.
     pub(crate) fn secrets(&self) -> Vec<String> {
         let now = fs::read_to_string(&self.token_file).unwrap();
         vec![FIRST_TOKEN.to_owned(), now]
@@ -79,7 +79,7 @@ impl SimulatedCloud {
         format!("cloudscale://{}", self.server(instance).uuid)
     }
 
-    /// What the cloud says about an instance, as labels: its size, region and zone.
+    /// The labels of an instance's node: its size, region and zone.
     pub(crate) fn labels(&self, instance: &str) -> [(&'static str, String); 3] {
         [
             ("node.kubernetes.io/instance-type", self.server(instance).flavor),
@@ -111,27 +111,27 @@ impl SimulatedCloud {
 
     /// Every request is answered with 503 from now on.
     pub(crate) fn go_down(&self) {
-        self.cloud.add_fault(Rule::new(Fault::status(503)));
+        self.cloud.add_fault(Fault::new(Harm::status(503)));
     }
 
-    /// All is well again.
+    /// Ends all faults.
     pub(crate) fn come_back(&self) {
         self.cloud.stop_faults();
     }
 
-    /// The next load balancer is built, but nobody is told.
-    pub(crate) fn keep_quiet_about_the_next_balancer(&self) {
+    /// The next load balancer is built, but the request is never answered.
+    pub(crate) fn never_answer_the_next_creation(&self) {
         let operation = "load-balancers.create".to_owned();
-        let harm = Fault::Stall { millis: 1 };
-        self.cloud.add_fault(Rule { operation, times: Some(1), ..Rule::new(harm) });
+        let harm = Harm::Stall { millis: 1 };
+        self.cloud.add_fault(Fault { operation, times: Some(1), ..Fault::new(harm) });
     }
 
-    /// Only this token is good from now on; the manager is not told yet.
+    /// Accepts only this token from now on; the manager does not have it yet.
     pub(crate) fn revoke_all_tokens_but(&self, token: &str) {
         self.cloud.set_tokens([(token, Access::ReadWrite)]);
     }
 
-    /// Puts a token where the manager finds it, as the kubelet replaces a mounted file: all at once.
+    /// Replaces the manager's token file atomically, as the kubelet replaces a mounted file.
     pub(crate) fn hand_over(&self, token: &str) -> Fallible<()> {
         let beside = self.token_file.with_extension("new");
         fs::write(&beside, token)?;
@@ -145,34 +145,34 @@ impl SimulatedCloud {
 
     /// The changes that were carried out so far, by the names of their operations.
     pub(crate) fn mutations(&self) -> Vec<String> {
-        let made = self.journal().into_iter().filter(|entry| entry.mutation && entry.succeeded());
+        let made = self.journal().into_iter().filter(|entry| entry.mutation && entry.outcome.succeeded());
         made.map(|entry| entry.operation).collect()
     }
 
-    /// The load balancers that there are.
+    /// The load balancers.
     pub(crate) fn balancers(&self) -> Vec<Balancer> {
-        let stock = self.cloud.stock();
+        let resources = self.cloud.resources();
         let instance = |address| {
             let has = |server: &&Server| server.addresses().any(|own| own.address == address);
-            stock
+            resources
                 .servers
                 .values()
                 .find(has)
                 .map_or_else(|| format!("{address}"), |server| server.name.clone())
         };
         let ports = |balancer: &str| {
-            let listeners = stock.listeners.values().filter(|listener| listener.balancer == balancer);
+            let listeners = resources.listeners.values().filter(|listener| listener.balancer == balancer);
             listeners
                 .map(|listener| {
                     let pool = listener.pool.clone().unwrap_or_default();
-                    let members: Vec<_> = stock.members_of(&pool).collect();
+                    let members: Vec<_> = resources.members_of(&pool).collect();
                     let names = members.iter().map(|member| instance(member.address)).collect();
                     let node_ports = members.iter().map(|member| member.protocol_port).collect();
                     (listener.protocol_port, (names, node_ports))
                 })
                 .collect()
         };
-        let all = stock.balancers.values().map(|balancer| Balancer {
+        let all = resources.balancers.values().map(|balancer| Balancer {
             id: balancer.uuid.clone(),
             addresses: balancer.vips.iter().map(|vip| vip.address.to_string()).collect(),
             ports: ports(&balancer.uuid),

@@ -3,62 +3,62 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cloudberth_e2e::{Request, World, eventually};
+use cloudberth_e2e::{Cluster, Request, eventually};
 use http::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::Outcome;
+use crate::fixture::{Fixture, LEASE, SOON, waits};
 use crate::services::web;
-use crate::stage::{LEASE, SOON, Stage, waits};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 
-pub(crate) async fn a_manager_outlives_its_api_server(world: &World) -> Outcome {
-    let mut stage = Stage::set(world, &["one", "two"]).await?;
-    let mut manager = stage.leader(&[]).await?;
-    stage.nodes_join(&["one"]).await?;
-    stage.forgetful = true;
-    world.stop_api();
+pub(crate) async fn a_manager_outlives_its_api_server(cluster: &Cluster) -> Outcome {
+    let mut fixture = Fixture::new(cluster, &["one", "two"]).await?;
+    let mut manager = fixture.leader(&[]).await?;
+    fixture.nodes_join(&["one"]).await?;
+    fixture.forgetful = true;
+    cluster.stop_api();
     manager.program().says("the watch broke; it is taken up again", SOON).await?;
-    world.start_api().await?;
-    stage.nodes_join(&["two"]).await?;
-    world.create(SERVICES, &web(&[80])).await?;
-    stage.serves(&[80], &["one", "two"]).await?;
+    cluster.start_api().await?;
+    fixture.nodes_join(&["two"]).await?;
+    cluster.create(SERVICES, &web(&[80])).await?;
+    fixture.serves(&[80], &["one", "two"]).await?;
     assert!(manager.program().runs(), "it is the same process");
-    stage.close(&mut [manager]).await
+    fixture.close(&mut [manager]).await
 }
 
-pub(crate) async fn watches_that_are_cut_lose_nothing(world: &World) -> Outcome {
-    let stage = Stage::set(world, &["one", "two", "three"]).await?;
-    let manager = stage.leader(&[]).await?;
-    stage.nodes_join(&["one"]).await?;
-    world.create(SERVICES, &web(&[80])).await?;
-    stage.serves(&[80], &["one"]).await?;
+pub(crate) async fn watches_that_are_cut_lose_nothing(cluster: &Cluster) -> Outcome {
+    let fixture = Fixture::new(cluster, &["one", "two", "three"]).await?;
+    let manager = fixture.leader(&[]).await?;
+    fixture.nodes_join(&["one"]).await?;
+    cluster.create(SERVICES, &web(&[80])).await?;
+    fixture.serves(&[80], &["one"]).await?;
     for (node, port) in [("two", 81), ("three", 82)] {
-        world.cut();
-        // Said while nobody listens, or as good as nobody.
-        stage.join(node, json!({})).await?;
+        cluster.cut();
+        // Written while no manager watches.
+        fixture.join(node, json!({})).await?;
         let ports = json!({ "spec": { "ports": [{ "port": port }] } });
-        world.patch("/api/v1/namespaces/default/services/web", &ports).await?;
-        stage.initialised(node).await?;
+        cluster.patch("/api/v1/namespaces/default/services/web", &ports).await?;
+        fixture.initialised(node).await?;
         let all = if node == "two" { vec!["one", "two"] } else { vec!["one", "two", "three"] };
-        stage.serves(&[port], &all).await?;
+        fixture.serves(&[port], &all).await?;
     }
-    assert_eq!(stage.cloud.mutations().iter().filter(|one| *one == "load-balancers.create").count(), 1);
-    stage.close(&mut [manager]).await
+    assert_eq!(fixture.cloud.mutations().iter().filter(|one| *one == "load-balancers.create").count(), 1);
+    fixture.close(&mut [manager]).await
 }
 
-/// Writers who never cease to write to an object until they are told, each a line of its own. Each brings back the path,
-/// its line, and how often it wrote.
+/// Writers that write to an object until they are stopped, each to a field of its own. Each returns the path, its field,
+/// and how often it wrote.
 fn scribble(
-    world: &World,
+    cluster: &Cluster,
     path: &str,
     busy: &Arc<AtomicBool>,
     writers: &mut JoinSet<(String, String, usize)>,
 ) {
     for line in ["left", "right"] {
-        let (client, path, busy) = (world.admin().clone(), path.to_owned(), Arc::clone(busy));
+        let (client, path, busy) = (cluster.admin().clone(), path.to_owned(), Arc::clone(busy));
         writers.spawn(async move {
             let mut written = 0;
             while busy.load(Ordering::Relaxed) {
@@ -76,30 +76,30 @@ fn scribble(
     }
 }
 
-/// How often the manager has to lose before the storm ends. One that never ends lets nobody through.
+/// How many conflicts the manager has to meet before the storm ends. An endless storm would let nobody through.
 const DEFEATS: usize = 5;
 
-pub(crate) async fn a_manager_gets_through_a_storm_of_conflicts(world: &World) -> Outcome {
+pub(crate) async fn a_manager_gets_through_a_storm_of_conflicts(cluster: &Cluster) -> Outcome {
     let instances: Vec<String> = (0..12).map(|number| format!("node-{number}")).collect();
     let instances: Vec<&str> = instances.iter().map(String::as_str).collect();
-    let stage = Stage::set(world, &instances).await?;
-    let manager = stage.leader(&[]).await?;
+    let fixture = Fixture::new(cluster, &instances).await?;
+    let manager = fixture.leader(&[]).await?;
     let (busy, mut writers) = (Arc::new(AtomicBool::new(true)), JoinSet::new());
-    world.create(SERVICES, &web(&[80])).await?;
-    scribble(world, "/api/v1/namespaces/default/services/web", &busy, &mut writers);
+    cluster.create(SERVICES, &web(&[80])).await?;
+    scribble(cluster, "/api/v1/namespaces/default/services/web", &busy, &mut writers);
     let mut joined = 0;
     eventually(SOON, "others were in the manager's way often enough", async || {
-        let rows = world.calls_of(&stage.account.user);
+        let rows = cluster.calls_of(&fixture.account.user);
         let defeats = rows.iter().filter(|row| row.status == 409).count();
         if defeats >= DEFEATS {
             return Ok(());
         }
-        // It got through, or has nothing to do: there is more.
+        // It got through, or had nothing to do: give it more.
         let last = instances.get(joined.max(1) - 1).copied().unwrap_or_default();
-        let idle = joined == 0 || stage.node(last).await.is_ok_and(|node| !waits(&node));
+        let idle = joined == 0 || fixture.node(last).await.is_ok_and(|node| !waits(&node));
         if let (true, Some(next)) = (idle, instances.get(joined)) {
-            stage.join(next, json!({})).await.map_err(|why| why.to_string())?;
-            scribble(world, &format!("/api/v1/nodes/{next}"), &busy, &mut writers);
+            fixture.join(next, json!({})).await.map_err(|why| why.to_string())?;
+            scribble(cluster, &format!("/api/v1/nodes/{next}"), &busy, &mut writers);
             joined += 1;
         }
         Err(format!("{defeats} times, with {joined} nodes"))
@@ -107,75 +107,75 @@ pub(crate) async fn a_manager_gets_through_a_storm_of_conflicts(world: &World) -
     .await?;
     busy.store(false, Ordering::Relaxed);
     for (path, line, written) in writers.join_all().await {
-        let found = world.get(&path).await?;
+        let found = cluster.get(&path).await?;
         let kept = if written == 0 { Value::Null } else { json!(written.to_string()) };
         assert_eq!(found["metadata"]["annotations"][&line], kept, "lost: {found}");
     }
     let nodes = &instances[..joined];
     for node in nodes {
-        stage.initialised(node).await?;
+        fixture.initialised(node).await?;
         // Once, however often it was tried.
-        stage.told("Node", node, &["Synced: Node synced successfully"]).await?;
+        fixture.has_events("Node", node, &["Synced: Node synced successfully"]).await?;
     }
-    stage.serves(&[80], nodes).await?;
-    stage.close(&mut [manager]).await
+    fixture.serves(&[80], nodes).await?;
+    fixture.close(&mut [manager]).await
 }
 
-pub(crate) async fn a_standby_takes_over_from_a_leader_that_is_killed(world: &World) -> Outcome {
-    let stage = Stage::set(world, &["one", "two"]).await?;
-    let mut first = stage.leader(&[]).await?;
-    let mut second = stage.manager("standby", &[]).await?;
-    stage.nodes_join(&["one"]).await?;
-    stage.cloud.keep_quiet_about_the_next_balancer();
-    world.create(SERVICES, &web(&[80])).await?;
+pub(crate) async fn a_standby_takes_over_from_a_leader_that_is_killed(cluster: &Cluster) -> Outcome {
+    let fixture = Fixture::new(cluster, &["one", "two"]).await?;
+    let mut first = fixture.leader(&[]).await?;
+    let mut second = fixture.manager("standby", &[]).await?;
+    fixture.nodes_join(&["one"]).await?;
+    fixture.cloud.never_answer_the_next_creation();
+    cluster.create(SERVICES, &web(&[80])).await?;
     let built = eventually(SOON, "the cloud has built it", async || {
-        stage.cloud.balancers().pop().ok_or_else(|| "nothing yet".to_owned())
+        fixture.cloud.balancers().pop().ok_or_else(|| "nothing yet".to_owned())
     })
     .await?;
-    let leader = stage.holder().await?;
+    let leader = fixture.holder().await?;
     assert_eq!(Some(&leader), first.identity().as_ref());
     assert_eq!(second.identity(), None, "a standby does not lead");
     first.kill();
     let next = second.leads(SOON).await?;
     assert_ne!(next, leader);
-    // What the first began, the second ends.
-    assert_eq!(stage.serves(&[80], &["one"]).await?.id, built.id, "L6-42");
-    stage.nodes_join(&["two"]).await?;
-    stage.serves(&[80], &["one", "two"]).await?;
-    // And back, in order this time.
+    // The second manager finishes what the first began.
+    assert_eq!(fixture.serves(&[80], &["one"]).await?.id, built.id, "L6-42");
+    fixture.nodes_join(&["two"]).await?;
+    fixture.serves(&[80], &["one", "two"]).await?;
+    // And back, by an orderly stop.
     first.restart().await?;
     assert_eq!(second.stop(SOON).await?, 0);
     let again = first.leads(SOON).await?;
-    assert_eq!(stage.holder().await?, again);
-    stage.rests(&[("Service", "web", "EnsuredLoadBalancer", 1), ("Node", "two", "Synced", 1)]).await?;
+    assert_eq!(fixture.holder().await?, again);
+    fixture.rests(&[("Service", "web", "EnsuredLoadBalancer", 1), ("Node", "two", "Synced", 1)]).await?;
     second.restart().await?;
-    stage.close(&mut [first, second]).await
+    fixture.close(&mut [first, second]).await
 }
 
-pub(crate) async fn a_leader_told_to_stop_in_the_middle_of_a_call_hands_over(world: &World) -> Outcome {
-    let stage = Stage::set(world, &["one"]).await?;
-    let mut first = stage.leader(&[]).await?;
-    let mut second = stage.manager("standby", &[]).await?;
-    stage.nodes_join(&["one"]).await?;
-    stage.cloud.keep_quiet_about_the_next_balancer();
-    world.create(SERVICES, &web(&[80])).await?;
+pub(crate) async fn a_leader_told_to_stop_in_the_middle_of_a_call_hands_over(cluster: &Cluster) -> Outcome {
+    let fixture = Fixture::new(cluster, &["one"]).await?;
+    let mut first = fixture.leader(&[]).await?;
+    let mut second = fixture.manager("standby", &[]).await?;
+    fixture.nodes_join(&["one"]).await?;
+    fixture.cloud.never_answer_the_next_creation();
+    cluster.create(SERVICES, &web(&[80])).await?;
     let built = eventually(SOON, "the cloud has built it", async || {
-        stage.cloud.balancers().pop().ok_or_else(|| "nothing yet".to_owned())
+        fixture.cloud.balancers().pop().ok_or_else(|| "nothing yet".to_owned())
     })
     .await?;
-    // It waits for an answer that never comes; not for ever.
+    // It waits for an answer that never comes, but not for ever.
     assert_eq!(first.stop(SOON).await?, 0);
     second.leads(SOON).await?;
-    assert_eq!(stage.serves(&[80], &["one"]).await?.id, built.id, "L6-43");
-    stage.rests(&[("Service", "web", "EnsuredLoadBalancer", 1)]).await?;
-    // A Lease that somebody deletes is made anew, and no harm done.
-    world.delete(LEASE).await?;
+    assert_eq!(fixture.serves(&[80], &["one"]).await?.id, built.id, "L6-43");
+    fixture.rests(&[("Service", "web", "EnsuredLoadBalancer", 1)]).await?;
+    // A deleted Lease is created again.
+    cluster.delete(LEASE).await?;
     eventually(SOON, "there is a Lease again", async || {
-        let holder = stage.holder().await.map_err(|why| why.to_string())?;
+        let holder = fixture.holder().await.map_err(|why| why.to_string())?;
         if holder.is_empty() { Err("free".to_owned()) } else { Ok(()) }
     })
     .await?;
-    world.delete("/api/v1/namespaces/default/services/web").await?;
-    stage.serves_nothing().await?;
-    stage.close(&mut [second]).await
+    cluster.delete("/api/v1/namespaces/default/services/web").await?;
+    fixture.serves_nothing().await?;
+    fixture.close(&mut [second]).await
 }

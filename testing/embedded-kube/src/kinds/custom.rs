@@ -1,4 +1,4 @@
-//! Resources that nothing is known of but their name: what every custom resource does.
+//! Custom resources: nothing is known of them but their name.
 
 use serde_json::Value;
 

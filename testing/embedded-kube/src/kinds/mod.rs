@@ -1,4 +1,4 @@
-//! What each kind does beyond being stored: defaults, what the server sets, what it refuses.
+//! What each kind does beyond being stored: defaults, fields that the server sets, validation.
 
 mod custom;
 mod data;
@@ -164,7 +164,7 @@ fn is_core(resource: &Resource) -> bool {
     !matches!(resource.behaviour, Behaviour::Plain | Behaviour::Lease | Behaviour::Event | Behaviour::Review)
 }
 
-/// What the client should be told about an object that is accepted all the same.
+/// Warnings about an object that is accepted all the same.
 pub(crate) fn warnings(resource: &Resource, subresource: Option<&str>, object: &Value) -> Vec<String> {
     match (resource.behaviour, subresource) {
         (Behaviour::Service, None) => service_warnings::of_service(object),
@@ -197,7 +197,7 @@ pub(crate) fn returns_deleted(resource: &Resource) -> bool {
     )
 }
 
-/// Seconds that a kind lets its objects live on when they are deleted.
+/// The grace period of a kind, in seconds.
 pub(crate) fn grace(resource: &Resource, object: &Value, options: &Value) -> Option<i64> {
     (resource.behaviour == Behaviour::Pod).then(|| pod::grace(object, options))
 }

@@ -24,7 +24,7 @@ pub(super) fn defaults(node: &mut Value) {
     }
 }
 
-/// A new node is held back until someone says that it is ready.
+/// A new node gets the not-ready taint.
 pub(super) fn prepare_create(node: &mut Value) {
     const NOT_READY: &str = "node.kubernetes.io/not-ready";
     let mut taints = list(node, "spec.taints").to_vec();
@@ -110,7 +110,7 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> FieldErrors {
     errors
 }
 
-/// A taint is told from others by its key and its effect. (The path in messages is the API server's own slip.)
+/// A taint is identified by its key and its effect. (The wrong path in messages is the API server's.)
 fn taints(node: &Value, errors: &mut FieldErrors) {
     let mut seen = BTreeSet::new();
     for (index, taint) in list(node, "spec.taints").iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Pods, as data: nothing runs them, but their fields are those that people know.
+//! Pods as data: nothing runs them.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Services: defaults, the fields that belong to a type, and what a change of type takes away.
+//! Services: defaults, the fields that belong to a type, and what a change of type removes.
 
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ pub(super) fn allocate_update(new: &mut Value, old: &Value, setting: &mut Settin
     allocation::update(new, old, setting)
 }
 
-/// A client that repeats its manifest does not lose what the server chose.
+/// Keeps the server's choices when a client applies its manifest again.
 fn keep_allocated(new: &mut Value, old: &Value) {
     if needs_cluster_ip(old) && needs_cluster_ip(new) {
         if text(new, "spec.clusterIP").is_empty() {
@@ -145,7 +145,7 @@ pub(super) fn node_ports(service: &Value) -> Vec<i64> {
     list(service, "spec.ports").iter().map(|port| int(port, "nodePort")).filter(|port| *port != 0).collect()
 }
 
-/// Takes away what belonged to the old type, unless the client changed it too (then validation complains).
+/// Removes the fields of the old type, unless the client changed them too (then validation complains).
 pub(super) fn prepare_update(new: &mut Value, old: &Value) {
     put(new, "status", at(old, "status").cloned());
     let same = |new: &Value, path: &str| at(new, path) == at(old, path);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_manifest_keeps_what_was_allocated() {
+    fn a_manifest_that_is_applied_again_keeps_what_was_allocated() {
         let old = json!({"spec": {"type": "NodePort", "clusterIP": "10.96.0.9", "clusterIPs": ["10.96.0.9"],
             "ports": [{"name": "a", "port": 80, "nodePort": 30001}, {"name": "b", "port": 81, "nodePort": 30002}]}});
         let mut new = json!({"spec": {"type": "NodePort", "ports": [{"name": "b", "port": 8181}, {"name": "c", "port": 82}]}});

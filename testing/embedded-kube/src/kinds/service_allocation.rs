@@ -38,7 +38,7 @@ fn invalid(service: &Value, errors: &FieldErrors) -> Failure {
     Failure::invalid("", "Service", value::name(service), errors)
 }
 
-/// Everything for a new Service.
+/// Allocates addresses and ports for a new Service.
 pub(super) fn create(service: &mut Value, setting: &mut Setting<'_>) -> Answer<()> {
     families(service, None, setting.ranges)?;
     if kind(service) != "ExternalName" && !is_headless(service) {
@@ -53,7 +53,7 @@ pub(super) fn create(service: &mut Value, setting: &mut Setting<'_>) -> Answer<(
     Ok(())
 }
 
-/// Whatever a change makes necessary.
+/// Allocates the addresses and ports that a change of a Service needs.
 pub(super) fn update(new: &mut Value, old: &Value, setting: &mut Setting<'_>) -> Answer<()> {
     families(new, Some(old), setting.ranges)?;
     let was_external = kind(old) == "ExternalName";
@@ -259,7 +259,7 @@ fn ports_in_use(setting: &Setting<'_>, mine: &str) -> BTreeSet<i64> {
         .collect()
 }
 
-/// How many ports at the low end are given away last, so that those who ask for one by number find it free.
+/// How many ports at the low end are allocated last, so that requests for a port by number find it free.
 fn kept_for_wishes(size: i64) -> i64 {
     if size <= 16 { 0 } else { (size / 32).clamp(16, 128) }
 }
@@ -294,7 +294,7 @@ fn fill_ports(service: &mut Value, old: Option<&Value>, setting: &mut Setting<'_
         || at(service, "spec.allocateLoadBalancerNodePorts").and_then(Value::as_bool) == Some(true);
     let settled = |asked: i64| before.contains(&asked) || (asked == 0 && !choose);
     if old.is_some() && list(service, "spec.ports").iter().all(|port| settled(int(port, "nodePort"))) {
-        // Most changes are about something else; looking through all other Services is for those that are not.
+        // Few changes are about ports; only those need a look at all other Services.
         return Ok(());
     }
     let mine = format!("{}/{}", value::namespace(service), value::name(service));

@@ -1,4 +1,4 @@
-//! What a Service may say, and what it may not say any more once it has said something else.
+//! Validation of Services: valid fields, and valid changes.
 
 use std::collections::BTreeSet;
 

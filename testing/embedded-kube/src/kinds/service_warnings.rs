@@ -1,4 +1,4 @@
-//! What is accepted in a Service but does not do what its author may think.
+//! Warnings about Service fields that are accepted but may not do what their author expects.
 
 use serde_json::Value;
 

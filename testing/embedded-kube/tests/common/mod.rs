@@ -1,4 +1,4 @@
-//! A cluster with a still clock, and a client that speaks plain HTTP to it.
+//! A cluster whose clock stands still, and a plain HTTP client for it.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use sim_kit::Surroundings;
 use tower::Service;
 
-/// 2024-01-01.
+/// An empty cluster, on 2024-01-01.
 pub(crate) fn cluster() -> KubeApi {
     KubeApi::new(Surroundings::new(42, || jiff::Timestamp::from_second(1_704_067_200).unwrap()))
 }

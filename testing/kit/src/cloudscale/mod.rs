@@ -140,7 +140,7 @@ impl Variant {
                 cloud.attach(&id, &second).unwrap();
             }
             let labels: &[_] = if number == 2 { &[] } else { &[("pick", "me")] };
-            join(people, &cloud.stock().servers[&id], labels).await;
+            join(people, &cloud.resources().servers[&id], labels).await;
         }
         let services = people.services();
         people.create(&services, "Service", "web", self.service(&second)).await;

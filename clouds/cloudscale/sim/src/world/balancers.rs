@@ -1,4 +1,4 @@
-//! Load balancers: made with their addresses, deleted with all that is below them.
+//! Load balancers: created with their addresses, deleted with everything below them.
 
 use std::net::IpAddr;
 
@@ -9,11 +9,11 @@ use super::{Moment, World};
 use crate::{
     fields::{Fields, patch_labels},
     refusal::Refusal,
+    resources::{Balancer, Target, Vip},
     settings::BALANCER_FLAVOR,
-    stock::{Balancer, Target, Vip},
 };
 
-/// What a VIP is to be.
+/// A VIP that a request asks for.
 #[derive(Debug)]
 struct WantedVip {
     subnet: String,
@@ -43,7 +43,7 @@ impl World {
         };
         let tags = fields.tags();
         fields.finish()?;
-        if self.stock.balancers.len() >= self.settings.limits.balancers {
+        if self.resources.balancers.len() >= self.settings.limits.balancers {
             return Err(Refusal::limit("load balancers"));
         }
         let wanted = if wanted.is_empty() {
@@ -69,11 +69,11 @@ impl World {
             busy: Tick::ZERO,
             shown: None,
         };
-        self.stock.balancers.insert(uuid.clone(), balancer);
+        self.resources.balancers.insert(uuid.clone(), balancer);
         Ok(uuid)
     }
 
-    /// Addresses for all, no two alike.
+    /// A different address for each of them.
     fn vips(&mut self, wanted: &[WantedVip]) -> Result<Vec<Vip>, Refusal> {
         let refuse = |why: &str| Err(Refusal::field("vip_addresses", why));
         let named: Vec<_> = wanted.iter().filter_map(|vip| vip.address).collect();
@@ -96,7 +96,7 @@ impl World {
         Ok(vips)
     }
 
-    /// Checks every entry; mistakes are told entry by entry.
+    /// Checks every entry and reports mistakes entry by entry.
     fn wanted_vips(&self, vips: &Value, zone: &str) -> Result<Vec<WantedVip>, Value> {
         let entries = vips.as_array().ok_or_else(|| json!("Expected a list of items."))?;
         let checked: Vec<_> = entries.iter().map(|entry| self.wanted_vip(entry, zone)).collect();
@@ -122,7 +122,7 @@ impl World {
             (None, None) => return wrong("subnet", "This field is required.".to_owned()),
             (None, Some(address)) => {
                 let holds =
-                    |id: &&String| self.stock.subnets.get(*id).is_some_and(|s| s.cidr.contains(&address));
+                    |id: &&String| self.resources.subnets.get(*id).is_some_and(|s| s.cidr.contains(&address));
                 match of_zone.iter().find(holds) {
                     Some(id) => id,
                     None => {
@@ -131,7 +131,7 @@ impl World {
                 }
             }
         };
-        match self.stock.subnets.get(id).filter(|_| of_zone.iter().any(|known| known == id)) {
+        match self.resources.subnets.get(id).filter(|_| of_zone.iter().any(|known| known == id)) {
             None => wrong("subnet", format!("Object with uuid={id} does not exist.")),
             Some(subnet) if address.is_some_and(|address| !subnet.cidr.contains(&address)) => wrong(
                 "address",
@@ -140,7 +140,9 @@ impl World {
                     entry["address"].as_str().unwrap_or("")
                 ),
             ),
-            Some(_) if address.is_some_and(|address| self.stock.addresses().any(|used| used == address)) => {
+            Some(_)
+                if address.is_some_and(|address| self.resources.addresses().any(|used| used == address)) =>
+            {
                 wrong("address", "The address is already in use.".to_owned())
             }
             Some(_) => Ok(WantedVip { subnet: id.to_owned(), address }),
@@ -153,12 +155,12 @@ impl World {
         attribute: &str,
         value: &Value,
     ) -> Result<(), Refusal> {
-        let balancer = self.stock.balancers.get_mut(id).ok_or_else(Refusal::not_found)?;
+        let balancer = self.resources.balancers.get_mut(id).ok_or_else(Refusal::not_found)?;
         patch_labels(attribute, value, Some(&mut balancer.name), &mut balancer.tags)
     }
 
     pub(super) fn delete_balancer(&mut self, id: &str, at: Moment) -> Result<(), Refusal> {
-        let balancer = self.stock.balancers.get(id).ok_or_else(Refusal::not_found)?;
+        let balancer = self.resources.balancers.get(id).ok_or_else(Refusal::not_found)?;
         if self.settings.refuse_early_delete && at.tick < balancer.ready {
             return Err(Refusal::new(400, "The load balancer is still being created."));
         }
@@ -166,21 +168,21 @@ impl World {
         Ok(())
     }
 
-    /// Takes a balancer away with everything below it; floating IPs stay, without a target.
+    /// Deletes a balancer with everything below it; floating IPs stay, without a target.
     pub(crate) fn remove_balancer(&mut self, id: &str, at: Moment) {
-        let pools = self.stock.pools.values().filter(|pool| pool.balancer == id);
+        let pools = self.resources.pools.values().filter(|pool| pool.balancer == id);
         for pool in pools.map(|pool| pool.uuid.clone()).collect::<Vec<_>>() {
             self.remove_pool(&pool, at);
         }
-        self.stock.listeners.retain(|_, listener| listener.balancer != id);
-        self.stock.balancers.remove(id);
+        self.resources.listeners.retain(|_, listener| listener.balancer != id);
+        self.resources.balancers.remove(id);
         self.forget_used();
         self.unassign(&Target::Balancer(id.to_owned()));
     }
 
     /// A balancer that can have children: it exists and was built.
     pub(super) fn built(&self, id: &str, field: &str, at: Moment) -> Result<(), Refusal> {
-        match self.stock.balancers.get(id) {
+        match self.resources.balancers.get(id) {
             None => Err(Refusal::dangling(field, id)),
             Some(balancer) if at.tick < balancer.ready => {
                 Err(Refusal::field(field, "The load balancer is still being created."))
@@ -190,7 +192,7 @@ impl World {
     }
 }
 
-/// Thirty-two hexadecimal digits with hyphens in their places.
+/// Whether a text has the form of a UUID.
 fn is_uuid(text: &str) -> bool {
     text.len() == 36
         && text.bytes().enumerate().all(|(at, byte)| match at {

@@ -1,4 +1,4 @@
-//! Floating IPs: they lead to a server or a balancer, and can be moved but not let go.
+//! Floating IPs: they point to a server or a balancer, and can be moved but not detached.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,8 +9,8 @@ use super::{Moment, World};
 use crate::{
     fields::{Fields, patch_labels},
     refusal::Refusal,
+    resources::{FloatingIp, Target},
     settings::{ZONES, region_of},
-    stock::{FloatingIp, Target},
 };
 
 const V4: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 0);
@@ -52,7 +52,7 @@ impl World {
             (None, None) => None,
         };
         fields.finish()?;
-        if self.stock.floating_ips.len() >= self.settings.limits.floating_ips {
+        if self.resources.floating_ips.len() >= self.settings.limits.floating_ips {
             return Err(Refusal::limit("floating IPs"));
         }
         let network = self.free_network(prefix).ok_or_else(|| Refusal::limit("floating IPs"))?;
@@ -60,7 +60,7 @@ impl World {
         if let Some(target) = &wanted {
             self.check_target(&ip, target)?;
         }
-        self.stock.floating_ips.insert(network.addr(), FloatingIp { target: wanted, ..ip });
+        self.resources.floating_ips.insert(network.addr(), FloatingIp { target: wanted, ..ip });
         Ok(network.addr().to_string())
     }
 
@@ -89,7 +89,7 @@ impl World {
         Some(region)
     }
 
-    /// The next network that is nobody's.
+    /// The next free network.
     fn free_network(&self, prefix: u8) -> Option<IpNet> {
         let candidates = (1_u16..=254).map(|step| {
             let address = match prefix {
@@ -99,19 +99,20 @@ impl World {
             };
             IpNet::new(address, prefix).ok()
         });
-        candidates.flatten().find(|network| !self.stock.floating_ips.contains_key(&network.addr()))
+        candidates.flatten().find(|network| !self.resources.floating_ips.contains_key(&network.addr()))
     }
 
-    /// Whether an IP may lead there.
+    /// Whether an IP may point there.
     fn check_target(&self, ip: &FloatingIp, target: &Target) -> Result<(), Refusal> {
         let (field, zone) = match target {
             Target::Server(id) => {
-                let server = self.stock.servers.get(id);
+                let server = self.resources.servers.get(id);
                 ("server", &server.ok_or_else(|| Refusal::dangling("server", id))?.zone)
             }
             Target::Balancer(id) => {
                 let field = "load_balancer";
-                let balancer = self.stock.balancers.get(id).ok_or_else(|| Refusal::dangling(field, id))?;
+                let balancer =
+                    self.resources.balancers.get(id).ok_or_else(|| Refusal::dangling(field, id))?;
                 let private = |subnet: &str| !self.is_public(subnet);
                 if balancer.vips.iter().any(|vip| private(&vip.subnet)) {
                     let why =
@@ -131,7 +132,8 @@ impl World {
     }
 
     fn is_public(&self, subnet: &str) -> bool {
-        let network = self.stock.subnets.get(subnet).and_then(|s| self.stock.networks.get(&s.network));
+        let network =
+            self.resources.subnets.get(subnet).and_then(|s| self.resources.networks.get(&s.network));
         network.is_some_and(|network| network.public)
     }
 
@@ -142,7 +144,7 @@ impl World {
         value: &Value,
     ) -> Result<(), Refusal> {
         let address: IpAddr = id.parse().map_err(|_| Refusal::not_found())?;
-        let ip = self.stock.floating_ips.get(&address).ok_or_else(Refusal::not_found)?;
+        let ip = self.resources.floating_ips.get(&address).ok_or_else(Refusal::not_found)?;
         let target = match attribute {
             "server" | "load_balancer" => {
                 let wrong = || Refusal::field(attribute, "This field may not be null.");
@@ -153,7 +155,9 @@ impl World {
             }
             _ => None,
         };
-        let Some(ip) = self.stock.floating_ips.get_mut(&address) else { return Err(Refusal::not_found()) };
+        let Some(ip) = self.resources.floating_ips.get_mut(&address) else {
+            return Err(Refusal::not_found());
+        };
         match attribute {
             "reverse_ptr" => ip.reverse_ptr = value.as_str().map(str::to_owned),
             _ if target.is_some() => ip.target = target,
@@ -164,7 +168,7 @@ impl World {
 
     pub(super) fn delete_floating_ip(&mut self, id: &str) {
         if let Ok(address) = id.parse() {
-            self.stock.floating_ips.remove(&address);
+            self.resources.floating_ips.remove(&address);
         }
     }
 }

@@ -1,13 +1,13 @@
-//! The ways of servers to networks.
+//! The network interfaces of servers.
 
 use std::net::IpAddr;
 
 use serde_json::Value;
 
 use super::World;
-use crate::stock::{Address, Interface, Subnet};
+use crate::resources::{Address, Interface, Subnet};
 
-/// A way to a network that a server is to have.
+/// An interface that a server is to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WantedInterface {
     network: String,
@@ -26,7 +26,7 @@ impl World {
 
     /// One interface with an address in each of these subnets of one network; none where there is none of them.
     pub(crate) fn on_subnets(&self, subnets: &[String], public: bool) -> Option<WantedInterface> {
-        let network = self.stock.subnets.get(subnets.first()?)?.network.clone();
+        let network = self.resources.subnets.get(subnets.first()?)?.network.clone();
         let addresses = subnets.iter().map(|subnet| (subnet.clone(), None)).collect();
         Some(WantedInterface { network, public, addresses })
     }
@@ -50,13 +50,13 @@ impl World {
                 self.on_subnets(&self.subnets_of_zone(zone, true), true).ok_or_else(|| missing("public"))
             }
             (Some(id), None) => {
-                let network = self.stock.networks.get(id).ok_or_else(|| missing(id))?;
-                let first = self.stock.subnets.values().find(|subnet| subnet.network == network.uuid);
+                let network = self.resources.networks.get(id).ok_or_else(|| missing(id))?;
+                let first = self.resources.subnets.values().find(|subnet| subnet.network == network.uuid);
                 let addresses = first.map(|subnet| (subnet.uuid.clone(), None)).into_iter().collect();
                 Ok(WantedInterface { network: id.to_owned(), public: false, addresses })
             }
             (Some(id), Some(Value::Array(none))) if none.is_empty() => {
-                let network = self.stock.networks.get(id).ok_or_else(|| missing(id))?;
+                let network = self.resources.networks.get(id).ok_or_else(|| missing(id))?;
                 Ok(WantedInterface { network: network.uuid.clone(), public: false, addresses: Vec::new() })
             }
             (_, Some(Value::Array(entries))) => self.wanted_addresses(entries),
@@ -68,8 +68,11 @@ impl World {
         let mut wanted = WantedInterface { network: String::new(), public: false, addresses: Vec::new() };
         for entry in entries {
             let id = entry.get("subnet").and_then(Value::as_str).ok_or("This field is required.")?;
-            let Subnet { uuid, network, cidr, .. } =
-                self.stock.subnets.get(id).ok_or_else(|| format!("Object with uuid={id} does not exist."))?;
+            let Subnet { uuid, network, cidr, .. } = self
+                .resources
+                .subnets
+                .get(id)
+                .ok_or_else(|| format!("Object with uuid={id} does not exist."))?;
             let address = match entry.get("address").and_then(Value::as_str) {
                 None => None,
                 Some(text) => match text.parse().ok().filter(|address| cidr.contains(address)) {
@@ -83,7 +86,7 @@ impl World {
         if wanted.addresses.is_empty() { Err("This field is required.".to_owned()) } else { Ok(wanted) }
     }
 
-    /// Hands addresses out. What a server has already it keeps.
+    /// Allocates addresses. A server keeps those that it has.
     pub(crate) fn build_interface(&mut self, wanted: &WantedInterface, had: &[Interface]) -> Interface {
         if let Some(kept) = had.iter().find(|interface| wanted.is_met_by(interface)) {
             return kept.clone();

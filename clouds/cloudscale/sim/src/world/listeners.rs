@@ -7,7 +7,7 @@ use super::{Moment, World};
 use crate::{
     fields::{Fields, check_positive, patch_labels},
     refusal::Refusal,
-    stock::Listener,
+    resources::Listener,
 };
 
 const PROTOCOLS: [&str; 2] = ["tcp", "udp"];
@@ -40,7 +40,7 @@ impl World {
         let same = |other: &Listener| {
             (&other.balancer, &other.protocol, other.protocol_port) == (&balancer, &protocol, protocol_port)
         };
-        if self.stock.listeners.values().any(same) {
+        if self.resources.listeners.values().any(same) {
             let why = "The load balancer already has a listener with this protocol and protocol_port.";
             return Err(Refusal::new(400, why));
         }
@@ -60,7 +60,7 @@ impl World {
             timeout_member_data_ms,
             tags,
         };
-        self.stock.listeners.insert(uuid.clone(), listener);
+        self.resources.listeners.insert(uuid.clone(), listener);
         Ok(uuid)
     }
 
@@ -71,7 +71,7 @@ impl World {
         value: &Value,
         at: Moment,
     ) -> Result<(), Refusal> {
-        let listener = self.stock.listeners.get_mut(id).ok_or_else(Refusal::not_found)?;
+        let listener = self.resources.listeners.get_mut(id).ok_or_else(Refusal::not_found)?;
         let positive = || check_positive(value).map_err(|why| Refusal::field(attribute, why));
         match attribute {
             "allowed_cidrs" => {
@@ -89,7 +89,7 @@ impl World {
     }
 
     pub(super) fn delete_listener(&mut self, id: &str, at: Moment) {
-        if let Some(listener) = self.stock.listeners.remove(id) {
+        if let Some(listener) = self.resources.listeners.remove(id) {
             self.touched(&listener.balancer, at);
         }
     }

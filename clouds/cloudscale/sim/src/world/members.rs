@@ -6,7 +6,7 @@ use super::{Moment, World};
 use crate::{
     fields::{Fields, patch_labels},
     refusal::Refusal,
-    stock::Member,
+    resources::Member,
 };
 
 impl World {
@@ -25,7 +25,7 @@ impl World {
         let subnet = fields.required_text("subnet").to_owned();
         let enabled = fields.flag("enabled", true);
         let tags = fields.tags();
-        match self.stock.subnets.get(&subnet) {
+        match self.resources.subnets.get(&subnet) {
             None => fields.mistake("subnet", format!("Object with uuid={subnet} does not exist.")),
             Some(subnet) if address.is_some_and(|address| !subnet.cidr.contains(&address)) => {
                 fields.mistake("address", "This is not a valid IP for the specified subnet.");
@@ -36,11 +36,11 @@ impl World {
         let Some(address) = address else { return Err(Refusal::field("address", "This field is required.")) };
         let balancer = self.balancer_of_built_pool(pool, at)?;
         let same = |member: &Member| (member.address, member.protocol_port) == (address, protocol_port);
-        if self.stock.members_of(pool).any(same) {
+        if self.resources.members_of(pool).any(same) {
             let why = "The pool already has a member with this address and protocol_port.";
             return Err(Refusal::new(400, why));
         }
-        if self.stock.members_of(pool).count() >= self.settings.limits.members {
+        if self.resources.members_of(pool).count() >= self.settings.limits.members {
             return Err(Refusal::limit("members of one pool"));
         }
         let uuid = self.draw_id();
@@ -57,8 +57,8 @@ impl World {
             tags,
             health: None,
         };
-        self.with_members(pool, false, at, |stock| {
-            stock.members.insert(member.uuid.clone(), member);
+        self.with_members(pool, false, at, |resources| {
+            resources.members.insert(member.uuid.clone(), member);
         });
         self.touched(&balancer, at);
         Ok(uuid)
@@ -71,13 +71,13 @@ impl World {
         value: &Value,
         at: Moment,
     ) -> Result<(), Refusal> {
-        let member = self.stock.members.get_mut(id).ok_or_else(Refusal::not_found)?;
+        let member = self.resources.members.get_mut(id).ok_or_else(Refusal::not_found)?;
         let pool = member.pool.clone();
         if attribute == "enabled" {
             let wrong = || Refusal::field("enabled", "Must be a valid boolean.");
             let enabled = value.as_bool().ok_or_else(wrong)?;
-            self.with_members(&pool, false, at, |stock| {
-                if let Some(member) = stock.members.get_mut(id) {
+            self.with_members(&pool, false, at, |resources| {
+                if let Some(member) = resources.members.get_mut(id) {
                     member.enabled = enabled;
                 }
             });
@@ -89,9 +89,9 @@ impl World {
     }
 
     pub(super) fn delete_member(&mut self, id: &str, at: Moment) {
-        let Some(pool) = self.stock.members.get(id).map(|member| member.pool.clone()) else { return };
-        self.with_members(&pool, false, at, |stock| {
-            stock.members.remove(id);
+        let Some(pool) = self.resources.members.get(id).map(|member| member.pool.clone()) else { return };
+        self.with_members(&pool, false, at, |resources| {
+            resources.members.remove(id);
         });
         self.touched_by_pool(&pool, at);
     }

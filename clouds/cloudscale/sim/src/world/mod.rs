@@ -1,5 +1,5 @@
-//! What there is, and the rules by which it changes. No waiting: time comes in with every request, and chance only as
-//! the random that ids are drawn from.
+//! A project and the rules of the API. It is synchronous: the time comes in with every request, and randomness is used
+//! only for ids.
 
 mod balancers;
 mod floating;
@@ -27,23 +27,23 @@ use super::{
     history::History,
     refusal::Refusal,
     render::View,
+    resources::{Resources, Target},
     route::{Kind, Route, Verb},
     settings::SimSettings,
-    stock::{Stock, Target},
     tags::TagFilter,
 };
 
 pub(crate) use read::list;
 pub(crate) use servers::NewServer;
 
-/// When something happens, by both clocks.
+/// A moment on both clocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub(crate) tick: Tick,
     pub(crate) wall: Timestamp,
 }
 
-/// What came of a request.
+/// The answer to a request that succeeded.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -54,22 +54,22 @@ pub(crate) struct Reply {
 /// A project of the cloud.
 #[derive(Debug)]
 pub(crate) struct World {
-    pub(crate) stock: Stock,
+    pub(crate) resources: Resources,
     pub(crate) history: History,
     pub(crate) settings: SimSettings,
     random: Arc<Random>,
-    /// The addresses that are in use, as long as that is known without looking.
+    /// A cache of the addresses in use.
     used: Option<BTreeSet<IpAddr>>,
-    /// Until when each balancer is occupied with a change.
+    /// Until when each balancer is busy with a change.
     lanes: BTreeMap<String, Tick>,
 }
 
 impl World {
-    /// A project with the networks that the cloud brings along, and the servers that its settings name.
+    /// A project with the cloud's own networks and the servers of its settings.
     pub(crate) fn new(settings: SimSettings, random: Arc<Random>, at: Moment) -> Self {
         let instances = settings.instances;
         let mut world = Self {
-            stock: Stock::default(),
+            resources: Resources::default(),
             history: History::default(),
             settings,
             random,
@@ -84,7 +84,7 @@ impl World {
         world
     }
 
-    /// Addresses came or went: what is in use has to be looked up again.
+    /// Drops the cache of addresses in use, after some were added or removed.
     pub(crate) fn forget_used(&mut self) {
         self.used = None;
     }
@@ -116,12 +116,12 @@ impl World {
         at: Moment,
     ) -> Result<Reply, Refusal> {
         let pool = route.pool.as_deref();
-        if pool.is_some_and(|pool| !self.stock.pools.contains_key(pool)) {
+        if pool.is_some_and(|pool| !self.resources.pools.contains_key(pool)) {
             return Err(Refusal::not_found());
         }
         match &route.verb {
             Verb::List => {
-                let view = View::new(&self.stock, base, at.tick);
+                let view = View::new(&self.resources, base, at.tick);
                 let list = list(&view, route.kind, pool, &TagFilter::parse(query));
                 Ok(Reply { status: 200, body: Some(Value::Array(list)) })
             }
@@ -150,7 +150,7 @@ impl World {
         }
     }
 
-    /// One thing, or 404.
+    /// One resource, or 404.
     fn show(
         &self,
         status: u16,
@@ -160,7 +160,7 @@ impl World {
         base: &str,
         at: Moment,
     ) -> Result<Reply, Refusal> {
-        let view = View::new(&self.stock, base, at.tick);
+        let view = View::new(&self.resources, base, at.tick);
         let body = read::get(&view, kind, pool, id).ok_or_else(Refusal::not_found)?;
         Ok(Reply { status, body: Some(body) })
     }
@@ -224,9 +224,9 @@ impl World {
         Ok(())
     }
 
-    /// Lets what takes time come to its end, as far as time has come.
+    /// Completes everything that is due by now.
     pub(crate) fn advance(&mut self, now: Tick) {
-        for server in self.stock.servers.values_mut() {
+        for server in self.resources.servers.values_mut() {
             if let Some((_, settled)) = server.settles.take_if(|(when, _)| *when <= now) {
                 server.status = settled;
             }
@@ -234,14 +234,14 @@ impl World {
         self.lanes.retain(|_, free| *free > now);
     }
 
-    /// Ends everything that takes time, at once.
+    /// Completes everything that takes time at once.
     pub(crate) fn settle(&mut self, now: Tick) {
-        for server in self.stock.servers.values_mut() {
+        for server in self.resources.servers.values_mut() {
             if let Some((_, settled)) = server.settles.take() {
                 server.status = settled;
             }
         }
-        for balancer in self.stock.balancers.values_mut() {
+        for balancer in self.resources.balancers.values_mut() {
             balancer.ready = balancer.ready.min(now);
             balancer.busy = balancer.busy.min(now);
         }
@@ -249,8 +249,8 @@ impl World {
 
     /// The balancer that a request would change.
     pub(crate) fn balancer_changed_by(&self, route: &Route, body: &[u8]) -> Option<String> {
-        let stock = &self.stock;
-        let of_pool = |pool: &str| stock.pools.get(pool).map(|pool| pool.balancer.clone());
+        let resources = &self.resources;
+        let of_pool = |pool: &str| resources.pools.get(pool).map(|pool| pool.balancer.clone());
         match (&route.verb, route.kind) {
             (Verb::List | Verb::Get(_) | Verb::Power(..), _) => None,
             (_, Kind::Member) => of_pool(route.pool.as_deref()?),
@@ -263,14 +263,16 @@ impl World {
             (Verb::Update(id) | Verb::Delete(id), Kind::Balancer) => Some(id.clone()),
             (Verb::Update(id) | Verb::Delete(id), Kind::Pool) => of_pool(id),
             (Verb::Update(id) | Verb::Delete(id), Kind::Listener) => {
-                stock.listeners.get(id).map(|listener| listener.balancer.clone())
+                resources.listeners.get(id).map(|listener| listener.balancer.clone())
             }
-            (Verb::Update(id) | Verb::Delete(id), Kind::Monitor) => of_pool(&stock.monitors.get(id)?.pool),
+            (Verb::Update(id) | Verb::Delete(id), Kind::Monitor) => {
+                of_pool(&resources.monitors.get(id)?.pool)
+            }
             _ => None,
         }
     }
 
-    /// Puts a change in the queue of its balancer: when it begins, given that it takes so long.
+    /// Queues a change of a balancer that takes this long, and returns when it begins.
     pub(crate) fn queue(&mut self, balancer: &str, now: Tick, takes: std::time::Duration) -> Tick {
         let free = self.lanes.entry(balancer.to_owned()).or_insert(now);
         let begins = (*free).max(now);
@@ -281,14 +283,14 @@ impl World {
     /// A balancer may show for a while that something below it was changed.
     fn touched(&mut self, balancer: &str, at: Moment) {
         let busy = at.tick + self.settings.unrest;
-        if let Some(balancer) = self.stock.balancers.get_mut(balancer) {
+        if let Some(balancer) = self.resources.balancers.get_mut(balancer) {
             balancer.busy = balancer.busy.max(busy);
         }
     }
 
-    /// Leaves floating IPs that led there without a target.
+    /// Removes the target from floating IPs that pointed there.
     fn unassign(&mut self, gone: &Target) {
-        for ip in self.stock.floating_ips.values_mut() {
+        for ip in self.resources.floating_ips.values_mut() {
             ip.target.take_if(|target| target == gone);
         }
     }

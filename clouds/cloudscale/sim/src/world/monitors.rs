@@ -6,7 +6,7 @@ use super::{Moment, World};
 use crate::{
     fields::{Fields, check_positive, patch_labels},
     refusal::Refusal,
-    stock::{HttpCheck, Monitor},
+    resources::{HttpCheck, Monitor},
 };
 
 const TYPES: [&str; 6] = ["ping", "tcp", "http", "https", "tls-hello", "udp-connect"];
@@ -50,13 +50,13 @@ impl World {
         }
         check_pace(&monitor)?;
         let balancer = self.balancer_of_built_pool(&monitor.pool, at)?;
-        if self.stock.monitor_of(&monitor.pool).is_some() {
+        if self.resources.monitor_of(&monitor.pool).is_some() {
             return Err(Refusal::field("pool", "The pool already has a health monitor."));
         }
         monitor.uuid = self.draw_id();
         let id = monitor.uuid.clone();
         self.touched(&balancer, at);
-        self.stock.monitors.insert(id.clone(), monitor);
+        self.resources.monitors.insert(id.clone(), monitor);
         Ok(id)
     }
 
@@ -67,7 +67,7 @@ impl World {
         value: &Value,
         at: Moment,
     ) -> Result<(), Refusal> {
-        let mut monitor = self.stock.monitors.get(id).ok_or_else(Refusal::not_found)?.clone();
+        let mut monitor = self.resources.monitors.get(id).ok_or_else(Refusal::not_found)?.clone();
         let positive = || check_positive(value).map_err(|why| Refusal::field(attribute, why));
         match attribute {
             "delay_s" => monitor.delay_s = positive()?,
@@ -84,12 +84,12 @@ impl World {
         }
         check_pace(&monitor)?;
         self.touched_by_pool(&monitor.pool, at);
-        self.stock.monitors.insert(id.to_owned(), monitor);
+        self.resources.monitors.insert(id.to_owned(), monitor);
         Ok(())
     }
 
     pub(super) fn delete_monitor(&mut self, id: &str, at: Moment) {
-        if let Some(monitor) = self.stock.monitors.remove(id) {
+        if let Some(monitor) = self.resources.monitors.remove(id) {
             self.touched_by_pool(&monitor.pool, at);
         }
     }
@@ -137,7 +137,7 @@ fn set_http(monitor: &mut Monitor, option: &str, value: &Value) -> Result<(), Re
             return wrong("The host argument can not be used with HTTP version 1.0.");
         }
         ("host", Some(host)) => http.host = Some(host.to_owned()),
-        // What the API does not know it does not mind.
+        // The API ignores unknown options.
         _ => {}
     }
     Ok(())

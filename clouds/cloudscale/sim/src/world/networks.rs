@@ -1,4 +1,4 @@
-//! Networks and subnets: what addresses come from.
+//! Networks and subnets, from which addresses are allocated.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,11 +10,11 @@ use super::{Moment, World};
 use crate::{
     fields::{Fields, check_positive, patch_labels},
     refusal::Refusal,
+    resources::{Network, Server, Subnet, Tags},
     settings::ZONES,
-    stock::{Network, Server, Subnet, Tags},
 };
 
-/// A network to be made.
+/// A network to be created.
 #[derive(Clone, Debug)]
 pub(crate) struct NewNetwork {
     pub(crate) name: String,
@@ -24,16 +24,16 @@ pub(crate) struct NewNetwork {
     pub(crate) tags: Tags,
 }
 
-/// The networks that the cloud brings along are laid out from these, one step per zone.
+/// The bases of the cloud's own networks, one step per zone.
 const PRIVATE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
 const PUBLIC_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 0);
 const PUBLIC_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 0);
 
-/// Who answers for names where nothing else is said.
+/// The default DNS servers.
 const DNS_SERVERS: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(198, 51, 100, 2)), IpAddr::V4(Ipv4Addr::new(198, 51, 100, 3))];
 
-/// A list of addresses; `null` is the usual ones.
+/// A list of addresses; `null` means the default ones.
 fn name_servers(value: &Value) -> Result<Vec<IpAddr>, &'static str> {
     if value.is_null() {
         return Ok(DNS_SERVERS.to_vec());
@@ -74,7 +74,7 @@ impl World {
         let NewNetwork { name, zone, public, mtu, tags } = new;
         let uuid = self.draw_id();
         let network = Network { uuid: uuid.clone(), name, created_at: at.wall, zone, public, mtu, tags };
-        self.stock.networks.insert(uuid.clone(), network);
+        self.resources.networks.insert(uuid.clone(), network);
         uuid
     }
 
@@ -89,7 +89,7 @@ impl World {
             tags: Tags::new(),
             handed_out: 0,
         };
-        self.stock.subnets.insert(uuid.clone(), subnet);
+        self.resources.subnets.insert(uuid.clone(), subnet);
         uuid
     }
 
@@ -109,23 +109,23 @@ impl World {
     /// The subnets of a zone's public networks, or of its private ones: IPv4 first.
     pub(super) fn subnets_of_zone(&self, zone: &str, public: bool) -> Vec<String> {
         let of_zone = |subnet: &&Subnet| {
-            self.stock.networks.get(&subnet.network).is_some_and(|n| n.zone == zone && n.public == public)
+            self.resources.networks.get(&subnet.network).is_some_and(|n| n.zone == zone && n.public == public)
         };
-        let mut subnets: Vec<_> = self.stock.subnets.values().filter(of_zone).collect();
+        let mut subnets: Vec<_> = self.resources.subnets.values().filter(of_zone).collect();
         subnets.sort_by_key(|subnet| (subnet.cidr.addr(), subnet.uuid.clone()));
         subnets.into_iter().map(|subnet| subnet.uuid.clone()).collect()
     }
 
     /// An address of a subnet that nobody has and that is none of these; none if it is full.
     pub(super) fn pick_address(&mut self, subnet: &str, taken: &[IpAddr]) -> Option<IpAddr> {
-        let Subnet { cidr, handed_out, .. } = self.stock.subnets.get(subnet)?;
+        let Subnet { cidr, handed_out, .. } = self.resources.subnets.get(subnet)?;
         let bits = cidr.max_prefix_len() - cidr.prefix_len();
         let size = 1_u32 << bits.min(20);
         // The first addresses are for gateways and the like, the last is for broadcasts.
         let first = if size > 16 { 10 } else { 1 };
         let usable = size.saturating_sub(first + 1);
         let (base, from) = (cidr.network(), *handed_out);
-        let used = self.used.get_or_insert_with(|| self.stock.addresses().collect());
+        let used = self.used.get_or_insert_with(|| self.resources.addresses().collect());
         for step in 0..usable {
             let offset = first + (from + step) % usable;
             let address = match base {
@@ -133,7 +133,7 @@ impl World {
                 IpAddr::V6(base) => IpAddr::V6(Ipv6Addr::from(u128::from(base) + u128::from(offset))),
             };
             if !taken.contains(&address) && !used.contains(&address) {
-                self.stock.subnets.get_mut(subnet)?.handed_out = (from + step + 1) % usable;
+                self.resources.subnets.get_mut(subnet)?.handed_out = (from + step + 1) % usable;
                 return Some(address);
             }
         }
@@ -154,7 +154,7 @@ impl World {
         fields.finish()?;
         let network = self.add_network(NewNetwork { name, zone, public: false, mtu, tags }, at);
         if subnet {
-            let taken = |cidr: &IpNet| self.stock.subnets.values().any(|subnet| subnet.cidr == *cidr);
+            let taken = |cidr: &IpNet| self.resources.subnets.values().any(|subnet| subnet.cidr == *cidr);
             let candidates =
                 (0..=255).map(|third| IpNet::new_assert(Ipv4Addr::new(172, 16, third, 0).into(), 24));
             let free = candidates.into_iter().find(|cidr| !taken(cidr));
@@ -177,19 +177,19 @@ impl World {
         if cidr.is_none() {
             fields.mistake("cidr", "Enter a valid network address in CIDR notation.");
         }
-        if self.stock.networks.get(network).is_none_or(|network| network.public) {
+        if self.resources.networks.get(network).is_none_or(|network| network.public) {
             fields.mistake("network", format!("Object with uuid={network} does not exist."));
         }
         fields.finish()?;
         let id = self.add_subnet(network, cidr.unwrap_or_default(), gateway);
-        if let Some(subnet) = self.stock.subnets.get_mut(&id) {
+        if let Some(subnet) = self.resources.subnets.get_mut(&id) {
             (subnet.tags, subnet.dns_servers) = (tags, dns_servers);
         }
         Ok(id)
     }
 
     pub(super) fn update_network(&mut self, id: &str, attribute: &str, value: &Value) -> Result<(), Refusal> {
-        let network = self.stock.networks.get_mut(id).ok_or_else(Refusal::not_found)?;
+        let network = self.resources.networks.get_mut(id).ok_or_else(Refusal::not_found)?;
         if attribute == "mtu" {
             network.mtu = check_positive(value).map_err(|why| Refusal::field("mtu", why))?;
             return Ok(());
@@ -198,7 +198,7 @@ impl World {
     }
 
     pub(super) fn update_subnet(&mut self, id: &str, attribute: &str, value: &Value) -> Result<(), Refusal> {
-        let subnet = self.stock.subnets.get_mut(id).ok_or_else(Refusal::not_found)?;
+        let subnet = self.resources.subnets.get_mut(id).ok_or_else(Refusal::not_found)?;
         match attribute {
             "gateway_address" => match value.as_str().map(str::parse) {
                 Some(Ok(gateway)) => subnet.gateway = Some(gateway),
@@ -214,23 +214,23 @@ impl World {
     }
 
     pub(super) fn delete_network(&mut self, id: &str) -> Result<(), Refusal> {
-        let subnets = self.stock.subnets.values().filter(|subnet| subnet.network == id);
+        let subnets = self.resources.subnets.values().filter(|subnet| subnet.network == id);
         for subnet in subnets.map(|subnet| subnet.uuid.clone()).collect::<Vec<_>>() {
             self.delete_subnet(&subnet)?;
         }
-        self.stock.networks.remove(id);
+        self.resources.networks.remove(id);
         Ok(())
     }
 
     pub(super) fn delete_subnet(&mut self, id: &str) -> Result<(), Refusal> {
-        let servers = self.stock.servers.values().flat_map(Server::addresses);
+        let servers = self.resources.servers.values().flat_map(Server::addresses);
         let used = servers.filter_map(|address| address.subnet.as_deref()).any(|subnet| subnet == id)
-            || self.stock.balancers.values().flat_map(|b| &b.vips).any(|vip| vip.subnet == id)
-            || self.stock.members.values().any(|member| member.subnet == id);
+            || self.resources.balancers.values().flat_map(|b| &b.vips).any(|vip| vip.subnet == id)
+            || self.resources.members.values().any(|member| member.subnet == id);
         if used {
             return Err(Refusal { status: 400, body: json!({"detail": "The subnet is still in use."}) });
         }
-        self.stock.subnets.remove(id);
+        self.resources.subnets.remove(id);
         Ok(())
     }
 }

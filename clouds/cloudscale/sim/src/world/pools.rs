@@ -8,7 +8,7 @@ use crate::{
     health::Health,
     history::PoolChange,
     refusal::Refusal,
-    stock::Pool,
+    resources::Pool,
 };
 
 const ALGORITHMS: [&str; 3] = ["round_robin", "least_connections", "source_ip"];
@@ -28,14 +28,14 @@ impl World {
         self.touched(&balancer, at);
         let pool =
             Pool { uuid: uuid.clone(), name, created_at: at.wall, balancer, algorithm, protocol, tags };
-        self.stock.pools.insert(uuid.clone(), pool);
+        self.resources.pools.insert(uuid.clone(), pool);
         Ok(uuid)
     }
 
     /// The balancer of a pool that can have children.
     pub(super) fn balancer_of_built_pool(&self, pool: &str, at: Moment) -> Result<String, Refusal> {
         let Pool { balancer, .. } =
-            self.stock.pools.get(pool).ok_or_else(|| Refusal::dangling("pool", pool))?;
+            self.resources.pools.get(pool).ok_or_else(|| Refusal::dangling("pool", pool))?;
         self.built(balancer, "pool", at)?;
         Ok(balancer.clone())
     }
@@ -47,7 +47,7 @@ impl World {
         value: &Value,
         at: Moment,
     ) -> Result<(), Refusal> {
-        let pool = self.stock.pools.get_mut(id).ok_or_else(Refusal::not_found)?;
+        let pool = self.resources.pools.get_mut(id).ok_or_else(Refusal::not_found)?;
         patch_labels(attribute, value, Some(&mut pool.name), &mut pool.tags)?;
         self.touched_by_pool(id, at);
         Ok(())
@@ -59,37 +59,37 @@ impl World {
     }
 
     pub(super) fn touched_by_pool(&mut self, pool: &str, at: Moment) {
-        if let Some(balancer) = self.stock.pools.get(pool).map(|pool| pool.balancer.clone()) {
+        if let Some(balancer) = self.resources.pools.get(pool).map(|pool| pool.balancer.clone()) {
             self.touched(&balancer, at);
         }
     }
 
-    /// Takes a pool away with its members, its listeners and its monitor.
+    /// Deletes a pool with its members, its listeners and its monitor.
     pub(super) fn remove_pool(&mut self, id: &str, at: Moment) {
-        self.with_members(id, true, at, |stock| {
-            stock.members.retain(|_, member| member.pool != id);
-            stock.listeners.retain(|_, listener| listener.pool.as_deref() != Some(id));
-            stock.monitors.retain(|_, monitor| monitor.pool != id);
+        self.with_members(id, true, at, |resources| {
+            resources.members.retain(|_, member| member.pool != id);
+            resources.listeners.retain(|_, listener| listener.pool.as_deref() != Some(id));
+            resources.monitors.retain(|_, monitor| monitor.pool != id);
         });
-        self.stock.pools.remove(id);
+        self.resources.pools.remove(id);
     }
 
-    /// Changes the members of a pool, and notes how many there were and are.
+    /// Changes the members of a pool and records how many there were before and after.
     pub(super) fn with_members(
         &mut self,
         pool: &str,
         gone: bool,
         at: Moment,
-        change: impl FnOnce(&mut crate::Stock),
+        change: impl FnOnce(&mut crate::Resources),
     ) {
-        let health = Health::of(&self.stock);
-        let serving = self.stock.members_of(pool).filter(|member| member.enabled);
+        let health = Health::of(&self.resources);
+        let serving = self.resources.members_of(pool).filter(|member| member.enabled);
         let (before, healthy_before) = serving.fold((0, 0), |(all, healthy), member| {
             (all + 1, healthy + usize::from(health.member(member) != "down"))
         });
-        change(&mut self.stock);
-        let after = self.stock.members_of(pool).filter(|member| member.enabled).count();
-        let Some(Pool { name, balancer, .. }) = self.stock.pools.get(pool) else { return };
+        change(&mut self.resources);
+        let after = self.resources.members_of(pool).filter(|member| member.enabled).count();
+        let Some(Pool { name, balancer, .. }) = self.resources.pools.get(pool) else { return };
         if before == after && !gone {
             return;
         }

@@ -1,16 +1,16 @@
-//! Looking: one thing, or all of a kind.
+//! Get and list.
 
 use serde_json::{Value, json};
 
 use crate::{
     render::{View, capitalised},
+    resources::Tags,
     route::Kind,
     settings::{FLAVORS, ZONES},
-    stock::Tags,
     tags::TagFilter,
 };
 
-/// All of a kind that fit the filter; members of one pool only.
+/// All resources of a kind that match the filter; members only of one pool.
 pub(crate) fn list(view: &View<'_>, kind: Kind, pool: Option<&str>, filter: &TagFilter) -> Vec<Value> {
     fn fitting<'a, T: 'a>(
         things: impl Iterator<Item = &'a T>,
@@ -20,27 +20,28 @@ pub(crate) fn list(view: &View<'_>, kind: Kind, pool: Option<&str>, filter: &Tag
     ) -> Vec<Value> {
         things.filter(|thing| filter.fits(tags(thing))).map(show).collect()
     }
-    let stock = view.stock;
+    let resources = view.resources;
     match kind {
-        Kind::Server => fitting(stock.servers.values(), filter, |s| &s.tags, |s| view.server(s)),
-        Kind::Balancer => fitting(stock.balancers.values(), filter, |b| &b.tags, |b| view.balancer(b)),
-        Kind::Pool => fitting(stock.pools.values(), filter, |p| &p.tags, |p| view.pool(p)),
+        Kind::Server => fitting(resources.servers.values(), filter, |s| &s.tags, |s| view.server(s)),
+        Kind::Balancer => fitting(resources.balancers.values(), filter, |b| &b.tags, |b| view.balancer(b)),
+        Kind::Pool => fitting(resources.pools.values(), filter, |p| &p.tags, |p| view.pool(p)),
         Kind::Member => {
-            let of_pool = stock.members.values().filter(|member| pool.is_none_or(|pool| member.pool == pool));
+            let of_pool =
+                resources.members.values().filter(|member| pool.is_none_or(|pool| member.pool == pool));
             fitting(of_pool, filter, |m| &m.tags, |m| view.member(m))
         }
-        Kind::Listener => fitting(stock.listeners.values(), filter, |l| &l.tags, |l| view.listener(l)),
-        Kind::Monitor => fitting(stock.monitors.values(), filter, |m| &m.tags, |m| view.monitor(m)),
+        Kind::Listener => fitting(resources.listeners.values(), filter, |l| &l.tags, |l| view.listener(l)),
+        Kind::Monitor => fitting(resources.monitors.values(), filter, |m| &m.tags, |m| view.monitor(m)),
         Kind::FloatingIp => {
-            fitting(stock.floating_ips.values(), filter, |f| &f.tags, |f| view.floating_ip(f))
+            fitting(resources.floating_ips.values(), filter, |f| &f.tags, |f| view.floating_ip(f))
         }
         Kind::Network => {
-            let own = stock.networks.values().filter(|network| !network.public);
+            let own = resources.networks.values().filter(|network| !network.public);
             fitting(own, filter, |n| &n.tags, |n| view.network(n))
         }
         Kind::Subnet => {
-            let public = |id: &str| stock.networks.get(id).is_some_and(|network| network.public);
-            let own = stock.subnets.values().filter(|subnet| !public(&subnet.network));
+            let public = |id: &str| resources.networks.get(id).is_some_and(|network| network.public);
+            let own = resources.subnets.values().filter(|subnet| !public(&subnet.network));
             fitting(own, filter, |s| &s.tags, |s| view.subnet(s))
         }
         Kind::Region => regions(),
@@ -48,22 +49,22 @@ pub(crate) fn list(view: &View<'_>, kind: Kind, pool: Option<&str>, filter: &Tag
     }
 }
 
-/// One thing; a member only as one of its pool.
+/// One resource; a member only under its own pool.
 pub(super) fn get(view: &View<'_>, kind: Kind, pool: Option<&str>, id: &str) -> Option<Value> {
-    let stock = view.stock;
+    let resources = view.resources;
     match kind {
-        Kind::Server => stock.servers.get(id).map(|server| view.server(server)),
-        Kind::Balancer => stock.balancers.get(id).map(|balancer| view.balancer(balancer)),
-        Kind::Pool => stock.pools.get(id).map(|pool| view.pool(pool)),
+        Kind::Server => resources.servers.get(id).map(|server| view.server(server)),
+        Kind::Balancer => resources.balancers.get(id).map(|balancer| view.balancer(balancer)),
+        Kind::Pool => resources.pools.get(id).map(|pool| view.pool(pool)),
         Kind::Member => {
-            let member = stock.members.get(id).filter(|member| pool == Some(member.pool.as_str()));
+            let member = resources.members.get(id).filter(|member| pool == Some(member.pool.as_str()));
             member.map(|member| view.member(member))
         }
-        Kind::Listener => stock.listeners.get(id).map(|listener| view.listener(listener)),
-        Kind::Monitor => stock.monitors.get(id).map(|monitor| view.monitor(monitor)),
-        Kind::FloatingIp => stock.floating_ips.get(&id.parse().ok()?).map(|ip| view.floating_ip(ip)),
-        Kind::Network => stock.networks.get(id).map(|network| view.network(network)),
-        Kind::Subnet => stock.subnets.get(id).map(|subnet| view.subnet(subnet)),
+        Kind::Listener => resources.listeners.get(id).map(|listener| view.listener(listener)),
+        Kind::Monitor => resources.monitors.get(id).map(|monitor| view.monitor(monitor)),
+        Kind::FloatingIp => resources.floating_ips.get(&id.parse().ok()?).map(|ip| view.floating_ip(ip)),
+        Kind::Network => resources.networks.get(id).map(|network| view.network(network)),
+        Kind::Subnet => resources.subnets.get(id).map(|subnet| view.subnet(subnet)),
         Kind::Region | Kind::Flavor => None,
     }
 }

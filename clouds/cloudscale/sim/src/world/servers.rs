@@ -1,4 +1,4 @@
-//! Servers: made, switched on and off, taken away.
+//! Servers: created, started, stopped, deleted.
 
 use serde_json::{Map, Value};
 
@@ -6,24 +6,24 @@ use super::{Moment, World, interfaces::WantedInterface};
 use crate::{
     fields::{Fields, patch_labels},
     refusal::Refusal,
+    resources::{Server, Tags, Target},
     settings::{FLAVORS, ZONES},
-    stock::{Server, Tags, Target},
 };
 
-/// A server to be made.
+/// A server to be created.
 #[derive(Clone, Debug)]
 pub(crate) struct NewServer {
     pub(crate) name: String,
     pub(crate) zone: String,
     pub(crate) flavor: String,
     pub(crate) image: String,
-    /// Its ways to networks; none said are the usual ones of its zone.
+    /// Its interfaces; without any it gets the default ones of its zone.
     pub(crate) interfaces: Option<Vec<WantedInterface>>,
     pub(crate) tags: Tags,
 }
 
 impl NewServer {
-    /// One with public addresses and a private one.
+    /// A server with public addresses and a private one.
     pub(crate) fn new(name: &str, zone: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -37,7 +37,7 @@ impl NewServer {
 }
 
 impl World {
-    /// Makes a server that runs already.
+    /// Creates a server that runs.
     pub(crate) fn add_server(&mut self, new: &NewServer, at: Moment) -> Server {
         let uuid = self.draw_id();
         let wanted = new.interfaces.clone().unwrap_or_else(|| self.usual_interfaces(&new.zone));
@@ -54,7 +54,7 @@ impl World {
             interfaces,
             tags: new.tags.clone(),
         };
-        self.stock.servers.insert(uuid, server.clone());
+        self.resources.servers.insert(uuid, server.clone());
         server
     }
 
@@ -85,7 +85,7 @@ impl World {
             }
         }
         fields.finish()?;
-        if self.stock.servers.len() >= self.settings.limits.servers {
+        if self.resources.servers.len() >= self.settings.limits.servers {
             return Err(Refusal::limit("servers"));
         }
         let id = self.add_server(&new, at).uuid;
@@ -98,14 +98,14 @@ impl World {
             "flavor" => self.scale(id, value),
             "interfaces" => self.reconnect(id, value),
             _ => {
-                let server = self.stock.servers.get_mut(id).ok_or_else(Refusal::not_found)?;
+                let server = self.resources.servers.get_mut(id).ok_or_else(Refusal::not_found)?;
                 patch_labels(attribute, value, Some(&mut server.name), &mut server.tags)
             }
         }
     }
 
     fn scale(&mut self, id: &str, value: &Value) -> Result<(), Refusal> {
-        let server = self.stock.servers.get_mut(id).ok_or_else(Refusal::not_found)?;
+        let server = self.resources.servers.get_mut(id).ok_or_else(Refusal::not_found)?;
         match value.as_str().filter(|want| FLAVORS.iter().any(|(slug, ..)| slug == want)) {
             None => Err(Refusal::field("flavor", format!("{value} is not a valid choice."))),
             Some(_) if server.status != "stopped" => {
@@ -120,20 +120,20 @@ impl World {
 
     fn reconnect(&mut self, id: &str, value: &Value) -> Result<(), Refusal> {
         let Server { zone, interfaces: had, .. } =
-            self.stock.servers.get(id).ok_or_else(Refusal::not_found)?.clone();
+            self.resources.servers.get(id).ok_or_else(Refusal::not_found)?.clone();
         let wrong = |why: String| Refusal::field("interfaces", why);
         let wanted = self.wanted_interfaces(value, &zone).map_err(wrong)?;
         let interfaces = wanted.iter().map(|wanted| self.build_interface(wanted, &had)).collect();
-        if let Some(server) = self.stock.servers.get_mut(id) {
+        if let Some(server) = self.resources.servers.get_mut(id) {
             server.interfaces = interfaces;
         }
         self.forget_used();
         Ok(())
     }
 
-    /// `start`, `stop` or `reboot`, by way of `changing`. Asking for what is so already changes nothing.
+    /// `start`, `stop` or `reboot`, by way of `changing`. A server that is in that state already stays as it is.
     pub(crate) fn power(&mut self, id: &str, word: &str, at: Moment) -> Result<(), Refusal> {
-        let server = self.stock.servers.get(id).ok_or_else(Refusal::not_found)?;
+        let server = self.resources.servers.get(id).ok_or_else(Refusal::not_found)?;
         let settled = if word == "stop" { "stopped" } else { "running" };
         if server.status != settled || word == "reboot" {
             self.change(id, settled, at);
@@ -143,7 +143,7 @@ impl World {
 
     fn change(&mut self, id: &str, settled: &str, at: Moment) {
         let when = at.tick + self.settings.boot;
-        if let Some(server) = self.stock.servers.get_mut(id) {
+        if let Some(server) = self.resources.servers.get_mut(id) {
             "changing".clone_into(&mut server.status);
             server.settles = Some((when, settled.to_owned()));
         }
@@ -152,8 +152,8 @@ impl World {
 
     /// Floating IPs lose their target; members stay where they are, and go down.
     pub(crate) fn delete_server(&mut self, id: &str) {
-        if let Some(server) = self.stock.servers.remove(id) {
-            self.stock.vacated.extend(server.addresses().map(|address| address.address));
+        if let Some(server) = self.resources.servers.remove(id) {
+            self.resources.vacated.extend(server.addresses().map(|address| address.address));
             self.forget_used();
             self.unassign(&Target::Server(id.to_owned()));
         }

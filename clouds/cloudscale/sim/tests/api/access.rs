@@ -3,7 +3,7 @@
 use cloudscale_sim::{Access, Cloud};
 use serde_json::{Value, json};
 
-use crate::stage::{Answer, cloud, request, send};
+use crate::fixture::{Answer, cloud, request, send};
 
 async fn with(cloud: &Cloud, token: Option<&str>, method: &str, path: &str, body: Value) -> Answer {
     let mut request = request(method, path, &body);

@@ -3,7 +3,7 @@
 use cloudscale_sim::{Cloud, Limits};
 use serde_json::{Value, json};
 
-use crate::stage::{ask, balancer_and_pool, cloud, get, member_body};
+use crate::fixture::{ask, balancer_and_pool, cloud, get, member_body};
 
 const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
 

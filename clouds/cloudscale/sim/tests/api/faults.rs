@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use cloudscale_sim::{Fault, Outcome, Rule};
+use cloudscale_sim::{Fault, Harm, Outcome};
 use serde_json::{Value, json};
 use tower::Service as _;
 
-use crate::stage::{ask, cloud, get, request, secs, send};
+use crate::fixture::{ask, cloud, get, request, secs, send};
 
 #[tokio::test(start_paused = true)]
-async fn answers_that_are_errors_leave_everything_as_it_was() {
+async fn injected_errors_change_nothing() {
     let table = [
-        (Fault::Status { code: 429, retry_after: Some(7) }, 429, "detail"),
-        (Fault::status(401), 401, "detail"),
-        (Fault::status(500), 500, "detail"),
-        (Fault::status(502), 502, "<html>"),
-        (Fault::Status { code: 503, retry_after: None }, 503, "detail"),
-        (Fault::NotFound, 404, "Not found."),
+        (Harm::Status { code: 429, retry_after: Some(7) }, 429, "detail"),
+        (Harm::status(401), 401, "detail"),
+        (Harm::status(500), 500, "detail"),
+        (Harm::status(502), 502, "<html>"),
+        (Harm::Status { code: 503, retry_after: None }, 503, "detail"),
+        (Harm::NotFound, 404, "Not found."),
     ];
     for (fault, status, fragment) in table {
         let cloud = cloud(|_| {});
@@ -31,28 +31,28 @@ async fn answers_that_are_errors_leave_everything_as_it_was() {
         let html = answer.headers["content-type"] == "text/html";
         assert_eq!(html, status == 502, "{fault:?}");
         assert!(cloud.balancers().is_empty(), "{fault:?}");
-        assert_eq!(cloud.journal()[0].status, Some(status), "{fault:?}");
+        assert_eq!(cloud.journal()[0].outcome.status(), Some(status), "{fault:?}");
         cloud.stop_faults();
         assert_eq!(ask(&cloud, "POST", "/v1/load-balancers", body).await.status, 201, "{fault:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_lost_may_have_been_done() {
+async fn a_lost_answer_does_not_mean_a_lost_request() {
     let table = [
-        (Fault::LostCall, 0, Outcome::Dropped, None),
-        (Fault::LostAnswer, 1, Outcome::Lost, Some(201)),
-        (Fault::Truncated, 1, Outcome::Lost, Some(201)),
+        (Harm::LostCall, 0, Outcome::Dropped),
+        (Harm::LostAnswer, 1, Outcome::Lost(201)),
+        (Harm::Truncated, 1, Outcome::Lost(201)),
     ];
-    for (fault, made, outcome, status) in table {
+    for (fault, made, outcome) in table {
         let cloud = cloud(|_| {});
-        cloud.add_fault(Rule { times: Some(1), ..Rule::new(fault.clone()) });
+        cloud.add_fault(Fault { times: Some(1), ..Fault::new(fault.clone()) });
         let body = json!({"name": "web", "flavor": "lb-standard"});
         let answer = send(&cloud, request("POST", "/v1/load-balancers", &body)).await;
         assert!(answer.unwrap_err().contains("the connection broke"), "{fault:?}");
         assert_eq!(cloud.balancers().len(), made, "{fault:?}");
         let entry = cloud.journal().remove(0);
-        assert_eq!((entry.outcome, entry.status), (outcome, status), "{fault:?}");
+        assert_eq!(entry.outcome, outcome, "{fault:?}");
         assert_eq!(get(&cloud, "/v1/load-balancers").await.status, 200, "{fault:?}: only once");
     }
 }
@@ -60,15 +60,15 @@ async fn what_is_lost_may_have_been_done() {
 #[tokio::test(start_paused = true)]
 async fn a_stalled_request_is_done_late_and_never_answered() {
     let cloud = cloud(|_| {});
-    cloud.add_fault(Rule { times: Some(1), ..Rule::new(Fault::Stall { millis: 5_000 }) });
+    cloud.add_fault(Fault { times: Some(1), ..Fault::new(Harm::Stall { millis: 5_000 }) });
     let body = json!({"name": "web", "flavor": "lb-standard"});
     let sent = send(&cloud, request("POST", "/v1/load-balancers", &body));
     assert!(tokio::time::timeout(secs(60), sent).await.is_err());
     let entry = cloud.journal().remove(0);
-    assert_eq!((entry.outcome, entry.applied.since(entry.sent)), (Outcome::Lost, secs(5)));
+    assert_eq!((entry.outcome, entry.applied.since(entry.sent)), (Outcome::Lost(201), secs(5)));
     assert_eq!(cloud.balancers().len(), 1);
 
-    cloud.add_fault(Rule { times: Some(1), ..Rule::new(Fault::Latency { millis: 300 }) });
+    cloud.add_fault(Fault { times: Some(1), ..Fault::new(Harm::Latency { millis: 300 }) });
     let begun = cloud.now();
     assert_eq!(get(&cloud, "/v1/servers").await.status, 200);
     assert_eq!(cloud.now().since(begun), Duration::from_millis(300));
@@ -77,8 +77,8 @@ async fn a_stalled_request_is_done_late_and_never_answered() {
 #[tokio::test(start_paused = true)]
 async fn listings_can_lie() {
     let cloud = cloud(|settings| settings.instances = 5);
-    for (fault, want) in [(Fault::EmptyList, 0), (Fault::ShortList, 2)] {
-        cloud.add_fault(Rule { times: Some(2), ..Rule::new(fault.clone()) });
+    for (fault, want) in [(Harm::EmptyList, 0), (Harm::ShortList, 2)] {
+        cloud.add_fault(Fault { times: Some(2), ..Fault::new(fault.clone()) });
         let list = get(&cloud, "/v1/servers").await.json();
         assert_eq!(list.as_array().unwrap().len(), want, "{fault:?}");
         let path = format!("/v1/servers/{}", cloud.servers()[0].uuid);
@@ -88,12 +88,12 @@ async fn listings_can_lie() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_sees_what_is_asked_by_whom() {
+async fn a_plan_sees_operation_and_sender() {
     let cloud = cloud(|_| {});
     let (tell, told) = std::sync::mpsc::channel();
     cloud.plan_faults(move |request| {
         tell.send(request.clone()).unwrap();
-        (request.number == 1).then_some(Fault::LostAnswer)
+        (request.number == 1).then_some(Harm::LostAnswer)
     });
     get(&cloud, "/v1/servers?tag:a").await;
     let mut second = request("POST", "/v1/servers/x/stop", &Value::Null);
@@ -117,7 +117,7 @@ async fn a_plan_sees_what_is_asked_by_whom() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_can_be_edited_on_their_way() {
+async fn answers_can_be_edited_before_they_are_sent() {
     let cloud = cloud(|settings| settings.instances = 1);
     cloud.edit_answers(|request, body| {
         if request.operation == "servers.list" {

@@ -3,12 +3,12 @@
 use cloudscale_sim::Target;
 use serde_json::{Value, json};
 
-use crate::stage::{ask, cloud, get};
+use crate::fixture::{ask, cloud, get};
 
 const PATH: &str = "/v1/floating-ips";
 
 #[tokio::test(start_paused = true)]
-async fn what_a_new_one_must_say() {
+async fn a_new_floating_ip_is_validated() {
     let cloud = cloud(|_| {});
     let server = cloud.add_server("a", "rma1").uuid;
     let table = [
@@ -35,7 +35,7 @@ async fn what_a_new_one_must_say() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn they_are_moved_and_never_let_go() {
+async fn floating_ips_can_be_moved_but_not_detached() {
     let cloud = cloud(|_| {});
     let server = cloud.add_server("a", "lpg1");
     let subnet = cloud.add_private_network("db", "lpg1", "10.9.0.0/24".parse().unwrap());

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use cloudberth_core::Tick;
-use cloudscale_sim::{Balancer, Fault, Outcome, Rule, Tally, Target, Vip};
+use cloudscale_sim::{Balancer, Fault, Harm, Outcome, Tally, Target, Vip};
 use serde_json::{Value, json};
 
-use crate::stage::{ask, balancer_and_pool, cloud, get, member_body, request, secs, send};
+use crate::fixture::{ask, balancer_and_pool, cloud, get, member_body, request, secs, send};
 
 #[tokio::test(start_paused = true)]
 async fn the_journal_has_every_request() {
@@ -19,7 +19,16 @@ async fn the_journal_has_every_request() {
     let journal = cloud.journal();
     let facts: Vec<_> = journal
         .iter()
-        .map(|e| (e.number, e.operation.as_str(), e.method.as_str(), e.path.as_str(), e.status, e.mutation))
+        .map(|e| {
+            (
+                e.number,
+                e.operation.as_str(),
+                e.method.as_str(),
+                e.path.as_str(),
+                e.outcome.status(),
+                e.mutation,
+            )
+        })
         .collect();
     let want = [
         (0, "servers.list", "GET", "/v1/servers?tag:a=b", Some(200), false),
@@ -32,8 +41,8 @@ async fn the_journal_has_every_request() {
         (journal[0].sent, journal[0].applied, journal[0].who.as_str()),
         (Tick::from_secs(3), Tick::from_secs(3), "tester/1")
     );
-    assert!(journal[0].succeeded() && !journal[1].succeeded());
-    assert_eq!(journal[0].outcome, Outcome::Answered);
+    assert!(journal[0].outcome.succeeded() && !journal[1].outcome.succeeded());
+    assert_eq!(journal[0].outcome, Outcome::Answered(200));
     let tally = cloud.tally();
     assert_eq!(
         (tally.calls, tally.mutations, tally.count("servers.list"), tally.count("pools.list")),
@@ -45,7 +54,7 @@ async fn the_journal_has_every_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_history_tells_when_a_pool_lost_its_last_healthy_member() {
+async fn the_history_shows_when_a_pool_lost_its_last_healthy_member() {
     let cloud = cloud(|_| {});
     let servers = ["a", "b"].map(|name| cloud.add_server(name, "rma1").uuid);
     let (balancer, pool) = balancer_and_pool(&cloud).await;
@@ -87,7 +96,7 @@ async fn the_history_tells_when_a_pool_lost_its_last_healthy_member() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deleting_a_pool_takes_its_children_and_no_others() {
+async fn deleting_a_pool_deletes_its_children_and_no_others() {
     let cloud = cloud(|_| {});
     let server = cloud.add_server("a", "rma1").uuid;
     let (_, first) = balancer_and_pool(&cloud).await;
@@ -127,9 +136,9 @@ async fn deleting_a_pool_takes_its_children_and_no_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_state_can_be_put_there() {
+async fn any_state_can_be_seeded() {
     let cloud = cloud(|settings| settings.build = secs(60));
-    cloud.add_fault(Rule::new(Fault::status(500)));
+    cloud.add_fault(Fault::new(Harm::status(500)));
     let made = cloud
         .back_door("POST", "/v1/load-balancers", &json!({"name": "web", "flavor": "lb-standard"}))
         .unwrap();
@@ -142,12 +151,12 @@ async fn any_state_can_be_put_there() {
     assert_eq!(cloud.status_of(&balancer).unwrap(), "running");
     cloud.back_door("POST", "/v1/load-balancers/pools", &pool).unwrap();
     assert!(cloud.journal().is_empty(), "and nobody sees it");
-    let twin = cloud.edit(|stock| {
-        let Balancer { vips, .. } = stock.balancers[&balancer].clone();
+    let twin = cloud.edit(|resources| {
+        let Balancer { vips, .. } = resources.balancers[&balancer].clone();
         let vips: Vec<Vip> = vips;
-        let mut twin = stock.balancers[&balancer].clone();
+        let mut twin = resources.balancers[&balancer].clone();
         (twin.uuid, twin.vips, twin.tags) = ("twin".to_owned(), vips, BTreeMap::new());
-        stock.balancers.insert("twin".to_owned(), twin.clone());
+        resources.balancers.insert("twin".to_owned(), twin.clone());
         twin
     });
     assert_eq!(twin.name, "web");
@@ -157,8 +166,8 @@ async fn any_state_can_be_put_there() {
     assert_eq!(cloud.seed("floating-ips", &json!({"ip_version": 4})).unwrap(), "203.0.113.1");
     assert_eq!(cloud.seed("load-balancers", &json!({})).unwrap_err().0, 400);
     cloud.add_floating_ip("192.0.2.7/32".parse().unwrap(), None);
-    cloud.edit(|stock| {
-        let ip = stock.floating_ips.get_mut(&"192.0.2.7".parse().unwrap()).unwrap();
+    cloud.edit(|resources| {
+        let ip = resources.floating_ips.get_mut(&"192.0.2.7".parse().unwrap()).unwrap();
         ip.target = Some(Target::Balancer("twin".to_owned()));
     });
     cloud.stop_faults();
@@ -168,8 +177,8 @@ async fn any_state_can_be_put_there() {
     let pool = cloud.pools()[0].uuid.clone();
     let listener = json!({"name": "tcp/80", "pool": pool, "protocol": "tcp", "protocol_port": 80});
     let listener = cloud.seed("load-balancers/listeners", &listener).unwrap();
-    cloud.edit(|stock| {
-        let listener = stock.listeners.get_mut(&listener).unwrap();
+    cloud.edit(|resources| {
+        let listener = resources.listeners.get_mut(&listener).unwrap();
         (listener.pool, listener.balancer) = (None, "twin".to_owned());
     });
     let shown = get(&cloud, &format!("/v1/load-balancers/listeners/{listener}")).await.json();
@@ -180,12 +189,12 @@ async fn any_state_can_be_put_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reset_leaves_what_was_there_at_the_beginning() {
+async fn a_reset_restores_the_initial_state() {
     let cloud = cloud(|settings| settings.instances = 2);
     cloud.add_server("extra", "lpg1");
     balancer_and_pool(&cloud).await;
-    cloud.plan_faults(|_| Some(Fault::LostCall));
-    cloud.add_fault(Rule::new(Fault::status(500)));
+    cloud.plan_faults(|_| Some(Harm::LostCall));
+    cloud.add_fault(Fault::new(Harm::status(500)));
     assert!(send(&cloud, request("GET", "/v1/servers", &Value::Null)).await.is_err());
     cloud.reset();
     assert_eq!((cloud.servers().len(), cloud.balancers().len(), cloud.pools().len()), (2, 0, 0));
@@ -195,7 +204,7 @@ async fn a_reset_leaves_what_was_there_at_the_beginning() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_seed_gives_one_history() {
+async fn a_seed_gives_the_same_history_every_time() {
     let ids = |cloud: &cloudscale_sim::Cloud| cloud.servers().into_iter().map(|s| s.uuid).collect::<Vec<_>>();
     let (first, second) = (cloud(|m| m.instances = 3), cloud(|m| m.instances = 3));
     assert_eq!(ids(&first), ids(&second));

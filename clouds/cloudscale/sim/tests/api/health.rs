@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{ask, balancer_and_pool, cloud, get, member_body, secs};
+use crate::fixture::{ask, balancer_and_pool, cloud, get, member_body, secs};
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_stops_takes_its_member_down_and_the_balancer_shows_it() {
@@ -89,7 +89,7 @@ async fn a_balancer_may_show_that_something_below_it_was_changed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn members_that_take_no_part_do_not_count() {
+async fn disabled_members_do_not_count() {
     let cloud = cloud(|_| {});
     let servers = ["a", "b"].map(|name| cloud.add_server(name, "rma1").uuid);
     let (balancer, pool) = balancer_and_pool(&cloud).await;

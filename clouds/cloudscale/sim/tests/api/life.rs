@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use crate::stage::{ask, balancer_and_pool, cloud, get, member_body, secs};
+use crate::fixture::{ask, balancer_and_pool, cloud, get, member_body, secs};
 
 #[tokio::test(start_paused = true)]
-async fn a_balancer_is_built_filled_and_taken_away() {
+async fn a_balancer_is_created_filled_and_deleted() {
     let cloud = cloud(|settings| settings.build = secs(30));
     let server = cloud.add_server("node-1", "rma1");
     let body = json!({"name": "web", "flavor": "lb-standard", "zone": "rma1", "vip_addresses": []});
@@ -36,14 +36,14 @@ async fn a_balancer_is_built_filled_and_taken_away() {
 
     let gone = ask(&cloud, "DELETE", &format!("/v1/load-balancers/{balancer}"), json!(null)).await;
     assert_eq!((gone.status, gone.text.as_str()), (204, ""));
-    let left = cloud.stock();
+    let left = cloud.resources();
     assert!(left.balancers.is_empty() && left.pools.is_empty() && left.members.is_empty());
     assert!(left.listeners.is_empty() && left.monitors.is_empty());
     assert_eq!(get(&cloud, &members).await.status, 404);
 }
 
 #[tokio::test(start_paused = true)]
-async fn links_lead_where_the_client_came_from_and_stubs_are_alike_everywhere() {
+async fn links_begin_with_the_clients_base_and_stubs_are_alike() {
     let cloud = cloud(|_| {});
     let server = cloud.add_server("node-1", "lpg1");
     let (balancer, pool) = balancer_and_pool(&cloud).await;

@@ -4,6 +4,7 @@
 mod access;
 mod creation;
 mod faults;
+mod fixture;
 mod floating;
 mod handle;
 mod health;
@@ -14,5 +15,4 @@ mod properties;
 mod queue;
 mod served;
 mod servers;
-mod stage;
 mod tags;

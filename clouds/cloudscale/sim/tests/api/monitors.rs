@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{ask, balancer_and_pool, cloud, get};
+use crate::fixture::{ask, balancer_and_pool, cloud, get};
 
 const PATH: &str = "/v1/load-balancers/health-monitors";
 
 #[tokio::test(start_paused = true)]
-async fn what_a_new_monitor_must_say() {
+async fn a_new_monitor_is_validated() {
     let cloud = cloud(|_| {});
     let (_, pool) = balancer_and_pool(&cloud).await;
     let http = |options: Value| json!({"type": "http", "http": options});
@@ -50,7 +50,7 @@ async fn what_a_new_monitor_must_say() {
         let answer = ask(&cloud, "POST", PATH, body).await;
         assert_eq!(answer.status, status, "{case}: {answer:?}");
         assert!(answer.text.contains(fragment), "{case}: {answer:?}");
-        cloud.edit(|stock| stock.monitors.clear());
+        cloud.edit(|resources| resources.monitors.clear());
     }
 }
 
@@ -69,7 +69,7 @@ async fn a_pool_has_one_monitor_with_sensible_defaults() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_be_changed() {
+async fn only_some_attributes_can_be_changed() {
     let cloud = cloud(|_| {});
     let (_, pool) = balancer_and_pool(&cloud).await;
     let made = ask(&cloud, "POST", PATH, json!({"pool": pool, "type": "http"})).await;

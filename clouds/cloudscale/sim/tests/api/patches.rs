@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{ask, balancer_and_pool, cloud, get, member_body};
+use crate::fixture::{ask, balancer_and_pool, cloud, get, member_body};
 
 #[tokio::test(start_paused = true)]
 async fn each_attribute_is_changed_alone_or_not_at_all() {

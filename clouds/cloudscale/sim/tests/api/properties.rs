@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use cloudscale_sim::{Cloud, Stock, Target};
+use cloudscale_sim::{Cloud, Resources, Target};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::stage::cloud;
+use crate::fixture::cloud;
 
 /// One request with holes for ids, which are filled with those of things that are or were there.
 #[derive(Clone, Debug)]
@@ -112,33 +112,35 @@ fn step() -> impl Strategy<Value = Step> {
     })
 }
 
-fn ids(stock: &Stock) -> Vec<String> {
-    let mut ids: Vec<_> = stock.balancers.keys().chain(stock.pools.keys()).cloned().collect();
-    ids.extend(stock.members.keys().chain(stock.listeners.keys()).chain(stock.monitors.keys()).cloned());
-    ids.extend(stock.servers.keys().cloned());
-    ids.extend(stock.floating_ips.keys().map(ToString::to_string));
+fn ids(resources: &Resources) -> Vec<String> {
+    let mut ids: Vec<_> = resources.balancers.keys().chain(resources.pools.keys()).cloned().collect();
+    ids.extend(
+        resources.members.keys().chain(resources.listeners.keys()).chain(resources.monitors.keys()).cloned(),
+    );
+    ids.extend(resources.servers.keys().cloned());
+    ids.extend(resources.floating_ips.keys().map(ToString::to_string));
     ids
 }
 
 fn carry_out(cloud: &Cloud, step: &Step) -> Option<u16> {
-    let stock = cloud.stock();
+    let resources = cloud.resources();
     let pick = |ids: Vec<String>, at: usize| ids.get(at % ids.len().max(1)).cloned().unwrap_or_default();
-    let subnet = stock.subnets.values().find(|subnet| subnet.cidr.to_string() == "10.0.0.0/16").unwrap();
-    let pool = pick(stock.pools.keys().cloned().collect(), step.parent);
+    let subnet = resources.subnets.values().find(|subnet| subnet.cidr.to_string() == "10.0.0.0/16").unwrap();
+    let pool = pick(resources.pools.keys().cloned().collect(), step.parent);
     let fill = |text: &str| {
-        text.replace("{parent}", &pick(ids(&stock), step.parent))
-            .replace("{balancer}", &pick(stock.balancers.keys().cloned().collect(), step.parent))
+        text.replace("{parent}", &pick(ids(&resources), step.parent))
+            .replace("{balancer}", &pick(resources.balancers.keys().cloned().collect(), step.parent))
             .replace("{pool}", &pool)
             .replace("{subnet}", &subnet.uuid)
     };
     let of_kind: Vec<String> = match step.collection {
-        0 => stock.servers.keys().cloned().collect(),
-        1 => stock.balancers.keys().cloned().collect(),
-        2 => stock.pools.keys().cloned().collect(),
-        3 => stock.members_of(&pool).map(|member| member.uuid.clone()).collect(),
-        4 => stock.listeners.keys().cloned().collect(),
-        5 => stock.monitors.keys().cloned().collect(),
-        _ => ids(&stock),
+        0 => resources.servers.keys().cloned().collect(),
+        1 => resources.balancers.keys().cloned().collect(),
+        2 => resources.pools.keys().cloned().collect(),
+        3 => resources.members_of(&pool).map(|member| member.uuid.clone()).collect(),
+        4 => resources.listeners.keys().cloned().collect(),
+        5 => resources.monitors.keys().cloned().collect(),
+        _ => ids(&resources),
     };
     let collection = fill(COLLECTIONS[step.collection]);
     let path = if step.method == "POST" {
@@ -160,28 +162,28 @@ fn carry_out(cloud: &Cloud, step: &Step) -> Option<u16> {
     cloud.back_door(step.method, &path, &body).err().map(|(status, _)| status)
 }
 
-fn holds_together(stock: &Stock) {
-    let has_pool = |pool: &str| stock.pools.contains_key(pool);
-    assert!(stock.pools.values().all(|pool| stock.balancers.contains_key(&pool.balancer)));
-    assert!(stock.members.values().all(|member| has_pool(&member.pool)));
-    assert!(stock.monitors.values().all(|monitor| has_pool(&monitor.pool)));
-    assert!(stock.listeners.values().all(|listener| listener.pool.as_deref().is_some_and(has_pool)));
-    for ip in stock.floating_ips.values() {
+fn holds_together(resources: &Resources) {
+    let has_pool = |pool: &str| resources.pools.contains_key(pool);
+    assert!(resources.pools.values().all(|pool| resources.balancers.contains_key(&pool.balancer)));
+    assert!(resources.members.values().all(|member| has_pool(&member.pool)));
+    assert!(resources.monitors.values().all(|monitor| has_pool(&monitor.pool)));
+    assert!(resources.listeners.values().all(|listener| listener.pool.as_deref().is_some_and(has_pool)));
+    for ip in resources.floating_ips.values() {
         match &ip.target {
-            Some(Target::Server(id)) => assert!(stock.servers.contains_key(id)),
-            Some(Target::Balancer(id)) => assert!(stock.balancers.contains_key(id)),
+            Some(Target::Server(id)) => assert!(resources.servers.contains_key(id)),
+            Some(Target::Balancer(id)) => assert!(resources.balancers.contains_key(id)),
             None => {}
         }
     }
     let ports: BTreeSet<_> =
-        stock.listeners.values().map(|l| (&l.balancer, &l.protocol, l.protocol_port)).collect();
-    assert_eq!(ports.len(), stock.listeners.len());
+        resources.listeners.values().map(|l| (&l.balancer, &l.protocol, l.protocol_port)).collect();
+    assert_eq!(ports.len(), resources.listeners.len());
     let targets: BTreeSet<_> =
-        stock.members.values().map(|m| (&m.pool, m.address, m.protocol_port)).collect();
-    assert_eq!(targets.len(), stock.members.len());
-    let watched: BTreeSet<_> = stock.monitors.values().map(|monitor| &monitor.pool).collect();
-    assert_eq!(watched.len(), stock.monitors.len());
-    let addresses: Vec<_> = stock.addresses().collect();
+        resources.members.values().map(|m| (&m.pool, m.address, m.protocol_port)).collect();
+    assert_eq!(targets.len(), resources.members.len());
+    let watched: BTreeSet<_> = resources.monitors.values().map(|monitor| &monitor.pool).collect();
+    assert_eq!(watched.len(), resources.monitors.len());
+    let addresses: Vec<_> = resources.addresses().collect();
     assert_eq!(addresses.iter().collect::<BTreeSet<_>>().len(), addresses.len());
 }
 
@@ -189,7 +191,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_state_hangs_together(steps in prop::collection::vec(step(), 1..60)) {
+    fn every_state_is_consistent(steps in prop::collection::vec(step(), 1..60)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let _inside = runtime.enter();
         let cloud = cloud(|settings| settings.instances = 2);
@@ -197,9 +199,9 @@ proptest! {
         let pool = json!({"name": "x", "load_balancer": balancer, "algorithm": "source_ip", "protocol": "tcp"});
         cloud.seed("load-balancers/pools", &pool).unwrap();
         for step in &steps {
-            let before = cloud.stock();
+            let before = cloud.resources();
             let refused = carry_out(&cloud, step);
-            let after = cloud.stock();
+            let after = cloud.resources();
             holds_together(&after);
             if let Some(status) = refused {
                 prop_assert!(matches!(status, 400 | 404 | 405), "{step:?}: {status}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::stage::{ask, balancer_and_pool, cloud, get, member_body, request, secs, send};
+use crate::fixture::{ask, balancer_and_pool, cloud, get, member_body, request, secs, send};
 
 #[tokio::test(start_paused = true)]
 async fn changes_to_one_balancer_wait_for_each_other() {
@@ -45,7 +45,7 @@ async fn changes_to_one_balancer_wait_for_each_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn latency_has_bounds_when_it_is_left_to_chance() {
+async fn random_latency_stays_within_bounds() {
     let cloud = cloud(|settings| {
         settings.latency = Duration::from_millis(100);
         settings.jitter = 0.5;
@@ -71,11 +71,11 @@ async fn a_client_that_goes_away_undoes_nothing() {
     assert_eq!(cloud.under_way(), 1);
     tokio::time::sleep(secs(2)).await;
     assert_eq!((cloud.under_way(), cloud.balancers().len()), (0, 1));
-    assert_eq!(cloud.journal()[0].status, Some(201));
+    assert_eq!(cloud.journal()[0].outcome.status(), Some(201));
 }
 
 #[tokio::test(start_paused = true)]
-async fn early_deletion_is_refused_if_the_cloud_is_told_to() {
+async fn early_deletion_can_be_refused() {
     for refuse in [false, true] {
         let cloud = cloud(|settings| {
             settings.build = secs(10);

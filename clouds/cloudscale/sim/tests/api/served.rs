@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use cloudscale_sim::{Fault, Rule, Served, serve_on_loopback};
+use cloudscale_sim::{Fault, Harm, Served, serve_on_loopback};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 
-use crate::stage::cloud;
+use crate::fixture::cloud;
 
 fn message(served: &Served, line: &str, body: &str) -> String {
     format!(
@@ -57,6 +57,10 @@ async fn the_api_and_its_controls_are_served() {
     let operations = json!({"servers.list": 1, "load-balancers.create": 1, "load-balancers.delete": 1});
     assert_eq!(calls["operations"], operations);
     assert_eq!(calls["calls"][1]["body"], json!({"name": "web", "flavor": "lb-standard"}));
+    assert_eq!(
+        (&calls["calls"][1]["status"], &calls["calls"][1]["outcome"]),
+        (&json!(201), &json!("answered"))
+    );
     let later = json_of(&exchange(&served, "GET /_sim/calls?since=2", "").await);
     assert_eq!(
         (&later["total"], &later["calls"][0]["operation"]),
@@ -111,7 +115,7 @@ async fn faults_are_set_over_http() {
 #[tokio::test]
 async fn a_client_that_hangs_up_undoes_nothing_and_dropping_the_server_closes_the_port() {
     let cloud = cloud(|_| {});
-    cloud.add_fault(Rule::new(Fault::Latency { millis: 50 }));
+    cloud.add_fault(Fault::new(Harm::Latency { millis: 50 }));
     let served = serve_on_loopback(&cloud).await.unwrap();
     let body = r#"{"name":"web","flavor":"lb-standard"}"#;
     // Sent, and gone before there is an answer.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{ask, cloud, get, secs};
+use crate::fixture::{ask, cloud, get, secs};
 
 #[tokio::test(start_paused = true)]
 async fn starting_and_stopping_pass_through_changing() {
@@ -39,7 +39,9 @@ async fn servers_have_public_and_private_addresses() {
     assert_eq!((&last["address"], &last["subnet"]["uuid"]), (&json!(second), &json!(subnet)));
     assert_eq!((&last["subnet"]["cidr"], &last["prefix_length"]), (&json!("10.9.0.0/24"), &json!(24)));
     assert_eq!((&shown["zone"]["slug"], &shown["flavor"]["slug"]), (&json!("lpg1"), &json!("flex-4-2")));
-    cloud.edit(|stock| stock.servers.get_mut(&server.uuid).unwrap().interfaces[2].addresses[0].subnet = None);
+    cloud.edit(|resources| {
+        resources.servers.get_mut(&server.uuid).unwrap().interfaces[2].addresses[0].subnet = None;
+    });
     let shown = get(&cloud, &format!("/v1/servers/{}", server.uuid)).await.json();
     assert_eq!(
         shown["interfaces"][2]["addresses"][0]["subnet"],
@@ -55,7 +57,7 @@ async fn servers_have_public_and_private_addresses() {
 async fn interfaces_are_asked_for_in_several_ways() {
     let cloud = cloud(|_| {});
     let subnet = cloud.add_private_network("db", "rma1", "10.9.0.0/24".parse().unwrap());
-    let network = cloud.stock().subnets[&subnet].network.clone();
+    let network = cloud.resources().subnets[&subnet].network.clone();
     let table = [
         ("the public network", json!([{"network": "public"}]), Ok(vec!["198.18.0.10", "2001:db8:1::a"])),
         ("a network", json!([{"network": network}]), Ok(vec!["10.9.0.10"])),
@@ -86,7 +88,7 @@ async fn interfaces_are_asked_for_in_several_ways() {
         let answer = ask(&cloud, "POST", "/v1/servers", body).await;
         match want {
             Ok(want) => {
-                let server = &cloud.stock().servers[&answer.uuid()];
+                let server = &cloud.resources().servers[&answer.uuid()];
                 let got: Vec<_> = server.addresses().map(|address| address.address.to_string()).collect();
                 assert_eq!(got, want, "{case}");
             }
@@ -99,13 +101,13 @@ async fn interfaces_are_asked_for_in_several_ways() {
     let path = format!("/v1/servers/{}", server.uuid);
     let more = json!({"interfaces": [{"network": "public"}, {"addresses": [{"subnet": subnet}]}]});
     assert_eq!(ask(&cloud, "PATCH", &path, more).await.status, 204);
-    let now = &cloud.stock().servers[&server.uuid];
+    let now = &cloud.resources().servers[&server.uuid];
     assert_eq!(now.interfaces[0], server.interfaces[0], "what is asked for again stays as it was");
     assert_eq!(now.interfaces[1].addresses[0].subnet, Some(subnet));
 }
 
 #[tokio::test(start_paused = true)]
-async fn people_make_servers_and_networks_through_the_api() {
+async fn servers_and_networks_can_be_created_through_the_api() {
     let cloud = cloud(|_| {});
     let network = json!({"name": "db", "zone": "rma1", "auto_create_ipv4_subnet": false});
     let network = ask(&cloud, "POST", "/v1/networks", network).await;
@@ -160,7 +162,7 @@ async fn people_make_servers_and_networks_through_the_api() {
     cloud.delete_server(&made.uuid());
     let gone = ask(&cloud, "DELETE", &format!("/v1/networks/{}", network.uuid()), Value::Null).await;
     assert_eq!(gone.status, 204);
-    assert!(!cloud.stock().subnets.contains_key(&subnet.uuid()), "a network takes its subnets along");
+    assert!(!cloud.resources().subnets.contains_key(&subnet.uuid()), "a network takes its subnets along");
     let slugs = |list: Value| list.as_array().unwrap().iter().map(|e| e["slug"].clone()).collect::<Vec<_>>();
     assert_eq!(slugs(get(&cloud, "/v1/regions").await.json()), ["rma", "lpg"]);
     assert!(slugs(get(&cloud, "/v1/flavors").await.json()).contains(&json!("flex-4-2")));

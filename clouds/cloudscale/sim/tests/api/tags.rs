@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::stage::{ask, balancer_and_pool, cloud, get, member_body};
+use crate::fixture::{ask, balancer_and_pool, cloud, get, member_body};
 
 #[tokio::test(start_paused = true)]
 async fn every_listing_can_be_narrowed_down() {

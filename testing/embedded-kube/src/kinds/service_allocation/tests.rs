@@ -149,7 +149,7 @@ fn one_number_in_two_protocols_shares_a_node_port() {
 }
 
 #[test]
-fn low_ports_are_kept_for_those_who_ask_for_one() {
+fn low_ports_are_kept_for_requests_by_number() {
     for (size, want) in [(1, 0), (16, 0), (17, 16), (2_768, 86), (65_535, 128)] {
         assert_eq!(kept_for_wishes(size), want, "{size}");
     }

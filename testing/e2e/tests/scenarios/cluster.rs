@@ -1,13 +1,13 @@
-//! The ground that the other scenarios stand on: what happens to servers and connections, without any program of ours.
+//! What the other scenarios rely on: servers and connections, without any program of ours.
 
 use std::sync::Arc;
 
-use cloudberth_e2e::{Request, World, eventually};
+use cloudberth_e2e::{Cluster, Request, eventually};
 use http::Method;
 use serde_json::{Value, json};
 
 use crate::Outcome;
-use crate::stage::SOON;
+use crate::fixture::SOON;
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 
@@ -20,11 +20,11 @@ fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-pub(crate) async fn kubectl_creates_and_describes_a_service(world: &World) -> Outcome {
-    let made = world.kubectl(&["create", "service", "loadbalancer", "web", "--tcp=80:8080"]).await?;
+pub(crate) async fn kubectl_creates_and_describes_a_service(cluster: &Cluster) -> Outcome {
+    let made = cluster.kubectl(&["create", "service", "loadbalancer", "web", "--tcp=80:8080"]).await?;
     assert_eq!(made.stdout, "service/web created\n", "{}", made.stderr);
-    let web = world.get(&format!("{SERVICES}/web")).await?;
-    world
+    let web = cluster.get(&format!("{SERVICES}/web")).await?;
+    cluster
         .create(
             "/api/v1/namespaces/default/events",
             &json!({ "apiVersion": "v1", "kind": "Event", "metadata": { "name": "web.1" }, "type": "Normal",
@@ -36,8 +36,8 @@ pub(crate) async fn kubectl_creates_and_describes_a_service(world: &World) -> Ou
         )
         .await?;
     let status = json!({ "status": { "loadBalancer": { "ingress": [{ "ip": "192.0.2.7" }] } } });
-    world.patch(&format!("{SERVICES}/web/status"), &status).await?;
-    let shown = world.kubectl(&["describe", "service", "web"]).await?;
+    cluster.patch(&format!("{SERVICES}/web/status"), &status).await?;
+    let shown = cluster.kubectl(&["describe", "service", "web"]).await?;
     let lines: Vec<String> =
         shown.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     for want in ["Type: LoadBalancer", "LoadBalancer Ingress: 192.0.2.7 (VIP)", "Port: 80-8080 80/TCP"] {
@@ -50,40 +50,40 @@ pub(crate) async fn kubectl_creates_and_describes_a_service(world: &World) -> Ou
     Ok(())
 }
 
-pub(crate) async fn a_dropped_watch_goes_on_where_it_was(world: &World) -> Outcome {
-    let client = world.gated_admin()?;
-    let listed = world.get(SERVICES).await?;
+pub(crate) async fn a_dropped_watch_resumes_where_it_was(cluster: &Cluster) -> Outcome {
+    let client = cluster.proxied_admin()?;
+    let listed = cluster.get(SERVICES).await?;
     let from = |version: &str| Request::get(format!("{SERVICES}?watch=true&resourceVersion={version}"));
     let version = text(&listed, "/metadata/resourceVersion").to_owned();
     let mut watch = client.watch(&from(&version)).await?.expect("a watch");
-    world.create(SERVICES, &service("before")).await?;
+    cluster.create(SERVICES, &service("before")).await?;
     let event = watch.next(SOON).await?.expect("an event");
     assert_eq!((text(&event, "/type"), text(&event, "/object/metadata/name")), ("ADDED", "before"));
     let version = text(&event, "/object/metadata/resourceVersion").to_owned();
 
-    world.cut();
+    cluster.cut();
     let ended = watch.next(SOON).await;
     assert!(!matches!(ended, Ok(Some(_))), "cut off, it said {ended:?}");
-    world.create(SERVICES, &service("meanwhile")).await?;
+    cluster.create(SERVICES, &service("meanwhile")).await?;
     let mut watch = client.watch(&from(&version)).await?.expect("a watch");
     let event = watch.next(SOON).await?.expect("an event");
     assert_eq!((text(&event, "/type"), text(&event, "/object/metadata/name")), ("ADDED", "meanwhile"));
     Ok(())
 }
 
-pub(crate) async fn an_api_server_that_was_killed_comes_back_with_everything(world: &World) -> Outcome {
-    let client = world.gated_admin()?;
-    let made = world.create(SERVICES, &service("web")).await?;
+pub(crate) async fn an_api_server_that_was_killed_comes_back_with_everything(cluster: &Cluster) -> Outcome {
+    let client = cluster.proxied_admin()?;
+    let made = cluster.create(SERVICES, &service("web")).await?;
     let version = text(&made, "/metadata/resourceVersion");
     let watch = Request::get(format!("{SERVICES}?watch=true&resourceVersion={version}"));
     let mut watch = client.watch(&watch).await?.expect("a watch");
 
-    world.stop_api();
+    cluster.stop_api();
     let ended = watch.next(SOON).await;
     assert!(!matches!(ended, Ok(Some(_))), "without a server, it said {ended:?}");
     assert!(client.send(&Request::get(SERVICES)).await.is_err(), "somebody answered");
 
-    world.start_api().await?;
+    cluster.start_api().await?;
     let web = eventually(SOON, "the service is back", async || {
         let answer = client.send(&Request::get(format!("{SERVICES}/web"))).await;
         answer.map_err(|why| why.to_string()).and_then(|answer| match answer.status {
@@ -93,24 +93,24 @@ pub(crate) async fn an_api_server_that_was_killed_comes_back_with_everything(wor
     })
     .await?;
     assert_eq!(web, made, "not the one that was stored");
-    let listed = world.get(SERVICES).await?;
+    let listed = cluster.get(SERVICES).await?;
     let version = text(&listed, "/metadata/resourceVersion");
     let watch = Request::get(format!("{SERVICES}?watch=true&resourceVersion={version}"));
     let mut watch = client.watch(&watch).await?.expect("a watch");
-    world.delete(&format!("{SERVICES}/web")).await?;
+    cluster.delete(&format!("{SERVICES}/web")).await?;
     let event = watch.next(SOON).await?.expect("an event");
     assert_eq!((text(&event, "/type"), text(&event, "/object/metadata/name")), ("DELETED", "web"));
     Ok(())
 }
 
-pub(crate) async fn a_closed_gate_hides_a_server_that_runs(world: &World) -> Outcome {
-    let client = world.gated_admin()?;
+pub(crate) async fn a_closed_proxy_hides_a_server_that_runs(cluster: &Cluster) -> Outcome {
+    let client = cluster.proxied_admin()?;
     let ask = Request::get("/api/v1/nodes");
     assert_eq!(client.send(&ask).await?.status, 200);
-    world.close_gate();
-    assert!(client.send(&ask).await.is_err(), "the gate is not closed");
-    world.get("/api/v1/nodes").await?;
-    world.open_gate();
+    cluster.close_proxy();
+    assert!(client.send(&ask).await.is_err(), "the proxy is not closed");
+    cluster.get("/api/v1/nodes").await?;
+    cluster.open_proxy();
     assert_eq!(client.send(&ask).await?.status, 200);
     Ok(())
 }
@@ -118,19 +118,19 @@ pub(crate) async fn a_closed_gate_hides_a_server_that_runs(world: &World) -> Out
 const WRITERS: u32 = 6;
 const WRITES: u32 = 8;
 
-pub(crate) async fn a_storm_of_conflicts_loses_no_write(world: &World) -> Outcome {
+pub(crate) async fn a_storm_of_conflicts_loses_no_write(cluster: &Cluster) -> Outcome {
     let node = json!({ "apiVersion": "v1", "kind": "Node",
         "metadata": { "name": "n1", "annotations": { "count": "0" } } });
-    world.create("/api/v1/nodes", &node).await?;
+    cluster.create("/api/v1/nodes", &node).await?;
     let mut writers = tokio::task::JoinSet::new();
     let all_have_read = Arc::new(tokio::sync::Barrier::new(WRITERS as usize));
     for _ in 0..WRITERS {
-        let (client, all_have_read) = (world.admin().clone(), Arc::clone(&all_have_read));
+        let (client, all_have_read) = (cluster.admin().clone(), Arc::clone(&all_have_read));
         writers.spawn(async move {
             let (mut done, mut refused, mut first) = (0, 0_usize, true);
             while done < WRITES {
                 let mut node = client.send(&Request::get("/api/v1/nodes/n1")).await.unwrap().json();
-                // So that they are in each other's way, however slowly they get going.
+                // So that they conflict, however slowly they start.
                 if std::mem::take(&mut first) {
                     all_have_read.wait().await;
                 }
@@ -147,11 +147,11 @@ pub(crate) async fn a_storm_of_conflicts_loses_no_write(world: &World) -> Outcom
         });
     }
     let refused: usize = writers.join_all().await.into_iter().sum();
-    assert!(refused > 0, "nobody was in anybody's way");
-    let node = world.get("/api/v1/nodes/n1").await?;
+    assert!(refused > 0, "there was no conflict");
+    let node = cluster.get("/api/v1/nodes/n1").await?;
     assert_eq!(text(&node, "/metadata/annotations/count"), (WRITERS * WRITES).to_string());
-    eventually(SOON, "the record counts as many conflicts as the writers did", async || {
-        let rows = world.calls();
+    eventually(SOON, "the log has as many conflicts as the writers saw", async || {
+        let rows = cluster.calls();
         let found = rows.iter().filter(|row| row.verb == "update" && row.name == "n1" && row.status == 409);
         let found = found.count();
         if found == refused { Ok(()) } else { Err(format!("{found} instead of {refused}")) }

@@ -8,13 +8,13 @@ use std::{
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use sim_kit::Broken;
+use crate::service::Disconnected;
 
-/// The body of an answer.
+/// The body of an answer that is all there before it is sent.
 #[derive(Debug, Default)]
 pub struct Body {
     rest: Option<Bytes>,
-    /// What the header says.
+    /// The length of the whole, which the header states.
     length: u64,
     cut: Cut,
 }
@@ -22,24 +22,25 @@ pub struct Body {
 /// How a body ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Cut {
-    /// In peace.
+    /// With its last byte.
     #[default]
     Never,
-    /// Cut off, once what was sent had time to leave.
+    /// Cut off, once the bytes before had time to leave.
     Soon,
-    /// Cut off.
+    /// Cut off when it is polled next.
     Now,
 }
 
 impl Body {
-    pub(crate) fn whole(bytes: Bytes) -> Self {
+    /// A body that arrives as it is.
+    pub fn whole(bytes: Bytes) -> Self {
         let length = u64::try_from(bytes.len()).unwrap_or_default();
         Self { rest: Some(bytes).filter(|bytes| !bytes.is_empty()), length, cut: Cut::Never }
     }
 
     /// Half of it, and then the connection breaks.
     #[must_use]
-    pub(crate) fn cut(mut self) -> Self {
+    pub fn cut(mut self) -> Self {
         self.rest = self.rest.map(|bytes| bytes.slice(..bytes.len() / 2));
         self.cut = Cut::Soon;
         self
@@ -48,12 +49,12 @@ impl Body {
 
 impl http_body::Body for Body {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = Disconnected;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Disconnected>>> {
         if let Some(bytes) = self.rest.take() {
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
         }
@@ -66,7 +67,7 @@ impl http_body::Body for Body {
             }
             Cut::Now => {
                 self.cut = Cut::Never;
-                Poll::Ready(Some(Err(Broken::new("the connection broke in the middle of the answer"))))
+                Poll::Ready(Some(Err(Disconnected::new("the connection broke in the middle of the answer"))))
             }
         }
     }

@@ -1,7 +1,6 @@
-//! A gate on the way to a server: connections can be cut or held up, and the way closed, without the server's
-//! knowledge.
+//! A TCP proxy in front of a server that can cut, hold up and refuse connections.
 //!
-//! It passes bytes and knows nothing of what they mean, so TLS goes from end to end and it works on any server.
+//! It forwards bytes without looking at them, so TLS goes from end to end and it works with any server.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -12,25 +11,25 @@ use tokio::task::JoinSet;
 
 use crate::Error;
 
-/// Whether connections may stand. A new number ends those that began under another.
+/// What happens to connections. A new `era` ends those that began under an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rule {
     open: bool,
-    /// Nothing passes, and nobody is told.
+    /// Nothing is forwarded, and connections stay open.
     held: bool,
     era: u64,
 }
 
-/// The gate. Dropping it cuts everything.
+/// The proxy. Dropping it cuts all connections.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct Proxy {
     address: SocketAddr,
     rule: watch::Sender<Rule>,
     _tasks: JoinSet<()>,
 }
 
-impl Gate {
-    /// A gate in front of `server`; `dir` is for the message when there is no port.
+impl Proxy {
+    /// A proxy in front of `server`; `dir` is for the message when there is no port.
     pub(crate) async fn to(server: SocketAddr, dir: &Path) -> Result<Self, Error> {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(Error::io("no port for", dir))?;
@@ -55,12 +54,12 @@ impl Gate {
         self.rule.send_modify(|rule| *rule = Rule { open: false, held: false, era: rule.era + 1 });
     }
 
-    /// Holds everything up that comes, without a word. Connections stand, and new ones can be made.
+    /// Holds up all traffic. Connections stay open, and new ones can be made.
     pub(crate) fn hold(&self) {
         self.rule.send_modify(|rule| rule.held = true);
     }
 
-    /// Lets everything through, what was held up included.
+    /// Lets everything through, also what was held up.
     pub(crate) fn open(&self) {
         self.rule.send_modify(|rule| *rule = Rule { open: true, held: false, ..*rule });
     }
@@ -136,32 +135,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cut_ends_old_connections_and_a_closed_gate_new_ones_too_and_what_is_held_comes_late() {
+    async fn connections_can_be_cut_refused_and_held_up() {
         let (address, _server) = server().await;
-        let gate = Gate::to(address, Path::new("/")).await.unwrap();
-        let mut old = TcpStream::connect(gate.address()).await.unwrap();
+        let proxy = Proxy::to(address, Path::new("/")).await.unwrap();
+        let mut old = TcpStream::connect(proxy.address()).await.unwrap();
         assert_eq!(ask(&mut old).await, Some(2));
-        gate.cut();
+        proxy.cut();
         assert_eq!(ask(&mut old).await, None);
-        let mut new = TcpStream::connect(gate.address()).await.unwrap();
+        let mut new = TcpStream::connect(proxy.address()).await.unwrap();
         assert_eq!(ask(&mut new).await, Some(2));
 
-        gate.hold();
+        proxy.hold();
         new.write_u8(7).await.unwrap();
-        let mut newest = TcpStream::connect(gate.address()).await.unwrap();
+        let mut newest = TcpStream::connect(proxy.address()).await.unwrap();
         newest.write_u8(8).await.unwrap();
         let nothing = timeout(Duration::from_millis(200), new.read_u8()).await;
         assert!(nothing.is_err(), "{nothing:?}");
-        gate.open();
+        proxy.open();
         for (connection, want) in [(&mut new, 8), (&mut newest, 9)] {
             let late = timeout(Duration::from_secs(60), connection.read_u8()).await.expect("nothing came");
             assert_eq!(late.ok(), Some(want));
         }
 
-        gate.close();
+        proxy.close();
         assert_eq!(ask(&mut new).await, None);
-        assert_eq!(ask(&mut TcpStream::connect(gate.address()).await.unwrap()).await, None);
-        gate.open();
-        assert_eq!(ask(&mut TcpStream::connect(gate.address()).await.unwrap()).await, Some(2));
+        assert_eq!(ask(&mut TcpStream::connect(proxy.address()).await.unwrap()).await, None);
+        proxy.open();
+        assert_eq!(ask(&mut TcpStream::connect(proxy.address()).await.unwrap()).await, Some(2));
     }
 }

@@ -1,5 +1,5 @@
-//! What every simulated server has at its edge: bodies that come in, connections that break, and the `tower` service
-//! that clients are built on. Servers are asynchronous only here.
+//! The `tower` service that clients of a simulated server are built on: it collects the bodies of requests and reports
+//! broken connections.
 
 use std::{
     pin::Pin,
@@ -11,24 +11,24 @@ use http::{Request, Response, request::Parts};
 use http_body::Body;
 use http_body_util::BodyExt;
 
-/// Any error, as bodies of requests bring them.
+/// Any error that a request's body may end in.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The connection broke: the one way in which a call fails without an answer.
+/// The connection broke: the only way in which a call fails without an answer.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Broken(String);
+pub struct Disconnected(String);
 
-impl Broken {
+impl Disconnected {
     /// A connection that broke for this reason.
     pub fn new(why: &str) -> Self {
         Self(why.to_owned())
     }
 }
 
-/// What stands behind the edge: it gets whole requests.
-pub trait Behind: Clone + Send + 'static {
-    /// The bodies of its answers.
+/// A server that answers requests whose bodies are complete.
+pub trait Handler: Clone + Send + 'static {
+    /// The type of the bodies in its answers.
     type Body;
 
     /// Answers a request. An error stands for a broken connection.
@@ -36,37 +36,37 @@ pub trait Behind: Clone + Send + 'static {
         self,
         parts: Parts,
         body: Bytes,
-    ) -> impl Future<Output = Result<Response<Self::Body>, Broken>> + Send;
+    ) -> impl Future<Output = Result<Response<Self::Body>, Disconnected>> + Send;
 
     /// Answers a request whose body is too large to be taken in.
     fn too_large(&self) -> Response<Self::Body>;
 }
 
-/// A simulated server as something that a client can be built on. Clones are the same server.
+/// A simulated server as a `tower` service. Clones are the same server.
 #[derive(Clone, Debug)]
-pub struct Edge<S>(S);
+pub struct SimService<S>(S);
 
-impl<S> Edge<S> {
-    /// Puts the edge around a server.
+impl<S> SimService<S> {
+    /// A service in front of this server.
     pub const fn new(server: S) -> Self {
         Self(server)
     }
 }
 
-/// An answer to come. An error stands for a broken connection.
-pub type Answering<B> = Pin<Box<dyn Future<Output = Result<Response<B>, Broken>> + Send>>;
+/// Resolves to the answer, or to an error if the connection breaks.
+pub type ResponseFuture<B> = Pin<Box<dyn Future<Output = Result<Response<B>, Disconnected>> + Send>>;
 
-impl<S: Behind, B> tower::Service<Request<B>> for Edge<S>
+impl<S: Handler, B> tower::Service<Request<B>> for SimService<S>
 where
     B: Body + Send + 'static,
     B::Data: Send,
     B::Error: Into<BoxError>,
 {
     type Response = Response<S::Body>;
-    type Error = Broken;
-    type Future = Answering<S::Body>;
+    type Error = Disconnected;
+    type Future = ResponseFuture<S::Body>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Disconnected>> {
         Poll::Ready(Ok(()))
     }
 
@@ -74,7 +74,7 @@ where
         let server = self.0.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
-            match collect(body).await.map_err(|error| Broken::new(&error.into().to_string()))? {
+            match collect(body).await.map_err(|error| Disconnected::new(&error.into().to_string()))? {
                 Some(body) => server.answer(parts, body).await,
                 None => Ok(server.too_large()),
             }

@@ -1,4 +1,4 @@
-//! Where a scenario takes place: a cluster of its own, real or embedded, with no difference that it could see.
+//! The cluster of one scenario, real or embedded. The scenario cannot tell which.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -14,16 +14,16 @@ use kube_assets::Assets;
 use serde_json::{Value, json};
 
 use crate::control_plane::Store;
-use crate::gate::Gate;
+use crate::proxy::Proxy;
 use crate::{
     Answer, Client, ControlPlane, Credentials, Embedded, Error, Kubectl, Options, Output, Request, Rights,
     Row, calls, eventually, kubeconfig, manifests,
 };
 
-/// What a server needs for itself is there within this time, on a busy machine too.
+/// A new server has its own objects within this time, also on a busy machine.
 const SETTLED_WITHIN: Duration = Duration::from_mins(3);
 
-/// What a server makes for itself.
+/// The objects that a server creates for itself.
 const OWN: &[&str] = &[
     "/api/v1/namespaces/default",
     "/api/v1/namespaces/default/services/kubernetes",
@@ -31,21 +31,21 @@ const OWN: &[&str] = &[
     "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication",
 ];
 
-/// Which of the two.
+/// Whether a cluster is embedded or real.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ClusterKind {
     /// The API of `embedded-kube`, served on loopback.
     Embedded,
     /// kube-apiserver and etcd.
     Real,
 }
 
-impl Kind {
-    /// Both.
+impl ClusterKind {
+    /// Both kinds.
     pub const ALL: [Self; 2] = [Self::Embedded, Self::Real];
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ClusterKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Embedded => "embedded",
@@ -54,51 +54,52 @@ impl fmt::Display for Kind {
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for ClusterKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|kind| kind.to_string() == text);
-        found.ok_or_else(|| format!("there is no world {text:?}; there are embedded and real"))
+        found.ok_or_else(|| format!("there is no cluster {text:?}; there are embedded and real"))
     }
 }
 
-/// What worlds of one kind share: the programs, and one etcd for all real ones. It may be used from several threads.
+/// Makes clusters of one kind, which share the programs and, if they are real, one etcd. It may be used from several
+/// threads.
 #[derive(Debug)]
-pub struct Ground {
+pub struct ClusterFactory {
     assets: Assets,
     store: Option<Arc<Store>>,
 }
 
-impl Ground {
-    /// Makes ready for worlds of this kind.
-    pub async fn lay(kind: Kind, assets: &Assets) -> Result<Self, Error> {
+impl ClusterFactory {
+    /// Starts what all clusters of this kind share.
+    pub async fn start(kind: ClusterKind, assets: &Assets) -> Result<Self, Error> {
         let store = match kind {
-            Kind::Embedded => None,
-            Kind::Real => Some(Arc::new(Store::start(assets).await?)),
+            ClusterKind::Embedded => None,
+            ClusterKind::Real => Some(Arc::new(Store::start(assets).await?)),
         };
         Ok(Self { assets: assets.clone(), store })
     }
 
-    /// A new world: an empty cluster that nobody else uses, ready to be asked. It lives on the runtime of the caller,
-    /// which must not be blocked.
-    pub async fn world(&self) -> Result<World, Error> {
+    /// A new, empty cluster that nobody else uses, ready for requests. It lives on the runtime of the caller, which must
+    /// not be blocked.
+    pub async fn cluster(&self) -> Result<Cluster, Error> {
         let options = Options { audit: true, ..Options::default() };
         let side = match &self.store {
             None => Side::Embedded(Embedded::start().await?),
             Some(store) => Side::Real(ControlPlane::on(Arc::clone(store), &options).await?),
         };
-        let gate = Gate::to(side.address()?, side.dir()).await?;
-        let world = World {
+        let proxy = Proxy::to(side.address()?, side.dir()).await?;
+        let cluster = Cluster {
             side,
-            gate,
+            proxy,
             granted: Mutex::default(),
             audit: Mutex::default(),
             marks: AtomicU32::default(),
             assets: self.assets.clone(),
         };
-        world.settle().await?;
-        Ok(world)
+        cluster.settle().await?;
+        Ok(cluster)
     }
 }
 
@@ -108,38 +109,38 @@ enum Side {
     Real(ControlPlane),
 }
 
-/// A cluster of a scenario's own.
+/// A cluster that one scenario has for itself.
 #[derive(Debug)]
-pub struct World {
-    gate: Gate,
+pub struct Cluster {
+    proxy: Proxy,
     side: Side,
-    /// Roles and bindings so far, which the embedded API is told of as a whole.
+    /// Roles and bindings so far: the embedded API gets them as one policy.
     granted: Mutex<Vec<Value>>,
-    /// What was read of the audit log of a real server.
+    /// The audit log of a real server, as far as it was read.
     audit: Mutex<calls::Audit>,
-    /// Requests of our own by which we see how far the record is.
+    /// Counts our own requests that show how far the log is.
     marks: AtomicU32,
     assets: Assets,
 }
 
-/// Somebody with rights of their own.
+/// A service account with its credentials and rights.
 #[derive(Debug)]
 pub struct Account {
     /// Name and groups, as the server sees them.
     pub user: User,
     /// What the manifests let it do.
     pub rights: Rights,
-    /// Its kubeconfig, whose server is behind the gate.
+    /// Its kubeconfig, which goes through the proxy.
     pub kubeconfig: PathBuf,
-    /// The token in there.
+    /// The token in the kubeconfig.
     pub token: String,
-    /// A client with its token, not behind the gate.
+    /// A client with its token, which does not go through the proxy.
     pub client: Client,
 }
 
-impl World {
-    /// Waits for what a real server makes for itself soon after it is ready, and makes the one thing that the embedded
-    /// one does not: what programs that check client certificates read.
+impl Cluster {
+    /// Waits for the objects that a real server creates soon after it is ready, and creates the one that the embedded API
+    /// lacks: the config map for programs that check client certificates.
     async fn settle(&self) -> Result<(), Error> {
         if let Side::Embedded(embedded) = &self.side {
             let name = "extension-apiserver-authentication";
@@ -154,15 +155,15 @@ impl World {
         Ok(())
     }
 
-    /// Which of the two it is: for messages, since a scenario runs the same on both.
-    pub fn kind(&self) -> Kind {
+    /// Which kind it is; only for messages, since a scenario is the same on both.
+    pub fn kind(&self) -> ClusterKind {
         match self.side {
-            Side::Embedded(_) => Kind::Embedded,
-            Side::Real(_) => Kind::Real,
+            Side::Embedded(_) => ClusterKind::Embedded,
+            Side::Real(_) => ClusterKind::Real,
         }
     }
 
-    /// The embedded API, if it is that, for faults which no real server can be talked into.
+    /// The embedded API, if it is one, for faults that cannot be injected into a real server.
     pub fn embedded(&self) -> Option<&KubeApi> {
         match &self.side {
             Side::Embedded(embedded) => Some(embedded.api()),
@@ -170,12 +171,12 @@ impl World {
         }
     }
 
-    /// A directory that is gone when the world is.
+    /// A directory that is removed with the cluster.
     pub fn dir(&self) -> &Path {
         self.side.dir()
     }
 
-    /// A client that may do everything, not behind the gate.
+    /// The administrator's client, which does not go through the proxy.
     pub fn admin(&self) -> &Client {
         match &self.side {
             Side::Embedded(embedded) => embedded.admin(),
@@ -183,7 +184,7 @@ impl World {
         }
     }
 
-    /// The administrator's kubeconfig; its server is not behind the gate.
+    /// The administrator's kubeconfig, which does not go through the proxy.
     pub fn kubeconfig(&self) -> PathBuf {
         match &self.side {
             Side::Embedded(embedded) => embedded.kubeconfig(),
@@ -191,24 +192,24 @@ impl World {
         }
     }
 
-    /// A kubeconfig of the administrator whose server is behind the gate.
-    pub fn gated_kubeconfig(&self) -> Result<PathBuf, Error> {
+    /// A kubeconfig of the administrator that goes through the proxy.
+    pub fn proxied_kubeconfig(&self) -> Result<PathBuf, Error> {
         let user = match &self.side {
             Side::Embedded(_) => json!({ "token": Embedded::token() }),
             Side::Real(plane) => json!({
                 "client-certificate": plane.dir().join("admin.crt"), "client-key": plane.dir().join("admin.key"),
             }),
         };
-        self.write_gated("gated-admin.kubeconfig", &user)
+        self.write_proxied("proxied-admin.kubeconfig", &user)
     }
 
-    /// A client with the administrator's rights, behind the gate.
-    pub fn gated_admin(&self) -> Result<Client, Error> {
+    /// A client with the administrator's rights that goes through the proxy.
+    pub fn proxied_admin(&self) -> Result<Client, Error> {
         let credentials = match &self.side {
             Side::Embedded(_) => Credentials::Token(Embedded::token().to_owned()),
             Side::Real(plane) => plane.admin_credentials().clone(),
         };
-        Client::new(self.gated(), self.side.ca_pem(), &credentials)
+        Client::new(self.proxied(), self.side.ca_pem(), &credentials)
     }
 
     /// `kubectl` as administrator.
@@ -225,7 +226,7 @@ impl World {
         self.kubectl_command().run(args).await
     }
 
-    /// What is at a path.
+    /// Gets the object at a path.
     pub async fn get(&self, path: &str) -> Result<Value, Error> {
         self.expect(&Request::get(path)).await
     }
@@ -257,7 +258,7 @@ impl World {
     }
 
     /// A service account with the rights that `manifests` give it: of these, namespaces, accounts, roles and bindings
-    /// are used, and the account itself is made if they lack it. When this returns, the rights count.
+    /// are used, and the account itself is made if they lack it. When this returns, the rights are in force.
     pub async fn account(&self, namespace: &str, name: &str, text: &str) -> Result<Account, Error> {
         let mut objects = manifests::access(text)?;
         let is_it = |object: &Value| {
@@ -273,14 +274,14 @@ impl World {
         self.grant(&objects).await?;
         let rights = Rights::read(&objects)?;
         let user = service_account(namespace, name);
-        self.believed(&rights, &user).await?;
+        self.in_force(&rights, &user).await?;
 
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
         let ask = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {} });
         let answer = self.create(&path, &ask).await?;
         let token = answer.pointer("/status/token").and_then(Value::as_str).unwrap_or_default().to_owned();
         let kubeconfig =
-            self.write_gated(&format!("{namespace}-{name}.kubeconfig"), &json!({ "token": token }))?;
+            self.write_proxied(&format!("{namespace}-{name}.kubeconfig"), &json!({ "token": token }))?;
         let client = Client::new(self.side.base(), self.side.ca_pem(), &Credentials::Token(token.clone()))?;
         Ok(Account { user, rights, kubeconfig, token, client })
     }
@@ -288,7 +289,7 @@ impl World {
     async fn grant(&self, objects: &[Value]) -> Result<(), Error> {
         let is_stored = |object: &&Value| self.embedded().is_none() || !manifests::is_rbac(object);
         for object in objects.iter().filter(is_stored) {
-            self.put_in_place(object).await?;
+            self.apply(object).await?;
         }
         if let Side::Embedded(embedded) = &self.side {
             let mut granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -300,9 +301,9 @@ impl World {
         Ok(())
     }
 
-    /// Creates an object about access, or changes the one that is there. Every scenario does this, and `kubectl apply`
-    /// would keep a real server busy for seconds: it reads the descriptions of all kinds first.
-    async fn put_in_place(&self, object: &Value) -> Result<(), Error> {
+    /// Creates or patches an object. Every scenario does this, and `kubectl apply` would keep a real server busy for
+    /// seconds, because it reads the descriptions of all kinds first.
+    async fn apply(&self, object: &Value) -> Result<(), Error> {
         let path = manifests::collection(object);
         let made = self.admin().send(&Request::post(&path, object)).await?;
         if made.status == 409 {
@@ -313,8 +314,8 @@ impl World {
         succeeded(&Request::post(&path, object), &made).map(drop)
     }
 
-    /// A real server's authorizer learns of new bindings from a watch.
-    async fn believed(&self, rights: &Rights, user: &User) -> Result<(), Error> {
+    /// Waits until the rights are in force: a real server's authorizer learns of new bindings from a watch.
+    async fn in_force(&self, rights: &Rights, user: &User) -> Result<(), Error> {
         for spec in rights.questions(user) {
             let review = json!({ "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
                 "spec": spec });
@@ -346,10 +347,10 @@ impl World {
         self.calls().into_iter().filter(|row| row.user == user.name).collect()
     }
 
-    /// How many writes of one user, as far as `wanted` picks them, have been begun and not yet answered.
+    /// How many of one user's writes that match `wanted` have no answer yet.
     pub fn writes_in_flight(&self, user: &User, wanted: impl Fn(&Row) -> bool) -> usize {
         match &self.side {
-            // It answers and writes down in one go.
+            // It answers and logs in one step.
             Side::Embedded(_) => 0,
             Side::Real(plane) => {
                 let mut audit = self.audit.lock().unwrap_or_else(PoisonError::into_inner);
@@ -359,12 +360,12 @@ impl World {
         }
     }
 
-    /// The requests of one user, once everything that was answered before this call is on record: a real server writes
+    /// The requests of one user, once everything that was answered before this call is in the log: a real server writes
     /// its log a moment after it has answered.
     pub async fn settled_calls_of(&self, user: &User) -> Result<Vec<Row>, Error> {
         let mark = format!("mark-{}", self.marks.fetch_add(1, Ordering::Relaxed));
         self.admin().send(&Request::get(format!("/api/v1/namespaces/{mark}"))).await?;
-        eventually(SETTLED_WITHIN, "the record is complete", async || {
+        eventually(SETTLED_WITHIN, "the log is complete", async || {
             let rows = self.calls();
             let marked = rows.iter().any(|row| row.name == mark && row.status != 0);
             let open = self.writes_in_flight(user, |_| true);
@@ -377,27 +378,27 @@ impl World {
         .await
     }
 
-    /// Cuts every connection that goes through the gate: watches end in the middle.
+    /// Cuts every connection that goes through the proxy: watches end in the middle.
     pub fn cut(&self) {
-        self.gate.cut();
+        self.proxy.cut();
     }
 
-    /// Closes the gate: to those behind it, the server is gone, though it runs.
-    pub fn close_gate(&self) {
-        self.gate.close();
+    /// Makes the proxy refuse connections, as if the server were gone, though it runs.
+    pub fn close_proxy(&self) {
+        self.proxy.close();
     }
 
-    /// Holds up everything at the gate: to those behind it, the server has fallen silent, and no connection breaks.
-    pub fn hold_gate(&self) {
-        self.gate.hold();
+    /// Makes the proxy hold up all traffic, as if the server were silent; no connection breaks.
+    pub fn hold_proxy(&self) {
+        self.proxy.hold();
     }
 
-    /// Opens the gate again. What was held up arrives now.
-    pub fn open_gate(&self) {
-        self.gate.open();
+    /// Lets all traffic through again. What was held up arrives now.
+    pub fn open_proxy(&self) {
+        self.proxy.open();
     }
 
-    /// Ends the API server at once, as `kill -9` does. What it stored stays.
+    /// Kills the API server, as `kill -9` does. What it stored stays.
     pub fn stop_api(&self) {
         match &self.side {
             Side::Embedded(embedded) => embedded.stop(),
@@ -409,7 +410,7 @@ impl World {
         }
     }
 
-    /// Starts it again, where it was.
+    /// Starts the API server again, on the same port.
     pub async fn start_api(&self) -> Result<(), Error> {
         match &self.side {
             Side::Embedded(embedded) => embedded.resume().await,
@@ -417,12 +418,12 @@ impl World {
         }
     }
 
-    fn gated(&self) -> String {
-        format!("https://{}", self.gate.address())
+    fn proxied(&self) -> String {
+        format!("https://{}", self.proxy.address())
     }
 
-    fn write_gated(&self, name: &str, user: &Value) -> Result<PathBuf, Error> {
-        kubeconfig::write(self.dir().join(name), &self.gated(), &self.side.ca_file(), user)
+    fn write_proxied(&self, name: &str, user: &Value) -> Result<PathBuf, Error> {
+        kubeconfig::write(self.dir().join(name), &self.proxied(), &self.side.ca_file(), user)
     }
 }
 

@@ -1,49 +1,49 @@
-//! A world with a cloud and managers in it, and the props that their scenarios share.
+//! A cluster with a simulated cloud and managers, and the steps that their scenarios share.
 
 use std::time::Duration;
 
-use cloudberth_e2e::{Account, Manager, Program, Row, World, eventually, manifests_of, shipped};
+use cloudberth_e2e::{Account, Cluster, Manager, Program, Row, eventually, manifests_of, shipped};
 use serde_json::{Value, json};
 
 use crate::simulated_cloud::SimulatedCloud;
 use crate::{Fallible, Outcome, ledger};
 
-/// Nothing here takes longer, whatever the instance does beside. It is there to end a hang, not to measure.
+/// Nothing here takes longer, also on a busy machine. It ends a hang and measures nothing.
 pub(crate) const SOON: Duration = Duration::from_secs(120);
 pub(crate) const UNINITIALISED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 pub(crate) const LEASE: &str =
     "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/cloud-controller-manager";
 
-/// Short, so that a takeover is, too. On a busy machine a leader has 6 s to renew, and 4 s more to notice that it did not
-/// before another leads.
+/// Short, so that a takeover is short as well. On a busy machine a leader has 6 s to renew, and then 4 s to notice that it
+/// did not before another leads.
 const ELECTION: [&str; 3] = [
     "--leader-elect-lease-duration=10s",
     "--leader-elect-renew-deadline=6s",
     "--leader-elect-retry-period=500ms",
 ];
-/// So many renewals without anything else being written are rest. A leader that is short of time renews late as well, so
-/// renewals say more about what it has got round to than seconds do.
+/// After this many renewals without another write a manager counts as idle. A slow manager renews late as well, so
+/// renewals are a better measure than seconds.
 const REST: usize = 4;
 
-/// What has to be told before a story is over: the kind and name of the object, the reason of the event, and how often.
+/// An event that ends a scenario: the kind and name of the object, the reason, and how often.
 pub(crate) type End<'a> = (&'a str, &'a str, &'a str, u64);
 
-/// A world in which managers work.
-pub(crate) struct Stage<'w> {
-    pub(crate) world: &'w World,
+/// A cluster in which managers work.
+pub(crate) struct Fixture<'w> {
+    pub(crate) cluster: &'w Cluster,
     pub(crate) cloud: SimulatedCloud,
     pub(crate) account: Account,
-    /// The API server was started anew: until it has read the roles, it refuses everything.
+    /// The API server was restarted: until it has read the roles, it refuses everything.
     pub(crate) forgetful: bool,
 }
 
-impl<'w> Stage<'w> {
-    /// With an account that has the rights of the shipped manifests, and no others.
-    pub(crate) async fn set(world: &'w World, instances: &[&str]) -> Fallible<Self> {
-        let cloud = SimulatedCloud::over(world, instances).await?;
+impl<'w> Fixture<'w> {
+    /// A fixture whose account has the rights of the shipped manifests, and no others.
+    pub(crate) async fn new(cluster: &'w Cluster, instances: &[&str]) -> Fallible<Self> {
+        let cloud = SimulatedCloud::over(cluster, instances).await?;
         let manifests = manifests_of(SimulatedCloud::MANIFESTS)?;
-        let account = world.account("kube-system", "cloud-controller-manager", &manifests).await?;
-        Ok(Self { world, cloud, account, forgetful: false })
+        let account = cluster.account("kube-system", "cloud-controller-manager", &manifests).await?;
+        Ok(Self { cluster, cloud, account, forgetful: false })
     }
 
     /// A manager with these further flags.
@@ -60,9 +60,9 @@ impl<'w> Stage<'w> {
         .await?)
     }
 
-    /// A manager that is called as the manifests call it.
+    /// A manager under the name that the manifests use.
     pub(crate) async fn manager_by_its_old_name(&self) -> Fallible<Manager> {
-        let link = self.world.dir().join(SimulatedCloud::COMMAND);
+        let link = self.cluster.dir().join(SimulatedCloud::COMMAND);
         std::os::unix::fs::symlink(shipped()?, &link)?;
         let flags: Vec<String> = ELECTION.iter().map(owned).collect();
         let env = self.cloud.env();
@@ -87,8 +87,7 @@ impl<'w> Stage<'w> {
         Ok(manager)
     }
 
-    /// Tells the managers to end, which they have to do well, and holds everything that they asked for against the
-    /// role that they are shipped with.
+    /// Stops the managers, which have to end well, and checks all their requests against the role of the manifests.
     pub(crate) async fn close(&self, managers: &mut [Manager]) -> Outcome {
         for manager in managers.iter_mut() {
             assert_eq!(manager.stop(SOON).await?, 0, "{} did not end well", manager.name());
@@ -99,13 +98,13 @@ impl<'w> Stage<'w> {
             let bug = log.iter().find(|line| line.contains("panicked at"));
             assert_eq!(bug, None, "{} met a bug", manager.name());
         }
-        let rows = self.world.settled_calls_of(&self.account.user).await?;
+        let rows = self.cluster.settled_calls_of(&self.account.user).await?;
         for row in &rows {
             assert!(self.account.rights.allow(&self.account.user, &row.action()), "not in its role: {row:?}");
             let refused = matches!(row.status, 401 | 403) && !self.forgetful;
             assert!(!refused, "refused, though in its role: {row:?}");
         }
-        ledger::enter(self.world.kind(), &self.account, rows);
+        ledger::enter(self.cluster.kind(), &self.account, rows);
         Ok(())
     }
 
@@ -115,27 +114,27 @@ impl<'w> Stage<'w> {
             "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name } },
             "spec": { "taints": [{ "key": UNINITIALISED, "value": "true", "effect": "NoSchedule" }] } });
         merge(&mut node, over);
-        Ok(self.world.create("/api/v1/nodes", &node).await?)
+        Ok(self.cluster.create("/api/v1/nodes", &node).await?)
     }
 
-    /// The kubelet of a node says whether it is ready.
+    /// Sets the Ready condition of a node, as its kubelet does.
     pub(crate) async fn say_ready(&self, name: &str, ready: bool) -> Outcome {
         let status = if ready { "True" } else { "Unknown" };
         let conditions = json!([{ "type": "Ready", "status": status, "reason": "Kubelet", "message": "",
             "lastHeartbeatTime": "2026-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z" }]);
         let path = format!("/api/v1/nodes/{name}/status");
-        self.world.patch(&path, &json!({ "status": { "conditions": conditions } })).await?;
+        self.cluster.patch(&path, &json!({ "status": { "conditions": conditions } })).await?;
         Ok(())
     }
 
     pub(crate) async fn node(&self, name: &str) -> Fallible<Value> {
-        Ok(self.world.get(&format!("/api/v1/nodes/{name}")).await?)
+        Ok(self.cluster.get(&format!("/api/v1/nodes/{name}")).await?)
     }
 
-    /// Waits until the object at `path` is as `so` wants it; what `so` says is in the message if it never is.
+    /// Waits until `so` accepts the object at `path`; its error is in the message if it never does.
     pub(crate) async fn until(&self, what: &str, path: &str, so: impl Fn(&Value) -> bool) -> Fallible<Value> {
         Ok(eventually(SOON, what, async || {
-            let found = self.world.get(path).await.map_err(|why| why.to_string())?;
+            let found = self.cluster.get(path).await.map_err(|why| why.to_string())?;
             if so(&found) { Ok(found) } else { Err(found.to_string()) }
         })
         .await?)
@@ -148,7 +147,7 @@ impl<'w> Stage<'w> {
     }
 
     async fn events_about(&self, kind: &str, name: &str) -> Fallible<Vec<Value>> {
-        let all = self.world.get("/api/v1/events").await?;
+        let all = self.cluster.get("/api/v1/events").await?;
         let about = |event: &&Value| {
             text(event, "/involvedObject/kind") == kind && text(event, "/involvedObject/name") == name
         };
@@ -165,7 +164,7 @@ impl<'w> Stage<'w> {
             .collect())
     }
 
-    /// Waits until all of this was told.
+    /// Waits until all of these events were published.
     async fn over(&self, ends: &[End<'_>]) -> Outcome {
         for (kind, name, reason, times) in ends {
             eventually(SOON, &format!("{reason} is told of {kind} {name}, {times} times"), async || {
@@ -179,17 +178,17 @@ impl<'w> Stage<'w> {
         Ok(())
     }
 
-    /// Once what ends the story was told and writing has ceased, nothing is changed in the cloud, and nothing but the
-    /// Lease is written to the cluster, by a leader that goes on to renew.
+    /// Waits for the events that end the scenario and for the last write, and then checks that nothing changes in the cloud
+    /// and nothing but the Lease is written to the cluster, while the leader goes on renewing.
     pub(crate) async fn rests(&self, ends: &[End<'_>]) -> Outcome {
         self.over(ends).await?;
         let is_lease = |row: &Row| row.resource == "leases";
         let look = || {
-            let rows = self.world.calls_of(&self.account.user);
+            let rows = self.cluster.calls_of(&self.account.user);
             let (leases, others): (Vec<&Row>, Vec<&Row>) =
                 rows.iter().filter(|row| row.is_write()).partition(|row| is_lease(row));
             let done = others.iter().filter(|row| (200..300).contains(&row.status)).count();
-            let open = self.world.writes_in_flight(&self.account.user, |row| !is_lease(row));
+            let open = self.cluster.writes_in_flight(&self.account.user, |row| !is_lease(row));
             let renewals = leases.iter().filter(|row| (200..300).contains(&row.status)).count();
             ((done, open, self.cloud.mutations().len()), renewals)
         };
@@ -216,8 +215,8 @@ impl<'w> Stage<'w> {
         Ok(())
     }
 
-    /// Waits until exactly these events were told about an object, whatever their order.
-    pub(crate) async fn told(&self, kind: &str, name: &str, want: &[&str]) -> Outcome {
+    /// Waits until an object has exactly these events, in any order.
+    pub(crate) async fn has_events(&self, kind: &str, name: &str, want: &[&str]) -> Outcome {
         let mut want: Vec<String> = want.iter().map(|event| (*event).to_owned()).collect();
         want.sort();
         eventually(SOON, &format!("the events of {kind} {name} are {want:#?}"), async || {
@@ -229,14 +228,14 @@ impl<'w> Stage<'w> {
         Ok(())
     }
 
-    /// Who holds the Lease of the managers.
+    /// The holder of the managers' Lease.
     pub(crate) async fn holder(&self) -> Fallible<String> {
-        Ok(text(&self.world.get(LEASE).await?, "/spec/holderIdentity").to_owned())
+        Ok(text(&self.cluster.get(LEASE).await?, "/spec/holderIdentity").to_owned())
     }
 
     /// Successful writes of the account to what `wanted` picks, as `verb resource/part`; all that were answered before.
     pub(crate) async fn writes(&self, wanted: impl Fn(&Row) -> bool) -> Fallible<Vec<String>> {
-        let rows = self.world.settled_calls_of(&self.account.user).await?;
+        let rows = self.cluster.settled_calls_of(&self.account.user).await?;
         let picked = rows.iter().filter(|row| row.is_write() && row.status < 300 && wanted(row));
         Ok(picked
             .map(|row| match row.subresource.as_str() {
@@ -265,7 +264,7 @@ pub(crate) fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Lays `over` over `base`, objects into objects.
+/// Merges `over` into `base`, object by object.
 fn merge(base: &mut Value, over: Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {

@@ -30,7 +30,7 @@ pub(crate) fn cloud(adjust: impl FnOnce(&mut SimSettings)) -> Cloud {
     Cloud::new(Arc::new(Paused(Instant::now())), Random::seeded(7), settings)
 }
 
-/// What was answered.
+/// A response whose body has been read.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -87,9 +87,9 @@ pub(crate) async fn balancer_and_pool(cloud: &Cloud) -> (String, String) {
     (balancer, pool)
 }
 
-/// The body of a member that stands for a server.
+/// The body of a member for a server.
 pub(crate) fn member_body(cloud: &Cloud, server: &str, port: u16) -> Value {
-    let server = cloud.stock().servers[server].clone();
+    let server = cloud.resources().servers[server].clone();
     let address = server.private_address().unwrap().clone();
     let name = format!("{}:{port}", address.address);
     json!({
