@@ -78,8 +78,8 @@ impl Monitor {
         let new = snapshot.begun >= state.not_before;
         state.probing.listed(if new { snapshot.ended } else { now }, not_ready);
         state.not_before = state.not_before.max(snapshot.begun + Duration::from_nanos(1));
-        let failed_before = std::mem::replace(&mut state.failing, snapshot.instances.is_err());
-        if let Err(why) = &snapshot.instances
+        let failed_before = std::mem::replace(&mut state.failing, snapshot.answer.is_err());
+        if let Err(why) = &snapshot.answer
             && !failed_before
         {
             tracing::warn!(cloud = self.cloud.name(), %why, "instances not listed; no node is judged");

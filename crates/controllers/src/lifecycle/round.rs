@@ -153,7 +153,7 @@ impl LifecycleController {
         snapshot: &'a Snapshot,
         nodes: &[NodeFacts],
     ) -> Listed<'a> {
-        let trust = match &snapshot.instances {
+        let trust = match &snapshot.answer {
             Ok(listing) => self.trust(monitor, listing, nodes).await,
             // It says nothing that could be believed.
             Err(_) => ListingTrust::Believed,
@@ -214,7 +214,7 @@ impl LifecycleController {
     /// What is known about one instance: what the listing says, and a lookup by id where that could end in a deletion.
     async fn look_up(&self, listed: &Listed<'_>, facts: &NodeFacts, now: Tick) -> Lookup<InstanceState> {
         let monitor = listed.monitor;
-        let said = match &listed.snapshot.instances {
+        let said = match &listed.snapshot.answer {
             Ok(listing) => listed.trust.ask(listing, facts),
             Err(why) => return Lookup::Unknown(why.clone()),
         };
@@ -276,7 +276,7 @@ impl LifecycleController {
             Verdict::Delete if self.is_deleting(&facts.name) => Next::Nothing,
             Verdict::Delete => self.decide_deletion(effects, listed, facts, history),
         };
-        if let Ok(listing) = &listed.snapshot.instances
+        if let Ok(listing) = &listed.snapshot.answer
             && let Some(doubtful) = listed.trust.warn(listing, facts, history)
         {
             effects.publish(event(doubtful));

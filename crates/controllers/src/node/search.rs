@@ -45,7 +45,7 @@ impl Source {
     }
 
     fn view(&self) -> ownership::Cloud<'_> {
-        ownership::Cloud { name: self.cloud.name(), read: &*self.read, instances: &self.snapshot.instances }
+        ownership::Cloud { name: self.cloud.name(), read: &*self.read, instances: &self.snapshot.answer }
     }
 }
 

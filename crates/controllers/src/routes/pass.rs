@@ -46,7 +46,7 @@ impl RouteController {
         self.ctx.metrics.route.synced(outcome.label(), trigger.as_str());
         let silent = pass.as_ref().err().filter(|why| is_silence(why));
         if let Some(why) = silent {
-            router.cloud.inventory.doubt(why);
+            router.cloud.inventory.report(why);
         }
         *lock(&router.silent) = silent.is_some();
         let next = match pass {
