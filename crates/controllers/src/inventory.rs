@@ -1,11 +1,10 @@
 //! The instances of one cloud, listed once for everybody (law 7).
 //!
-//! Whoever needs to know asks for a listing that was begun no earlier than some moment. One that is known already or
-//! under way serves if it is young enough; otherwise one is begun, and everybody who asks meanwhile waits for that one.
-//! So the number of listings follows from time, never from the number of nodes.
+//! Whoever needs to know asks for a listing that was begun no earlier than some time. The newest serves, or the one
+//! under way, if it is young enough; otherwise one is begun for everybody who asks meanwhile.
 //!
-//! The listing also tells whether the cloud answers at all. When somebody met trouble there, one listing after the other is
-//! asked for until one succeeds, rarely; everybody else waits meanwhile, and is woken then.
+//! The listing also tells whether the cloud answers at all. After a failed call it is listed now and then until it
+//! answers; everybody else waits meanwhile, and is woken then.
 
 use std::{
     fmt,
@@ -23,95 +22,66 @@ use cloudberth_core::{
     provider::Provider,
     time::Tick,
 };
-use futures_util::future::{BoxFuture, FutureExt, Shared};
+use cloudberth_runtime::single_flight::{Landed, SingleFlight};
+use futures_util::future::FutureExt;
 use tokio::sync::{Notify, watch};
 
 use crate::lock;
 
 /// How long a listing may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A listing that succeeded is followed by another for the sake of a doubt no sooner than this: a cloud that fails now and
-/// then, or one object that always does, costs a listing now and then.
+/// A failure that is reported sooner than this after a listing that succeeded waits: a cloud that fails now and then, or
+/// one object that always does, costs a listing now and then.
 const PROOF: Duration = Duration::from_secs(30);
 /// By how much the rests between questions to a cloud that is away are stretched at most.
 const JITTER: f64 = 0.5;
 
-/// What a listing brought back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
-    /// The instances, or why nothing was learnt.
-    pub instances: Result<Listing<Instance>>,
-    /// When the question was asked: nothing that happened later need show.
-    pub begun: Tick,
-    /// When the answer was there.
-    pub ended: Tick,
-}
-
-type Flight = Shared<BoxFuture<'static, Arc<Snapshot>>>;
-
-#[derive(Default)]
-struct State {
-    /// What was begun before counts no more.
-    since: Tick,
-    newest: Option<Arc<Snapshot>>,
-    flight: Option<(Tick, Flight)>,
-    listings: u64,
-    outage: Outage,
-}
+/// The instances of a cloud at one time, or why they are not known.
+pub type Snapshot = Landed<Result<Listing<Instance>>>;
 
 /// The instances of one cloud.
 pub struct Inventory {
     provider: Arc<dyn Provider>,
     clock: Arc<dyn Clock>,
-    state: Mutex<State>,
+    flights: SingleFlight<Result<Listing<Instance>>>,
+    outage: Mutex<Outage>,
     landed: watch::Sender<Tick>,
     /// How often the cloud came back.
     returned: watch::Sender<u64>,
-    doubted: Notify,
-}
-
-enum Next {
-    Have(Arc<Snapshot>),
-    /// The listing to wait for, and whether it is young enough.
-    Await(Flight, bool),
+    failed: Notify,
 }
 
 impl Inventory {
     /// An inventory about which nothing is known yet.
     pub fn new(provider: Arc<dyn Provider>, clock: Arc<dyn Clock>) -> Self {
         let (landed, returned) = (watch::Sender::default(), watch::Sender::default());
-        Self { provider, clock, state: Mutex::default(), landed, returned, doubted: Notify::new() }
+        let (flights, outage) = (SingleFlight::new(Arc::clone(&clock)), Mutex::default());
+        Self { provider, clock, flights, outage, landed, returned, failed: Notify::new() }
     }
 
-    /// A listing that was begun at `not_before` or later.
+    /// A listing that was begun at `not_before` or later, or one that failed so recently that asking again is no use.
     ///
-    /// It ends although whoever asked for it stops waiting, as long as anybody else waits. Reading needs no claim, so a
-    /// standby may ask too.
+    /// It goes on although whoever asked for it stops waiting, as long as anybody else waits. Reading needs no claim, so
+    /// a standby may ask too.
     pub async fn listing(&self, not_before: Tick) -> Arc<Snapshot> {
-        loop {
-            match self.next(not_before) {
-                Next::Have(snapshot) => return snapshot,
-                Next::Await(flight, serves) => {
-                    let snapshot = flight.await;
-                    self.land(&snapshot);
-                    if serves {
-                        return snapshot;
-                    }
-                }
-            }
-        }
+        let serves = |newest: &Snapshot| {
+            let age = self.clock.now().since(newest.ended);
+            newest.begun >= not_before || newest.answer.is_err() && age < lock(&self.outage).rest()
+        };
+        let ask = |now| list(Arc::clone(&self.provider), now);
+        self.flights.get(serves, ask, |snapshot| self.land(snapshot)).await
     }
 
     /// The newest listing that is known, however old.
     pub fn newest(&self) -> Option<Arc<Snapshot>> {
-        lock(&self.state).newest.clone()
+        self.flights.newest()
     }
 
     /// Forgets what is known. A new term of leadership begins with it: whoever led meanwhile may have acted on newer
     /// listings, and an older one would undo that.
     pub fn forget(&self) {
-        let mut state = lock(&self.state);
-        *state = State { since: self.clock.now(), listings: state.listings, ..State::default() };
+        self.flights.forget();
+        *lock(&self.outage) = Outage::default();
     }
 
     /// Changes whenever a listing ends, whoever asked for it.
@@ -121,11 +91,11 @@ impl Inventory {
 
     /// Why nobody needs to ask the cloud anything, while it is away.
     pub fn away(&self) -> Option<Error> {
-        let state = lock(&self.state);
-        let newest = state.newest.as_ref()?;
-        let why = newest.instances.as_ref().err()?;
+        let newest = self.newest()?;
+        let why = newest.answer.as_ref().err()?;
         let text = format!("{} does not answer", self.provider.name());
-        state.outage.bars(self.clock.now().since(newest.ended)).then(|| why.clone().context(text))
+        let bars = lock(&self.outage).bars(self.clock.now().since(newest.ended));
+        bars.then(|| why.clone().context(text))
     }
 
     /// Changes whenever the cloud answers again after it was away.
@@ -133,26 +103,26 @@ impl Inventory {
         self.returned.subscribe()
     }
 
-    /// Somebody could not do what it wanted to do there, for this reason.
-    pub fn doubt(&self, why: &Error) {
+    /// A call to the cloud failed for this reason. If it may be away, it is asked until it answers.
+    pub fn report(&self, why: &Error) {
         if is_silence(why) {
-            self.doubted.notify_one();
+            self.failed.notify_one();
         }
     }
 
-    /// Whenever the cloud is doubted, asks it until it answers. Never ends.
+    /// Whenever a failure was reported, asks the cloud until it answers. Never ends.
     pub async fn watch_over(&self, random: &Random) {
         loop {
-            self.doubted.notified().await;
-            let proof = self.newest().filter(|newest| newest.instances.is_ok());
+            self.failed.notified().await;
+            let proof = self.newest().filter(|newest| newest.answer.is_ok());
             let believed = proof.map(|newest| (newest.begun + PROOF).since(self.clock.now()));
             tokio::time::sleep(believed.unwrap_or_default()).await;
-            while self.listing(self.clock.now()).await.instances.as_ref().is_err_and(is_silence) {
-                let rest = lock(&self.state).outage.rest();
+            while self.listing(self.clock.now()).await.answer.as_ref().is_err_and(is_silence) {
+                let rest = lock(&self.outage).rest();
                 tokio::time::sleep(random.jitter(rest, JITTER)).await;
             }
-            // Whoever doubted until now has its answer.
-            let _ = self.doubted.notified().now_or_never();
+            // Failures that were reported until now are over.
+            let _ = self.failed.notified().now_or_never();
         }
     }
 
@@ -174,63 +144,26 @@ impl Inventory {
 
     /// How many listings were begun.
     pub fn listings(&self) -> u64 {
-        lock(&self.state).listings
+        self.flights.begun()
     }
 
-    fn next(&self, not_before: Tick) -> Next {
-        let mut state = lock(&self.state);
-        let not_before = not_before.max(state.since);
-        let now = self.clock.now();
-        if let Some(newest) = &state.newest {
-            let rests = newest.instances.is_err() && now.since(newest.ended) < state.outage.rest();
-            if newest.begun >= not_before || rests {
-                return Next::Have(Arc::clone(newest));
-            }
+    fn land(&self, snapshot: &Snapshot) {
+        self.landed.send_replace(snapshot.begun);
+        if lock(&self.outage).heard(&snapshot.answer) {
+            tracing::info!(cloud = self.provider.name(), "cloud answers again");
+            self.returned.send_modify(|times| *times += 1);
         }
-        if let Some((begun, flight)) = &state.flight {
-            return Next::Await(flight.clone(), *begun >= not_before);
+        if let Err(why) = &snapshot.answer {
+            self.report(why);
         }
-        state.listings += 1;
-        let flight = self.begin(now);
-        state.flight = Some((now, flight.clone()));
-        // One that is begun now is as young as can be.
-        Next::Await(flight, true)
     }
+}
 
-    fn begin(&self, begun: Tick) -> Flight {
-        let (provider, clock) = (Arc::clone(&self.provider), Arc::clone(&self.clock));
-        let listing = async move {
-            let call = Call::new(begun + PATIENCE, Arc::new(ReadOnly));
-            let instances = match provider.instances() {
-                Some(instances) => {
-                    let listing = AssertUnwindSafe(instances.list(&call)).catch_unwind().await;
-                    listing.unwrap_or_else(|_| Err(bug(provider.name())))
-                }
-                None => Err(no_instances(provider.name())),
-            };
-            Arc::new(Snapshot { instances, begun, ended: clock.now() })
-        };
-        listing.boxed().shared()
-    }
-
-    fn land(&self, snapshot: &Arc<Snapshot>) {
-        let mut state = lock(&self.state);
-        let newer = state.newest.as_ref().is_none_or(|newest| newest.begun < snapshot.begun);
-        if newer && snapshot.begun >= state.since {
-            state.newest = Some(Arc::clone(snapshot));
-            self.landed.send_replace(snapshot.begun);
-            if state.outage.heard(&snapshot.instances) {
-                tracing::info!(cloud = self.provider.name(), "a cloud that was away answers again");
-                self.returned.send_modify(|times| *times += 1);
-            }
-            if let Err(why) = &snapshot.instances {
-                self.doubt(why);
-            }
-        }
-        if state.flight.as_ref().is_some_and(|(begun, _)| *begun == snapshot.begun) {
-            state.flight = None;
-        }
-    }
+async fn list(provider: Arc<dyn Provider>, begun: Tick) -> Result<Listing<Instance>> {
+    let instances = provider.instances().ok_or_else(|| no_instances(provider.name()))?;
+    let call = Call::new(begun + PATIENCE, Arc::new(ReadOnly));
+    let listing = AssertUnwindSafe(instances.list(&call)).catch_unwind().await;
+    listing.unwrap_or_else(|_| Err(bug(provider.name())))
 }
 
 fn no_instances(provider: &str) -> Error {

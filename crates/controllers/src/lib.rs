@@ -8,13 +8,15 @@
 //! | [`lifecycle`] | the shutdown mark, and the removal of nodes whose instances are gone |
 //! | [`routes`] | the routes to the pods of every node |
 //! | [`service`] | a load balancer for every Service that wants one |
-//! | [`dry_run`] | what each of them would do, without doing it |
+//! | `effects` | what they do to the cluster and the clouds, live and dry |
+//! | [`dry_run`] | what a dry run puts down |
 //! | [`controller_set`] | all of them, for one term of leadership |
 
 pub mod clouds;
 pub mod context;
 pub mod controller_set;
 pub mod dry_run;
+pub(crate) mod effects;
 pub mod inventory;
 pub mod lifecycle;
 pub mod node;

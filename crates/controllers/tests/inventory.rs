@@ -16,7 +16,7 @@ async fn everybody_who_asks_at_once_is_served_by_one_listing() {
     let inventory = &stage.ctx.clouds.named("alpha").unwrap().inventory;
     let now = stage.clock.now();
     let answers = join_all((0..1_000).map(|_| inventory.listing(now))).await;
-    assert!(answers.iter().all(|snapshot| snapshot.instances.as_ref().unwrap().items.len() == 1));
+    assert!(answers.iter().all(|snapshot| snapshot.answer.as_ref().unwrap().items.len() == 1));
     assert_eq!(inventory.listings(), 1, "L7-40");
 
     stage.pass(60).await;
@@ -48,12 +48,12 @@ async fn what_failed_for_one_is_not_tried_again_for_each() {
     let inventory = &stage.ctx.clouds.named("alpha").unwrap().inventory;
     for _ in 0..100 {
         let now = stage.clock.now();
-        assert!(inventory.listing(now).await.instances.is_err());
+        assert!(inventory.listing(now).await.answer.is_err());
     }
     assert_eq!(inventory.listings(), 1, "L7-44");
     stage.clouds[0].stop_faults();
     stage.pass(2).await;
-    assert!(inventory.listing(stage.clock.now()).await.instances.is_ok(), "L1-40 a failure is not kept");
+    assert!(inventory.listing(stage.clock.now()).await.answer.is_ok(), "L1-40 a failure is not kept");
 }
 
 #[tokio::test(start_paused = true)]

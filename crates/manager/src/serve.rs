@@ -216,7 +216,7 @@ fn cloud_checks(replica: &Arc<Replica>) -> Vec<Arc<dyn Check>> {
     clouds
         .map(|cloud| {
             let inventory = Arc::clone(&cloud.inventory);
-            check(cloud.name(), move |_| match inventory.newest().map(|newest| newest.instances.clone()) {
+            check(cloud.name(), move |_| match inventory.newest().map(|newest| newest.answer.clone()) {
                 Some(Err(why)) => Err(why.to_string()),
                 _ => Ok(()),
             })

@@ -221,6 +221,9 @@ async fn nodes_of_stopped_and_of_lost_instances_are_told() {
     let about = doubtful.unknown.iter().map(|unknown| unknown.what.as_str());
     let about: Vec<_> = about.filter(|what| what.starts_with("node ")).collect();
     assert_eq!((about, doubtful.exit_code()), (vec!["node n1", "node n2"], 1), "{}", doubtful.to_text());
+    // The next round would publish the warning that names the way out.
+    let remarks: Vec<_> = doubtful.nodes.iter().flat_map(|entry| &entry.remarks).collect();
+    assert!(remarks.iter().any(|text| text.contains("because the listing is in doubt")), "{remarks:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,6 +16,7 @@ pub mod metrics;
 pub mod object;
 pub mod recorder;
 pub mod rest;
+pub mod single_flight;
 mod store;
 mod watch;
 pub mod worker_pool;

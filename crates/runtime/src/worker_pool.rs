@@ -11,7 +11,7 @@ use std::{
 
 use cloudberth_core::{
     Clock,
-    decide::queue::{Limiter, Requeue, Taken, WorkQueue},
+    decide::queue::{Added, Limiter, Requeue, Taken, WorkQueue},
     time::Tick,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
@@ -24,18 +24,18 @@ use crate::{
 };
 
 /// A queue of keys and its workers.
-pub struct WorkerPool<K, L> {
+pub struct WorkerPool<K, L, T = ()> {
     name: &'static str,
-    queue: Mutex<WorkQueue<K, L>>,
+    queue: Mutex<WorkQueue<K, L, T>>,
     clock: Arc<dyn Clock>,
     news: Notify,
     panics: Mutex<u64>,
     meter: Option<Meter>,
 }
 
-impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> WorkerPool<K, L> {
+impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send, T: Clone + Send> WorkerPool<K, L, T> {
     /// A pool without work. `name` is the queue's name in the metrics.
-    pub fn new(name: &'static str, queue: WorkQueue<K, L>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(name: &'static str, queue: WorkQueue<K, L, T>, clock: Arc<dyn Clock>) -> Self {
         let (news, panics) = (Notify::new(), Mutex::new(0));
         Self { name, queue: Mutex::new(queue), clock, news, panics, meter: None }
     }
@@ -58,6 +58,18 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> WorkerPool<K, L> 
         self.news.notify_one();
     }
 
+    /// The key needs work, and its next run does `task`; the newest wins. False if there is no room for it.
+    pub fn assign(&self, key: K, task: T) -> bool {
+        let added = self.with_queue(|queue, now| queue.assign(key, task, now));
+        self.news.notify_one();
+        matches!(added, Added::Accepted | Added::Already)
+    }
+
+    /// Takes back the task of the key's next run. The run in progress goes on, and is not tried again.
+    pub fn withdraw(&self, key: &K) -> Option<T> {
+        self.with_queue(|queue, _| queue.withdraw(key))
+    }
+
     /// The key needs work after `wait`.
     pub fn add_after(&self, key: K, wait: Duration) {
         self.with_queue(|queue, now| queue.add_after(key, wait, now));
@@ -73,7 +85,7 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> WorkerPool<K, L> 
     }
 
     /// Reads from the queue: its depth, its counters, its failures.
-    pub fn look<T>(&self, at: impl FnOnce(&WorkQueue<K, L>) -> T) -> T {
+    pub fn look<R>(&self, at: impl FnOnce(&WorkQueue<K, L, T>) -> R) -> R {
         at(&lock(&self.queue))
     }
 
@@ -98,16 +110,25 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> WorkerPool<K, L> 
         W: Fn(K) -> F,
         F: Future<Output = Requeue>,
     {
+        self.run_tasks(workers, |key, _| work(key), bug, refill).await;
+    }
+
+    /// The same for keys with tasks.
+    pub async fn run_tasks<W, F>(&self, workers: usize, work: W, bug: impl Fn(&K, &str), refill: impl Fn())
+    where
+        W: Fn(K, Option<T>) -> F,
+        F: Future<Output = Requeue>,
+    {
         let mut running = FuturesUnordered::new();
         loop {
             let mut wakeup = None;
             while running.len() < workers {
                 match self.take() {
-                    Taken::Work { key, waited } => {
+                    Taken::Work { key, task, waited } => {
                         if let Some(meter) = &self.meter {
                             meter.began(waited, self.clock.now());
                         }
-                        running.push(guarded(key, &work));
+                        running.push(guarded(key, task, &work));
                     }
                     Taken::Idle(at) => {
                         wakeup = at;
@@ -138,12 +159,12 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> WorkerPool<K, L> 
         }
     }
 
-    fn take(&self) -> Taken<K> {
+    fn take(&self) -> Taken<K, T> {
         self.with_queue(WorkQueue::get)
     }
 
     /// Uses the queue and updates the metrics.
-    fn with_queue<T>(&self, with: impl FnOnce(&mut WorkQueue<K, L>, Tick) -> T) -> T {
+    fn with_queue<R>(&self, with: impl FnOnce(&mut WorkQueue<K, L, T>, Tick) -> R) -> R {
         let mut queue = lock(&self.queue);
         let done = with(&mut queue, self.clock.now());
         if let Some(meter) = &self.meter {
@@ -164,20 +185,20 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send> WorkerPool<K, L> 
     }
 }
 
-impl<K, L> fmt::Debug for WorkerPool<K, L> {
+impl<K, L, T> fmt::Debug for WorkerPool<K, L, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkerPool").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
 /// Runs the work on a key and catches its panic.
-async fn guarded<K: Clone, W, F>(key: K, work: &W) -> (K, Result<Requeue, String>)
+async fn guarded<K: Clone, T, W, F>(key: K, task: Option<T>, work: &W) -> (K, Result<Requeue, String>)
 where
-    W: Fn(K) -> F,
+    W: Fn(K, Option<T>) -> F,
     F: Future<Output = Requeue>,
 {
     let again = key.clone();
-    let ended = AssertUnwindSafe(async { work(again).await }).catch_unwind().await;
+    let ended = AssertUnwindSafe(async { work(again, task).await }).catch_unwind().await;
     (key, ended.map_err(|panic| message(panic.as_ref())))
 }
 
@@ -252,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_crew_that_is_closed_ends_what_it_began_and_begins_nothing() {
+    async fn a_pool_that_is_closed_ends_what_it_began_and_begins_nothing() {
         let pool = pool(10);
         (0..4).for_each(|key| pool.add(key));
         pool.add_after(9, Duration::from_secs(2));

@@ -1,7 +1,4 @@
 //! What would be done about an object, found out without doing it.
-//!
-//! Every controller has a dry_run beside its work: the same looks and the same decisions, with words where the work
-//! has writes. A controller that rehearses is never run.
 
 pub(crate) mod words;
 

@@ -1,19 +1,18 @@
-//! The life of a node: the mark of an instance that is shut down, and the removal of a node whose instance is gone.
+//! The life of a node: the taint of an instance that is shut down, and the deletion of a node whose instance is gone.
 //!
 //! ```text
-//!   nodes ──► alarm ──┐                                    ┌──► orders ──► pool ──► taints, deletions
-//!                     ▼                                    │
-//!   a TrackedNodes per cloud: when to list ──► listing ──► round: judge every node
+//!   a node turns NotReady ──┐
+//!                           ▼
+//!   one monitor per cloud: when to list ──► round: list, look up, decide ──► queue of decisions ──► apply: taint, delete
 //! ```
 //!
-//! Everything is decided by [`decide::lifecycle`](cloudberth_core::decide::lifecycle); here are the questions asked and
-//! the verdicts carried out. A controller serves one term of leadership and begins without memory: what was seen before
-//! counts for nothing, so a node that was missed once is missed twice again.
+//! Everything is decided by [`decide::lifecycle`](cloudberth_core::decide::lifecycle); here the questions are asked and
+//! the decisions carried out. A controller serves one term of leadership and begins without history: the first
+//! confirmation of an earlier term counts for nothing.
 
-mod act;
-mod dry_run;
+mod apply;
+mod monitor;
 mod round;
-mod tracked;
 
 use std::{
     collections::BTreeMap,
@@ -38,8 +37,8 @@ use cloudberth_runtime::{
 use futures_util::future::join_all;
 use tokio::sync::Notify;
 
-use self::{act::Order, tracked::TrackedNodes};
-use crate::{clouds::Cloud, context::ControllerContext, lock};
+use self::{apply::Decision, monitor::Monitor};
+use crate::{clouds::Cloud, context::ControllerContext, effects::nodes::Live, lock};
 
 /// The name under which it speaks in events.
 const COMPONENT: &str = "cloud-node-lifecycle-controller";
@@ -65,11 +64,10 @@ type Limiter = Jittered<ItemExponential<String>>;
 pub struct LifecycleController {
     ctx: ControllerContext,
     settings: LifecycleSettings,
-    all_tracked: Vec<TrackedNodes>,
+    monitors: Vec<Monitor>,
     /// When each node was first seen, by name, with its UID.
-    sightings: Mutex<BTreeMap<String, (String, Tick)>>,
-    orders: Mutex<BTreeMap<String, Order>>,
-    pool: WorkerPool<String, Limiter>,
+    first_seen: Mutex<BTreeMap<String, (String, Tick)>>,
+    pool: WorkerPool<String, Limiter, Decision>,
     synced: Notify,
     closed: Notify,
 }
@@ -79,9 +77,8 @@ impl LifecycleController {
     pub fn new(ctx: ControllerContext, settings: LifecycleSettings) -> Arc<Self> {
         let clock = Arc::clone(ctx.clock());
         let now = clock.now();
-        let with_instances = ctx.clouds.iter().filter(|cloud| cloud.provider.instances().is_some());
-        let all_tracked =
-            with_instances.map(|cloud| TrackedNodes::new(cloud.clone(), settings.period, now)).collect();
+        let monitor = |cloud: &Cloud| Monitor::new(cloud.clone(), settings.period, now);
+        let monitors = ctx.clouds.with_instances().map(monitor).collect();
         let limiter = Jittered {
             inner: ItemExponential::new(Duration::from_secs(1), Duration::from_secs(60)),
             factor: 0.5,
@@ -89,9 +86,8 @@ impl LifecycleController {
         };
         let queue = WorkQueue::new(CAPACITY, limiter);
         let pool = WorkerPool::new(QUEUE, queue, clock).metered(&ctx.metrics.queues);
-        let (sightings, orders) = (Mutex::default(), Mutex::default());
         let (synced, closed) = (Notify::new(), Notify::new());
-        Arc::new(Self { ctx, settings, all_tracked, sightings, orders, pool, synced, closed })
+        Arc::new(Self { ctx, settings, monitors, first_seen: Mutex::default(), pool, synced, closed })
     }
 
     /// Begins nothing more; [`run`](Self::run) ends when the writes that are under way are over.
@@ -102,7 +98,7 @@ impl LifecycleController {
 
     /// About how many nodes something is remembered.
     pub fn remembered(&self) -> usize {
-        self.all_tracked.iter().map(|tracked| tracked.state().memories.len()).sum()
+        self.monitors.iter().map(|monitor| monitor.state().histories.len()).sum()
     }
 
     /// Works until it is closed or dropped, which is safe at any moment.
@@ -116,25 +112,49 @@ impl LifecycleController {
                 () = self.synced.notified() => {}
             }
         }
-        for tracked in &self.all_tracked {
-            // Whoever is not Ready now may have turned so while nobody looked.
-            if self.node_facts(tracked).iter().any(|facts| at_once(facts).is_none()) {
-                tracked.alarm(self.now());
+        for monitor in &self.monitors {
+            // A node that is not Ready now may have turned so while nobody looked.
+            if self.nodes_of(monitor).iter().any(|facts| at_once(facts).is_none()) {
+                monitor.alarm(self.now());
             }
         }
-        let all_tracked = join_all(self.all_tracked.iter().map(|tracked| self.watch_over(tracked)));
-        let ordered = || lock(&self.orders).keys().cloned().collect::<Vec<_>>();
-        let refill = || ordered().into_iter().for_each(|name| self.pool.add(name));
-        // What was ordered is not believed any more; the next round judges anew.
-        let bug = |name: &String, _: &str| drop(lock(&self.orders).remove(name));
+        let live = Live(&self.ctx);
+        // A decision that panicked is not tried again; the next round decides anew.
+        let bug = |name: &String, _: &str| drop(self.pool.withdraw(name));
+        let refill = || self.monitors.iter().for_each(|monitor| monitor.ask_by(self.now()));
+        let apply = |name, decision| self.apply(&live, name, decision);
         tokio::select! {
             biased;
-            () = self.pool.run(self.settings.workers, |name| self.attend(name), bug, refill) => {}
-            _ = all_tracked => {}
+            () = self.pool.run_tasks(self.settings.workers, apply, bug, refill) => {}
+            _ = join_all(self.monitors.iter().map(|monitor| self.watch(monitor))) => {}
         }
     }
 
-    /// A bug was met and caught outside the pool.
+    /// Hands a decision to a worker. The newest decision about a node wins.
+    fn enqueue(&self, monitor: &Monitor, name: &str, decision: Decision) {
+        self.withdraw(monitor, name);
+        if !self.pool.assign(name.to_owned(), decision.clone()) {
+            // The next round decides anew.
+            if let Decision::Delete(deletion) = decision {
+                monitor.deletions().called_off(&deletion.0);
+            }
+        }
+    }
+
+    /// Withdraws a decision that no worker has begun. A deletion among them does not count against the cap.
+    fn withdraw(&self, monitor: &Monitor, name: &str) {
+        if let Some(Decision::Delete(deletion)) = self.pool.withdraw(&name.to_owned()) {
+            monitor.deletions().called_off(&deletion.0);
+        }
+    }
+
+    /// Whether the deletion of a node waits for a worker, or a worker is at it.
+    fn is_deleting(&self, name: &str) -> bool {
+        let is_deletion = |decision: &Decision| matches!(decision, Decision::Delete(_));
+        self.pool.look(|queue| queue.tasks(&name.to_owned()).any(is_deletion))
+    }
+
+    /// Counts a panic that was caught outside the pool.
     fn panicked(&self) {
         self.ctx.metrics.queues.panics.with(&PoolLabels { queue: QUEUE }).inc();
     }
@@ -143,33 +163,32 @@ impl LifecycleController {
         self.ctx.clock().now()
     }
 
-    /// The tracked of the cloud to which a node certainly belongs.
-    fn tracked_by(&self, node: &NodeView) -> Option<&TrackedNodes> {
+    /// The monitor of the cloud to which a node certainly belongs.
+    fn monitor_of(&self, node: &NodeView) -> Option<&Monitor> {
         let owner = self.ctx.clouds.owner(node).map(Cloud::name)?;
-        self.all_tracked.iter().find(|tracked| tracked.cloud.name() == owner)
+        self.monitors.iter().find(|monitor| monitor.cloud.name() == owner)
     }
 
-    fn facts(&self, tracked: &TrackedNodes, node: &NodeView) -> NodeFacts {
+    fn facts(&self, monitor: &Monitor, node: &NodeView) -> NodeFacts {
         let seen =
-            lock(&self.sightings).get(&node.name).filter(|(uid, _)| *uid == node.uid).map(|(_, at)| *at);
-        NodeFacts::of(node, |text| tracked.cloud.provider.read_id(text), seen.unwrap_or_else(|| self.now()))
+            lock(&self.first_seen).get(&node.name).filter(|(uid, _)| *uid == node.uid).map(|(_, at)| *at);
+        NodeFacts::of(node, |text| monitor.cloud.provider.read_id(text), seen.unwrap_or_else(|| self.now()))
     }
 
     /// The nodes of one cloud.
-    fn node_facts(&self, tracked: &TrackedNodes) -> Vec<NodeFacts> {
+    fn nodes_of(&self, monitor: &Monitor) -> Vec<NodeFacts> {
         let nodes = self.ctx.cluster.nodes.all();
         let mine = |node: &&Arc<NodeView>| {
-            self.ctx.clouds.owner(node).is_some_and(|cloud| cloud.name() == tracked.cloud.name())
+            self.ctx.clouds.owner(node).is_some_and(|cloud| cloud.name() == monitor.cloud.name())
         };
-        nodes.iter().filter(mine).map(|node| self.facts(tracked, node)).collect()
+        nodes.iter().filter(mine).map(|node| self.facts(monitor, node)).collect()
     }
+}
 
-    fn tell(&self, event: NodeEvent) {
-        let about = ObjectRef::core("Node", "", &event.about.name, &event.about.uid);
-        let reason = event.reason.to_owned();
-        let (warning, message) = (event.warning, event.message);
-        self.ctx.recorder.publish(Event { about, warning, reason, message, component: COMPONENT });
-    }
+fn event(event: NodeEvent) -> Event {
+    let NodeEvent { about, warning, reason, message } = event;
+    let about = ObjectRef::core("Node", "", &about.name, &about.uid);
+    Event { about, warning, reason: reason.to_owned(), message, component: COMPONENT }
 }
 
 impl Listener<NodeView> for LifecycleController {
@@ -177,25 +196,27 @@ impl Listener<NodeView> for LifecycleController {
         let now = self.now();
         let Some(node) = &change.new else {
             let Some(old) = &change.old else { return };
-            lock(&self.sightings).remove(&old.name);
-            lock(&self.orders).remove(&old.name);
-            self.all_tracked.iter().for_each(|tracked| tracked.forget(&old.name));
+            lock(&self.first_seen).remove(&old.name);
+            self.pool.withdraw(&old.name);
+            for monitor in &self.monitors {
+                monitor.state().histories.remove(&old.name);
+            }
             return;
         };
         {
-            let mut sightings = lock(&self.sightings);
-            let sighting = sightings.entry(node.name.clone()).or_insert_with(|| (node.uid.clone(), now));
-            if sighting.0 != node.uid {
-                *sighting = (node.uid.clone(), now);
+            let mut first_seen = lock(&self.first_seen);
+            let seen = first_seen.entry(node.name.clone()).or_insert_with(|| (node.uid.clone(), now));
+            if seen.0 != node.uid {
+                *seen = (node.uid.clone(), now);
             }
         }
-        let Some(tracked) = self.tracked_by(node) else { return };
-        let facts = self.facts(tracked, node);
+        let Some(monitor) = self.monitor_of(node) else { return };
+        let facts = self.facts(monitor, node);
         if at_once(&facts) == Some(Verdict::RemoveShutdownTaint) {
-            self.pool.add(node.name.clone());
+            self.enqueue(monitor, &node.name, Decision::RemoveShutdownTaint);
         }
-        if change.old.as_ref().is_some_and(|old| alarming(&self.facts(tracked, old), &facts)) {
-            tracked.alarm(now);
+        if change.old.as_ref().is_some_and(|old| alarming(&self.facts(monitor, old), &facts)) {
+            monitor.alarm(now);
         }
     }
 
@@ -208,7 +229,7 @@ impl fmt::Debug for LifecycleController {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LifecycleController")
             .field("settings", &self.settings)
-            .field("all_tracked", &self.all_tracked)
+            .field("monitors", &self.monitors)
             .finish_non_exhaustive()
     }
 }

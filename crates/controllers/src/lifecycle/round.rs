@@ -1,135 +1,192 @@
-//! A round over one cloud's nodes: list, ask where it could matter, judge, order.
+//! A round over one cloud's nodes: list, look up where it could matter, decide.
 
 use std::{collections::BTreeSet, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use cloudberth_core::{
     Error, Instance, InstanceState, Listing, Lookup, ProviderId, Tick,
     decide::lifecycle::{
-        DeletionDecision, Evidence, ListingTrust, Memory, NodeFacts, Round, Verdict, at_once, gather,
-        instance_not_found, judge, lookup_due, questions, trust,
+        DeletionDecision, Evidence, ListingTrust, NodeFacts, NodeHistory, Round, START_UP_GRACE, Verdict,
+        at_once, gather, instance_not_found, judge, lookup_due, questions, trust,
     },
     lb::LockKind,
 };
 use cloudberth_runtime::bug::caught;
 use futures_util::{FutureExt, StreamExt, stream};
 
-use super::{LifecycleController, act::Order, tracked::TrackedNodes};
-use crate::{inventory::Snapshot, lock};
+use super::{LifecycleController, apply::Decision, event, monitor::Monitor};
+use crate::{
+    dry_run::DryRun,
+    effects::nodes::{Dry, Effects, Live},
+    inventory::Snapshot,
+};
 
-/// How many instances are asked about at once.
-const QUESTIONS: usize = 8;
-/// How long the questions of a round may take together.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
-/// How many recorded things are looked for to clear a doubt.
-const WITNESSES: usize = 3;
+/// How many instances are looked up at once.
+const LOOKUPS: usize = 8;
+/// How long the lookups of a round may take together.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How many recorded load balancers are looked up before a listing stays in doubt.
+const RECORDED: usize = 3;
+/// A dry run ends after a first and a second confirmation.
+const DRY_ROUNDS: usize = 2;
+
+/// One listing, and what it is worth.
+struct Listed<'a> {
+    monitor: &'a Monitor,
+    snapshot: &'a Snapshot,
+    /// When it was begun.
+    begun: Tick,
+    trust: ListingTrust,
+    /// How many nodes of this cloud have an id.
+    nodes: usize,
+}
+
+/// What follows from a verdict.
+enum Next {
+    /// Nothing that is new.
+    Nothing,
+    /// The node stays as it is: an earlier decision is withdrawn.
+    Keep,
+    /// Another round is needed at this time.
+    AskAgain(Tick),
+    /// The cap holds the deletion until this time.
+    Held(Tick),
+    Apply(Decision),
+}
 
 impl LifecycleController {
-    /// Lists when it is time, and judges every listing, its own and everybody else's.
-    pub(super) async fn watch_over(&self, tracked: &TrackedNodes) {
-        let mut landings = tracked.cloud.inventory.landings();
+    /// Lists when it is time, and decides on every listing, its own and everybody else's.
+    pub(super) async fn watch(&self, monitor: &Monitor) {
+        let mut landings = monitor.cloud.inventory.landings();
         loop {
             landings.mark_unchanged();
-            let wait = tracked.state().probing.next().since(self.now());
-            if tracked.unjudged().is_none() && !wait.is_zero() {
+            let wait = monitor.state().probing.next().since(self.now());
+            if !monitor.has_new_listing() && !wait.is_zero() {
                 tokio::select! {
                     biased;
                     _ = landings.changed() => {}
-                    () = tracked.news.notified() => {}
+                    () = monitor.rescheduled.notified() => {}
                     () = tokio::time::sleep(wait) => {}
                 }
                 continue;
             }
-            if AssertUnwindSafe(self.round(tracked)).catch_unwind().await.is_err() {
+            if AssertUnwindSafe(self.round(monitor)).catch_unwind().await.is_err() {
                 tracing::error!(
-                    cloud = tracked.cloud.name(),
+                    cloud = monitor.cloud.name(),
                     "internal error: a round over the nodes panicked"
                 );
                 self.panicked();
-                tracked.state().probing.listed(self.now(), true);
+                monitor.state().probing.listed(self.now(), true);
             }
         }
     }
 
-    async fn round(&self, tracked: &TrackedNodes) {
-        let not_before = tracked.state().not_before;
-        // The newest, if it was not judged yet; otherwise a new one.
-        let snapshot = tracked.cloud.inventory.listing(not_before).await;
+    async fn round(&self, monitor: &Monitor) {
+        let not_before = monitor.state().not_before;
+        // The newest, if no round used it yet; otherwise a new one.
+        let snapshot = monitor.cloud.inventory.listing(not_before).await;
         let begun = self.now();
-        let all_facts = self.node_facts(tracked);
-        let doubts = all_facts.iter().any(|facts| at_once(facts).is_none());
-        tracked.listed(&snapshot, doubts, begun);
-        self.judge_all(tracked, &snapshot, &all_facts).await;
-        self.ctx.metrics.lifecycle.monitor_duration.observe(self.now().since(begun));
-    }
-
-    async fn judge_all(&self, tracked: &TrackedNodes, snapshot: &Snapshot, all_facts: &[NodeFacts]) {
-        let told = std::mem::replace(&mut tracked.state().troubled, snapshot.instances.is_err());
-        let listing = match &snapshot.instances {
-            Ok(listing) => listing,
-            Err(why) => {
-                if !told {
-                    tracing::warn!(cloud = tracked.cloud.name(), %why, "instances cannot be listed; no node is judged");
-                }
-                let unknown = Lookup::Unknown(why.clone());
-                for facts in all_facts {
-                    self.count(facts, &unknown);
-                }
-                return;
-            }
-        };
-        let trust = self.trust(tracked, listing, all_facts).await;
-        let open: Vec<_> = all_facts.iter().filter(|facts| needs_judging(tracked, facts)).collect();
-        let mut asked = Vec::with_capacity(open.len());
+        let nodes = self.nodes_of(monitor);
+        monitor.listed(&snapshot, nodes.iter().any(|facts| at_once(facts).is_none()), begun);
+        let listed = self.weigh(monitor, &snapshot, &nodes).await;
+        let open: Vec<_> = nodes.iter().filter(|facts| monitor.is_open(facts)).collect();
+        let mut lookups = Vec::with_capacity(open.len());
         for facts in &open {
-            asked.push(self.ask(tracked, facts, trust.ask(listing, facts)));
+            lookups.push(self.look_up(&listed, facts, self.now()));
         }
-        let answers: Vec<_> = stream::iter(asked).buffered(QUESTIONS).collect().await;
-        let count = all_facts.iter().filter(|facts| facts.id().is_some()).count();
+        let answers: Vec<_> = stream::iter(lookups).buffered(LOOKUPS).collect().await;
         for (facts, answer) in open.into_iter().zip(answers) {
-            self.count(facts, &answer);
-            // The answers took a while. Nothing is remembered about a node that went meanwhile: nobody would forget it.
+            for (operation, outcome) in questions(facts, &answer) {
+                self.ctx.metrics.lifecycle.called(operation.label(), outcome.label());
+            }
+            // The lookups took a while. Nothing is kept about a node that went meanwhile: nobody would remove it.
             if self.ctx.cluster.nodes.get(&facts.name).is_none_or(|node| node.uid != facts.uid) {
                 continue;
             }
-            let round = Round { evidence: Evidence::from(&answer), begun: snapshot.begun, ended: self.now() };
-            self.order(tracked, facts, &round, count);
-            let mut state = tracked.state();
-            let memory = state.memories.entry(facts.name.clone()).or_default();
-            let warning = trust.warn(listing, facts, memory);
-            drop(state);
-            if let Some(event) = warning {
-                tracing::warn!(cloud = tracked.cloud.name(), node = facts.name, "{}", event.message);
-                self.tell(event);
+            match self.decide(&Live(&self.ctx), &listed, facts, &answer) {
+                Next::Nothing => {}
+                Next::Keep => drop(self.withdraw(monitor, &facts.name)),
+                Next::AskAgain(at) | Next::Held(at) => monitor.state().probing.ask_by(at),
+                Next::Apply(decision) => self.enqueue(monitor, &facts.name, decision),
             }
         }
+        self.ctx.metrics.lifecycle.monitor_duration.observe(self.now().since(begun));
     }
 
-    /// Whether the listing may be believed. If nodes depend on it, something that was recorded may speak for it.
-    pub(super) async fn trust(
+    /// What would become of every node that a round decides about, by name, if the clouds kept to their present answers.
+    /// Listings that were begun at `not_before` or later serve.
+    pub async fn dry_run(&self, not_before: Tick) -> Vec<(String, DryRun)> {
+        let mut all = Vec::new();
+        for monitor in &self.monitors {
+            let nodes = self.nodes_of(monitor);
+            let open: Vec<_> = nodes.iter().filter(|facts| monitor.is_open(facts)).collect();
+            if open.is_empty() {
+                continue;
+            }
+            let snapshot = monitor.cloud.inventory.listing(not_before).await;
+            let mut listed = self.weigh(monitor, &snapshot, &nodes).await;
+            for facts in open {
+                // By then no node is new any more.
+                let later = self.now() + START_UP_GRACE;
+                let mut dry = Dry::node(&self.ctx.cluster, Some(monitor.cloud.name()), later);
+                let answer = self.look_up(&listed, facts, later).await;
+                for _ in 0..DRY_ROUNDS {
+                    listed.begun = dry.now();
+                    match self.decide(&dry, &listed, facts, &answer) {
+                        Next::AskAgain(at) => dry.advance(at),
+                        Next::Apply(decision) => {
+                            self.apply(&dry, facts.name.clone(), Some(decision)).await;
+                            break;
+                        }
+                        Next::Nothing | Next::Keep | Next::Held(_) => break,
+                    }
+                }
+                all.push((facts.name.clone(), dry.finish()));
+            }
+        }
+        all
+    }
+
+    /// Whether the listing may be believed. If nodes depend on it, a recorded load balancer may speak for it.
+    async fn weigh<'a>(
         &self,
-        tracked: &TrackedNodes,
+        monitor: &'a Monitor,
+        snapshot: &'a Snapshot,
+        nodes: &[NodeFacts],
+    ) -> Listed<'a> {
+        let trust = match &snapshot.answer {
+            Ok(listing) => self.trust(monitor, listing, nodes).await,
+            // It says nothing that could be believed.
+            Err(_) => ListingTrust::Believed,
+        };
+        let nodes = nodes.iter().filter(|facts| facts.id().is_some()).count();
+        Listed { monitor, snapshot, begun: snapshot.begun, trust, nodes }
+    }
+
+    async fn trust(
+        &self,
+        monitor: &Monitor,
         listing: &Listing<Instance>,
-        all_facts: &[NodeFacts],
+        nodes: &[NodeFacts],
     ) -> ListingTrust {
         let cap = self.settings.cap;
-        let alone = trust(listing, all_facts, cap, false);
+        let alone = trust(listing, nodes, cap, false);
         let missed = |facts: &NodeFacts| {
             let lacks = |id: &ProviderId| listing.find(|instance| instance.id == *id).is_absent();
             at_once(facts).is_none() && facts.id().is_some_and(lacks)
         };
-        if alone == ListingTrust::Believed || !all_facts.iter().any(missed) {
+        if alone == ListingTrust::Believed || !nodes.iter().any(missed) {
             return alone;
         }
-        trust(listing, all_facts, cap, self.recorded_is_visible(tracked).await)
+        trust(listing, nodes, cap, self.recorded_is_visible(monitor).await)
     }
 
     /// Whether a load balancer whose id a Service of this cloud records can be seen with the credential that listed the
     /// instances.
-    async fn recorded_is_visible(&self, tracked: &TrackedNodes) -> bool {
-        let Some(balancers) = tracked.cloud.load_balancers() else { return false };
+    async fn recorded_is_visible(&self, monitor: &Monitor) -> bool {
+        let Some(balancers) = monitor.cloud.load_balancers() else { return false };
         let services = self.ctx.cluster.services.all();
         let assignments = &self.ctx.clouds.assignments;
-        let ours = services.iter().filter(|s| assignments.of(s).holder == Some(tracked.cloud.name()));
+        let ours = services.iter().filter(|s| assignments.of(s).holder == Some(monitor.cloud.name()));
         // One Service on which the provider panics must not keep every node from being judged.
         let keys = ours.flat_map(|service| {
             let keys = caught(|| balancers.lock_keys(service, &self.ctx.cluster_name));
@@ -141,10 +198,10 @@ impl LifecycleController {
         });
         let ids: BTreeSet<_> = keys.filter(|key| key.kind == LockKind::Id).map(|key| key.value).collect();
         let call = self.ctx.cluster.call(PATIENCE);
-        for id in ids.iter().take(WITNESSES) {
+        for id in ids.iter().take(RECORDED) {
             let shown = AssertUnwindSafe(balancers.shows(&call, id)).catch_unwind().await;
             if shown.is_err() {
-                tracing::error!(id, "internal error: the look-up of a load balancer panicked");
+                tracing::error!(id, "internal error: the lookup of a load balancer panicked");
                 self.panicked();
             }
             if shown.is_ok_and(|shown| shown.is_present()) {
@@ -154,95 +211,103 @@ impl LifecycleController {
         false
     }
 
-    /// What is known about one instance: what the listing says, and the source itself where that could end in a deletion.
-    async fn ask(
-        &self,
-        tracked: &TrackedNodes,
-        facts: &NodeFacts,
-        listed: Lookup<InstanceState>,
-    ) -> Lookup<InstanceState> {
+    /// What is known about one instance: what the listing says, and a lookup by id where that could end in a deletion.
+    async fn look_up(&self, listed: &Listed<'_>, facts: &NodeFacts, now: Tick) -> Lookup<InstanceState> {
+        let monitor = listed.monitor;
+        let said = match &listed.snapshot.answer {
+            Ok(listing) => listed.trust.ask(listing, facts),
+            Err(why) => return Lookup::Unknown(why.clone()),
+        };
         let due = {
-            let state = tracked.state();
-            let nothing = Memory::default();
-            lookup_due(facts, state.memories.get(&facts.name).unwrap_or(&nothing), &listed)
+            let state = monitor.state();
+            let nothing = NodeHistory::default();
+            lookup_due(facts, state.histories.get(&facts.name).unwrap_or(&nothing), &said)
         };
         let by_id = match (due, facts.id()) {
-            (Some(due), Some(id)) if due <= self.now() => {
+            (Some(due), Some(id)) if due <= now => {
                 let call = self.ctx.cluster.call(PATIENCE);
-                let asked = AssertUnwindSafe(tracked.cloud.inventory.ask(&call, id)).catch_unwind().await;
+                let asked = AssertUnwindSafe(monitor.cloud.inventory.ask(&call, id)).catch_unwind().await;
                 let answer = asked.unwrap_or_else(|_| {
-                    tracing::error!(%id, "internal error: the look-up of an instance panicked");
+                    tracing::error!(%id, "internal error: the lookup of an instance panicked");
                     self.panicked();
                     Lookup::Unknown(Error::permanent("internal error"))
                 });
                 Some(answer.map(|instance| instance.state))
             }
             (Some(due), _) => {
-                tracked.ask_by(due);
+                monitor.ask_by(due);
                 None
             }
             (None, _) => None,
         };
-        gather(facts, listed, by_id)
+        gather(facts, said, by_id)
     }
 
-    /// Judges one node, and orders what follows.
-    fn order(&self, tracked: &TrackedNodes, facts: &NodeFacts, round: &Round, nodes: usize) {
-        let name = &facts.name;
-        let now = self.now();
-        let mut state = tracked.state();
-        let state = &mut *state;
-        let memory = state.memories.entry(name.clone()).or_default();
-        match judge(facts, memory, round) {
-            Verdict::Unclear => {}
-            Verdict::Keep => {
-                let mut orders = lock(&self.orders);
-                if matches!(orders.get(name), Some(Order::Mark { .. })) {
-                    orders.remove(name);
-                }
-            }
-            Verdict::AddShutdownTaint => self.issue(name, Order::Mark { uid: facts.uid.clone() }),
-            Verdict::RemoveShutdownTaint => self.pool.add(name.clone()),
-            Verdict::AskAgain(at) => state.probing.ask_by(at),
+    /// Decides on one node, and tells people what they should know.
+    fn decide<E: Effects>(
+        &self,
+        effects: &E,
+        listed: &Listed<'_>,
+        facts: &NodeFacts,
+        answer: &Lookup<InstanceState>,
+    ) -> Next {
+        let round = Round { evidence: Evidence::from(answer), begun: listed.begun, ended: effects.now() };
+        let mut state = listed.monitor.state();
+        let history = state.histories.entry(facts.name.clone()).or_default();
+        let next = match judge(facts, history, &round) {
+            Verdict::Keep => Next::Keep,
+            Verdict::AddShutdownTaint => Next::Apply(Decision::AddShutdownTaint(facts.uid.clone())),
+            Verdict::RemoveShutdownTaint => Next::Apply(Decision::RemoveShutdownTaint),
+            Verdict::AskAgain(at) => Next::AskAgain(at),
             Verdict::ReportNotFound => {
-                let event = instance_not_found(facts);
-                tracing::warn!(cloud = tracked.cloud.name(), node = name, "{}", event.message);
-                self.tell(event);
+                effects.publish(event(instance_not_found(facts)));
+                Next::Nothing
             }
-            // One that is under way already is not decided a second time.
-            Verdict::Delete if matches!(lock(&self.orders).get(name), Some(Order::Delete(_))) => {}
-            Verdict::Delete => {
-                match tracked.deletions().decision(facts, memory, self.settings.cap, nodes, now) {
-                    DeletionDecision::Delete { event, .. } => {
-                        self.issue(name, Order::Delete(Arc::new((facts.clone(), event))));
-                    }
-                    DeletionDecision::Wait { until, event } => {
-                        if let Some(event) = event {
-                            tracing::warn!(cloud = tracked.cloud.name(), node = name, "{}", event.message);
-                            self.ctx.metrics.lifecycle.deletions_held.inc();
-                            self.tell(event);
-                        }
-                        state.probing.ask_by(until.unwrap_or(Tick(Duration::MAX)));
+            Verdict::Unclear => {
+                // The node controller speaks about a node that waits for its cloud.
+                if let Lookup::Unknown(why) = answer
+                    && !facts.uninitialised
+                {
+                    effects.unknown(why);
+                }
+                Next::Nothing
+            }
+            // A deletion that is under way is not decided a second time.
+            Verdict::Delete if self.is_deleting(&facts.name) => Next::Nothing,
+            Verdict::Delete => self.decide_deletion(effects, listed, facts, history),
+        };
+        if let Ok(listing) = &listed.snapshot.answer
+            && let Some(doubtful) = listed.trust.warn(listing, facts, history)
+        {
+            effects.publish(event(doubtful));
+        }
+        next
+    }
+
+    /// Whether the cap lets the node go now (law 2).
+    fn decide_deletion<E: Effects>(
+        &self,
+        effects: &E,
+        listed: &Listed<'_>,
+        facts: &NodeFacts,
+        history: &mut NodeHistory,
+    ) -> Next {
+        let mut deletions = listed.monitor.deletions();
+        match deletions.decision(facts, history, self.settings.cap, listed.nodes, effects.now()) {
+            DeletionDecision::Delete { event, .. } => {
+                Next::Apply(Decision::Delete(Arc::new((facts.clone(), event))))
+            }
+            DeletionDecision::Wait { until, event: held } => {
+                if let Some(held) = held.map(event) {
+                    self.ctx.metrics.lifecycle.deletions_held.inc();
+                    match until {
+                        Some(_) => effects.wait(&held.message.clone(), Some(held)),
+                        // A cap of nothing is never lifted by waiting.
+                        None => effects.publish(held),
                     }
                 }
+                Next::Held(until.unwrap_or(Tick(Duration::MAX)))
             }
         }
     }
-
-    /// Counts the questions that an answer stands for.
-    fn count(&self, facts: &NodeFacts, answer: &Lookup<InstanceState>) {
-        for (operation, outcome) in questions(facts, answer) {
-            self.ctx.metrics.lifecycle.called(operation.label(), outcome.label());
-        }
-    }
-
-    fn issue(&self, name: &str, order: Order) {
-        lock(&self.orders).insert(name.to_owned(), order);
-        self.pool.add(name.to_owned());
-    }
-}
-
-/// Most nodes are Ready, and nothing is remembered about them.
-fn needs_judging(tracked: &TrackedNodes, facts: &NodeFacts) -> bool {
-    at_once(facts) != Some(Verdict::Keep) || tracked.state().memories.contains_key(&facts.name)
 }

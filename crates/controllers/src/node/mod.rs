@@ -2,21 +2,20 @@
 //!
 //! A node that waits for its cloud is initialised in two writes: its addresses, then provider id, labels and the removal
 //! of the taint in one patch. A node in service gets other addresses and labels when its instance has changed. What is
-//! written is decided in core; here it is gathered, sent and retried.
+//! written is decided in core; here are the questions, the writes and the retries.
 //!
 //! ```text
-//!   a node's change ─┐                    ┌─► look: listings of the clouds that may have its instance
-//!   a pass ──────────┼─► queue ─► worker ─┤
-//!   a failure ───────┘                    └─► carry out: decide, patch, decide again on the answer
+//!   a node's change ─┐                  ┌─► search: listings of the clouds that may have its instance
+//!   a pass ──────────┼─► queue ─► sync ─┤
+//!   a failure ───────┘                  └─► update: decide, patch, decide again on the answer
 //! ```
 //!
 //! Nothing is kept between terms of leadership: a new controller finds out by looking, and where all is well it writes
 //! nothing.
 
-mod dry_run;
-mod look;
-mod memory;
-mod work;
+mod records;
+mod search;
+mod sync;
 
 use std::{
     fmt,
@@ -27,7 +26,7 @@ use std::{
 use cloudberth_core::{
     Error, NodeView, Result,
     decide::{
-        node::{change, events, taints},
+        node::{change, taints},
         outage::SPREAD,
         queue::{ItemExponential, Jittered, WorkQueue},
     },
@@ -35,13 +34,12 @@ use cloudberth_core::{
 };
 use cloudberth_runtime::{
     informer::{Change, Listener},
-    recorder::{Event, ObjectRef},
     worker_pool::WorkerPool,
 };
 use futures_util::future::{join_all, select_all};
 use tokio::sync::Notify;
 
-use self::memory::Memory;
+use self::records::NodeRecords;
 use crate::{clouds::Cloud, context::ControllerContext, lock};
 
 /// How many nodes are worked on at once where nobody sets a ceiling. The work is waiting for the API server, so this is
@@ -77,9 +75,9 @@ pub struct NodeController {
     ctx: ControllerContext,
     settings: NodeSettings,
     pool: WorkerPool<String, Jittered<ItemExponential<String>>>,
-    memory: Memory,
-    /// Listings that were begun earlier do not serve any more.
-    floor: Mutex<Tick>,
+    records: NodeRecords,
+    /// Listings that were begun earlier are too old.
+    not_before: Mutex<Tick>,
     synced: Notify,
     closed: Notify,
 }
@@ -100,8 +98,8 @@ impl NodeController {
             ctx,
             settings,
             pool,
-            memory: Memory::default(),
-            floor: Mutex::new(Tick::ZERO),
+            records: NodeRecords::default(),
+            not_before: Mutex::new(Tick::ZERO),
             synced: Notify::new(),
             closed: Notify::new(),
         }))
@@ -131,8 +129,8 @@ impl NodeController {
         }
         let work = self.pool.run(
             self.settings.workers.unwrap_or(WORKERS).max(1),
-            |name| self.work(name),
-            |name, text| self.met_a_bug(name, text),
+            |name| self.sync(name),
+            |name, text| self.panicked(name, text),
             || self.add_all(|_| true),
         );
         tokio::select! {
@@ -151,7 +149,7 @@ impl NodeController {
         let period = self.settings.period.max(SHORTEST_PERIOD);
         let mut oldest = period / 2;
         loop {
-            *lock(&self.floor) = self.ctx.clock().now() - oldest;
+            *lock(&self.not_before) = self.ctx.clock().now() - oldest;
             self.add_all(|node| !node.has_taint(taints::UNINITIALISED));
             let others = async {
                 tokio::time::sleep(period / 2).await;
@@ -199,28 +197,6 @@ impl NodeController {
             self.pool.add(node.name.clone());
         }
     }
-
-    fn met_a_bug(&self, name: &str, text: &str) {
-        let Some(node) = self.ctx.cluster.nodes.get(&name.to_owned()) else { return };
-        if self.memory.is_news(&node, events::BUG) {
-            self.warn(&node, events::BUG, &format!("internal error: {text}"));
-        }
-    }
-
-    fn warn(&self, node: &NodeView, reason: &str, message: &str) {
-        tracing::warn!(node = node.name, reason, message, "a node needs attention");
-        self.tell(node, true, reason, message);
-    }
-
-    fn tell(&self, node: &NodeView, warning: bool, reason: &str, message: &str) {
-        self.ctx.recorder.publish(Event {
-            about: ObjectRef::node(node),
-            warning,
-            reason: reason.to_owned(),
-            message: cloudberth_core::error::cut(message, events::MESSAGE_LIMIT),
-            component: events::COMPONENT,
-        });
-    }
 }
 
 impl Listener<NodeView> for NodeController {
@@ -228,10 +204,10 @@ impl Listener<NodeView> for NodeController {
         match (&change.old, &change.new) {
             (Some(old), Some(new)) if !change::matters(old, new) => {}
             (_, Some(new)) => {
-                self.memory.meet(new, self.ctx.clock().now());
+                self.records.get(new, self.ctx.clock().now());
                 self.pool.add(new.name.clone());
             }
-            (Some(old), None) => self.memory.forget(&old.name),
+            (Some(old), None) => self.records.remove(&old.name),
             (None, None) => {}
         }
     }

@@ -8,7 +8,6 @@
 //! Everything is decided by [`decide::routes`](cloudberth_core::decide::routes). A change of a node begins a pass at once;
 //! a rare pass that nobody asked for finds what was edited by hand.
 
-mod dry_run;
 mod pass;
 
 use std::{

@@ -15,12 +15,19 @@ use cloudberth_runtime::recorder::{Event, ObjectRef};
 use futures_util::{StreamExt, stream};
 
 use super::{RouteController, Router};
-use crate::lock;
+use crate::{
+    dry_run::DryRun,
+    effects::nodes::{Dry, Effects, Live},
+    lock,
+};
+
+/// All nodes of a moment, by name.
+type Nodes = BTreeMap<String, Arc<NodeView>>;
 
 /// The name under which it speaks in events.
 const COMPONENT: &str = "route_controller";
 /// How long a pass may take.
-pub(super) const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// How many nodes are written to at once.
 const WRITES: usize = 16;
 
@@ -32,18 +39,20 @@ impl RouteController {
             return requeue(Err(&why));
         }
         lock(&router.pace).begin(trigger, self.ctx.clock().now());
-        let mut nodes = BTreeMap::new();
-        let pass = self.reroute(router, table, &mut nodes).await;
-        self.ctx.metrics.route.synced(Outcome::of(&pass).label(), trigger.as_str());
+        let effects = Live(&self.ctx);
+        let nodes = || self.ctx.cluster.nodes.all();
+        let pass = self.reconcile(&effects, router, table, nodes).await;
+        let outcome = Outcome::of(pass.as_ref().map(|(_, pass)| pass));
+        self.ctx.metrics.route.synced(outcome.label(), trigger.as_str());
         let silent = pass.as_ref().err().filter(|why| is_silence(why));
         if let Some(why) = silent {
-            router.cloud.inventory.doubt(why);
+            router.cloud.inventory.report(why);
         }
         *lock(&router.silent) = silent.is_some();
         let next = match pass {
-            Ok(pass) => self.conclude(router, &nodes, pass).await,
+            Ok((nodes, pass)) => self.record(&effects, router, &nodes, pass).await,
             Err(why) => {
-                tracing::warn!(cloud = router.cloud.name(), %why, "the routes could not be compared");
+                tracing::warn!(cloud = router.cloud.name(), %why, "routes not compared");
                 requeue(Err(&why))
             }
         };
@@ -54,43 +63,54 @@ impl RouteController {
         }
     }
 
-    /// Compares and changes. The nodes on which it was decided are left in `nodes`.
-    async fn reroute(
-        &self,
-        router: &Router,
-        table: &dyn Routes,
-        nodes: &mut BTreeMap<String, Arc<NodeView>>,
-    ) -> Result<Pass> {
-        let call = self.ctx.cluster.call(PATIENCE);
-        let listed = table.list(&call).await;
-        let all = self.ctx.cluster.nodes.all();
-        *nodes = all
-            .iter()
-            .filter(|node| self.is_of(router, node))
-            .map(|node| (node.name.clone(), Arc::clone(node)))
-            .collect();
-        let unclaimed = |name: &str| {
-            let node = self.ctx.cluster.nodes.get(&name.to_owned());
-            node.is_some_and(|node| node.provider_id.is_none() && self.ctx.clouds.owner(&node).is_none())
-        };
-        let plan = plan(listed, nodes.values().map(AsRef::as_ref), unclaimed, &router.networks)?;
-        let begun = self.ctx.clock().now();
-        let mut answers = Vec::with_capacity(plan.rounds.len());
-        for round in &plan.rounds {
-            answers.push(table.apply(&call, round).await);
+    /// What would be done about the routes of every cloud that has them, if the nodes were `nodes`.
+    pub async fn dry_run(&self, nodes: &[Arc<NodeView>]) -> Vec<DryRun> {
+        let mut all = Vec::new();
+        for router in &self.routers {
+            let effects = Dry::routes(&self.ctx.cluster, router.cloud.name());
+            if let Some(table) = router.cloud.provider.routes() {
+                match self.reconcile(&effects, router, table, || nodes.to_vec()).await {
+                    Ok((nodes, pass)) => drop(self.record(&effects, router, &nodes, pass).await),
+                    Err(why) => effects.unknown(&why),
+                }
+            }
+            all.push(effects.finish());
         }
-        Ok(conclude(&plan, &answers, self.ctx.clock().now().since(begun)))
+        all
     }
 
-    /// Says what came of it.
-    async fn conclude(
+    /// Compares and changes. Returns the nodes on which it was decided, and what came of it.
+    async fn reconcile<E: Effects>(
         &self,
+        effects: &E,
         router: &Router,
-        nodes: &BTreeMap<String, Arc<NodeView>>,
-        pass: Pass,
-    ) -> Requeue {
-        for failure in pass.failures {
-            self.tell(failure);
+        table: &dyn Routes,
+        nodes: impl FnOnce() -> Vec<Arc<NodeView>>,
+    ) -> Result<(Nodes, Pass)> {
+        let call = self.ctx.cluster.call(PATIENCE);
+        let listed = table.list(&call).await;
+        let nodes: Nodes = nodes().into_iter().map(|node| (node.name.clone(), node)).collect();
+        let mine = nodes.values().filter(|node| self.is_of(router, node)).map(AsRef::as_ref);
+        let unclaimed = |name: &str| {
+            let node = nodes.get(name);
+            node.is_some_and(|node| node.provider_id.is_none() && self.ctx.clouds.owner(node).is_none())
+        };
+        let plan = plan(listed, mine, unclaimed, &router.networks)?;
+        let begun = effects.now();
+        let mut answers = Vec::with_capacity(plan.rounds.len());
+        for round in &plan.rounds {
+            answers.push(effects.apply_routes(&call, table, round).await);
+        }
+        let pass = conclude(&plan, &answers, effects.now().since(begun));
+        Ok((nodes, pass))
+    }
+
+    /// Publishes what came of a pass: events, conditions of nodes, and when to come back.
+    async fn record<E: Effects>(&self, effects: &E, router: &Router, nodes: &Nodes, pass: Pass) -> Requeue {
+        for Failure { node, uid, reason, message } in pass.failures {
+            let about = ObjectRef::core("Node", "", &node, &uid);
+            let reason = reason.to_owned();
+            effects.publish(Event { about, warning: true, reason, message, component: COMPONENT });
         }
         for leftover in pass.leftovers {
             tracing::warn!(cloud = router.cloud.name(), "{leftover}");
@@ -98,7 +118,7 @@ impl RouteController {
         let mut writes = Vec::new();
         for (name, network) in &pass.networks {
             if let Some(node) = nodes.get(name) {
-                writes.push(self.write_condition(node, *network));
+                writes.push(self.write_condition(effects, node, *network));
             }
         }
         let written: Vec<Result<()>> = stream::iter(writes).buffered(WRITES).collect().await;
@@ -111,25 +131,22 @@ impl RouteController {
     }
 
     /// Writes the condition of the node on which was decided, in its newest version.
-    async fn write_condition(&self, decided: &NodeView, network: Network) -> Result<()> {
+    async fn write_condition<E: Effects>(
+        &self,
+        effects: &E,
+        decided: &NodeView,
+        network: Network,
+    ) -> Result<()> {
         let cluster = &self.ctx.cluster;
         let newest = cluster.nodes.get(&decided.name).filter(|newest| newest.uid == decided.uid);
         let Some(node) = newest else { return Ok(()) };
         let Some(patch) = condition_patch(&node, network, self.ctx.clock().wall()) else { return Ok(()) };
-        let answer = cluster.patch_node(&cluster.call(PATIENCE), &node.name, &patch).await;
-        match answer {
+        match effects.patch_node(&cluster.call(PATIENCE), &node, &patch).await {
             Err(why) if why.category() != Category::NotFound => {
-                tracing::warn!(node = node.name, %why, "the condition of a node could not be written");
+                tracing::warn!(node = node.name, %why, "condition of the node not written");
                 Err(why)
             }
             _ => Ok(()),
         }
-    }
-
-    fn tell(&self, failure: Failure) {
-        let about = ObjectRef::core("Node", "", &failure.node, &failure.uid);
-        let (reason, message) = (failure.reason.to_owned(), failure.message);
-        tracing::warn!(node = failure.node, "{message}");
-        self.ctx.recorder.publish(Event { about, warning: true, reason, message, component: COMPONENT });
     }
 }

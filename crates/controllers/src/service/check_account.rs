@@ -41,6 +41,6 @@ impl ServiceController {
             return Ok(AccountCheck::Silent);
         }
         let seen = cloud.inventory.listing(not_before).await;
-        vouch(&seen.instances, &all_facts).map(|()| AccountCheck::Ours(seen.ended))
+        vouch(&seen.answer, &all_facts).map(|()| AccountCheck::Ours(seen.ended))
     }
 }

@@ -166,7 +166,7 @@ impl Pass<'_> {
                 // Somebody else wrote at the same time, or the object is gone: its next version is on its way.
                 let quiet = matches!(why.category(), Category::Conflict | Category::NotFound);
                 self.say(events::sync_failed(&why).filter(|_| !quiet));
-                self.writer.cloud.cloud().inventory.doubt(&why);
+                self.writer.cloud.cloud().inventory.report(&why);
                 self.again(&why)
             }
         }

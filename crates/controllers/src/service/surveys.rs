@@ -115,7 +115,7 @@ impl Surveys {
             *silent = why.is_some();
         }
         if let Some(why) = why {
-            self.cloud.inventory.doubt(why);
+            self.cloud.inventory.report(why);
         }
     }
 

@@ -65,7 +65,7 @@ fn the_outcome_counts_what_succeeded() {
     ];
     for (case, answers, want) in table {
         let pass = Ok(pass(answers));
-        assert_eq!(Outcome::of(&pass), want, "{case}");
+        assert_eq!(Outcome::of(pass.as_ref()), want, "{case}");
     }
     assert_eq!(
         [Outcome::Changed, Outcome::Noop, Outcome::Error].map(Outcome::label),

@@ -285,7 +285,7 @@ fn nothing_is_decided_on_a_listing_that_failed_or_is_short() {
         Error::temporary("listing routes: the listing is incomplete: page 2 is missing"),
         "L5-21"
     );
-    assert_eq!(Outcome::of(&Err(failed)), Outcome::Error, "FW-290");
+    assert_eq!(Outcome::of(Err(&failed)), Outcome::Error, "FW-290");
     assert!(plan(Ok(Listing::complete(stale())), &single(), |_| false, &cluster()).is_ok());
 }
 

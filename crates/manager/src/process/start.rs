@@ -301,7 +301,7 @@ async fn look_around(replica: &Replica, client: &Client, lease_namespace: &str) 
     }
     let ctx = replica.ctx();
     for cloud in ctx.clouds.with_instances() {
-        if let Err(why) = &cloud.inventory.listing(ctx.clock().now()).await.instances {
+        if let Err(why) = &cloud.inventory.listing(ctx.clock().now()).await.answer {
             tracing::error!(cloud = cloud.name(), %why, "the instances cannot be listed; check the cloud's token and address");
         }
     }

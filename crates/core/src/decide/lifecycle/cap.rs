@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr, time::Duration};
 use super::{
     event::{self, NodeEvent},
     facts::NodeFacts,
-    verdict::{Memory, Warning},
+    verdict::{NodeHistory, Warning},
 };
 use crate::{
     error::{Category, Error, Result},
@@ -180,7 +180,7 @@ impl Deletions {
     pub fn decision(
         &mut self,
         facts: &NodeFacts,
-        memory: &mut Memory,
+        memory: &mut NodeHistory,
         cap: Cap,
         nodes: usize,
         now: Tick,

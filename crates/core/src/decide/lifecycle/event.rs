@@ -1,6 +1,6 @@
 //! What people read about a node's life. Reasons and texts that alerts may look for are kept as they are known.
 
-use super::{cap::Cap, credible::Doubt, facts::NodeFacts};
+use super::{cap::Cap, facts::NodeFacts, trust::Doubt};
 use crate::error::{Doing, Error, cut};
 
 /// Kubernetes refuses longer messages.

@@ -12,23 +12,23 @@
 
 mod cap;
 mod count;
-mod credible;
 mod event;
 mod facts;
 mod probing;
+mod trust;
 mod verdict;
 
 pub use cap::{Answer, Cap, DeletionDecision, Deletions, Share};
 pub use count::{Operation, Outcome, questions};
-pub use credible::{Doubt, ListingTrust, has_witnesses, shows_none, trust};
 pub use event::{
     NodeEvent, NodeRef, deleting_node, deleting_node_failed, deletion_held, instance_not_found,
     listing_doubtful,
 };
 pub use facts::{MACHINE_IS_GONE, NodeFacts, Tie};
 pub use probing::{IDLE, Probing, alarming};
+pub use trust::{Doubt, ListingTrust, has_witnesses, shows_none, trust};
 pub use verdict::{
-    CONFIRM_AFTER, Evidence, Memory, Round, START_UP_GRACE, Verdict, Warning, at_once, gather, judge,
+    CONFIRM_AFTER, Evidence, NodeHistory, Round, START_UP_GRACE, Verdict, Warning, at_once, gather, judge,
     lookup_due,
 };
 

@@ -59,7 +59,7 @@ pub enum Warning {
 /// What is remembered about a node between rounds. It is bound to the UID: a new node of the same name starts
 /// without it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct NodeHistory {
     uid: String,
     missing_since: Option<Tick>,
     /// The cap does not let it go before this time.
@@ -67,7 +67,7 @@ pub struct Memory {
     told: Option<Warning>,
 }
 
-impl Memory {
+impl NodeHistory {
     /// The memory of this very node.
     fn bind(&mut self, facts: &NodeFacts) {
         if self.uid != facts.uid {
@@ -132,7 +132,7 @@ pub const fn at_once(facts: &NodeFacts) -> Option<Verdict> {
 /// is listed, and not before a confirmation counts or while the cap holds the node. Until then the listing's silence
 /// alone is [`Evidence::Unclear`].
 #[must_use]
-pub fn lookup_due(facts: &NodeFacts, memory: &Memory, listed: &Lookup<InstanceState>) -> Option<Tick> {
+pub fn lookup_due(facts: &NodeFacts, memory: &NodeHistory, listed: &Lookup<InstanceState>) -> Option<Tick> {
     let worth =
         at_once(facts).is_none() && facts.id().is_some() && !facts.uninitialised && listed.is_absent();
     let known = (memory.uid == facts.uid).then_some(memory);
@@ -164,7 +164,7 @@ pub fn gather(
 /// `Unclear` keeps an earlier doubt alive without feeding it: an outage neither deletes a node nor restarts the
 /// clock of one that is really gone. Rounds begun while the node was new do not count. The second confirmation must
 /// have *begun* [`CONFIRM_AFTER`] after the first ended, so that no answer is counted twice.
-pub fn judge(facts: &NodeFacts, memory: &mut Memory, round: &Round) -> Verdict {
+pub fn judge(facts: &NodeFacts, memory: &mut NodeHistory, round: &Round) -> Verdict {
     memory.bind(facts);
     let verdict = match (at_once(facts), round.evidence) {
         (Some(verdict), _) => verdict,
@@ -179,7 +179,7 @@ pub fn judge(facts: &NodeFacts, memory: &mut Memory, round: &Round) -> Verdict {
     verdict
 }
 
-fn missing(facts: &NodeFacts, memory: &mut Memory, round: &Round) -> Verdict {
+fn missing(facts: &NodeFacts, memory: &mut NodeHistory, round: &Round) -> Verdict {
     let not_before = grace_ends(facts);
     if round.begun < not_before {
         return Verdict::AskAgain(not_before);

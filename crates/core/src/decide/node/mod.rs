@@ -7,6 +7,7 @@
 //! | [`change`] | which changes of a node need a look |
 //! | [`initialise`] | what a node that waits for its cloud gets before pods may come |
 //! | [`reconcile`] | what a node in service gets when its instance has changed |
+//! | [`step`] | which of the two it is, and whether there is anything to write |
 //! | [`addresses`], [`node_ip`] | which addresses, in which order |
 //! | [`labels`], [`record`] | which labels, and whose they are |
 //! | [`taints`] | which taints |
@@ -27,6 +28,7 @@ pub mod patch;
 pub mod reconcile;
 pub mod record;
 pub mod source;
+pub mod step;
 pub mod taints;
 
 #[cfg(test)]

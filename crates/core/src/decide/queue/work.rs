@@ -23,11 +23,13 @@ pub enum Added {
 
 /// What a worker gets from the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Taken<K> {
+pub enum Taken<K, T = ()> {
     /// A key to work on, and how long it has waited. Give it back with [`WorkQueue::done`].
     Work {
         /// The key that no other worker has.
         key: K,
+        /// What is to be done, if that was said.
+        task: Option<T>,
         /// How long it waited for a worker.
         waited: Duration,
     },
@@ -58,17 +60,27 @@ pub struct Unfinished {
 }
 
 /// The state of a key that waits or is worked on.
-#[derive(Clone, Debug, Default)]
-struct Entry {
+#[derive(Clone, Debug)]
+struct Entry<T> {
     /// Needs work, since when.
     dirty: Option<Tick>,
     /// Is being worked on, since when.
     processing: Option<Tick>,
     /// Becomes dirty at this time; the number keeps the order of those that come due together.
     delayed: Option<(Tick, u64)>,
+    /// What the next run is to do.
+    task: Option<T>,
+    /// What the run in progress does.
+    running: Option<T>,
 }
 
-/// A queue of keys for any number of workers.
+impl<T> Default for Entry<T> {
+    fn default() -> Self {
+        Self { dirty: None, processing: None, delayed: None, task: None, running: None }
+    }
+}
+
+/// A queue of keys for any number of workers, each with a task where one was assigned.
 ///
 /// - A key is never with two workers at once.
 /// - Any number of additions while a key is being worked on make one further run after [`done`](Self::done).
@@ -76,10 +88,11 @@ struct Entry {
 ///   cancel it.
 /// - At most `capacity` different keys are known at once. A key that is known already is always accepted; another
 ///   one is refused and counted, and [`take_overflow`](Self::take_overflow) asks the owner to go through its store again.
+/// - The newest task of a key wins. A run that fails hands its task to the next run, unless a newer one was assigned.
 /// - The same calls give the same answers.
 #[derive(Debug)]
-pub struct WorkQueue<K, L> {
-    entries: BTreeMap<K, Entry>,
+pub struct WorkQueue<K, L, T = ()> {
+    entries: BTreeMap<K, Entry<T>>,
     ready: VecDeque<K>,
     delayed: BTreeMap<(Tick, u64), K>,
     limiter: L,
@@ -90,7 +103,7 @@ pub struct WorkQueue<K, L> {
     counters: Counters,
 }
 
-impl<K: Ord + Clone, L: Limiter<K>> WorkQueue<K, L> {
+impl<K: Ord + Clone, L: Limiter<K>, T: Clone> WorkQueue<K, L, T> {
     /// An empty queue that knows at most `capacity` keys at once.
     #[must_use]
     pub const fn new(capacity: usize, limiter: L) -> Self {
@@ -116,6 +129,27 @@ impl<K: Ord + Clone, L: Limiter<K>> WorkQueue<K, L> {
             return Added::Full;
         }
         self.mark(key, now)
+    }
+
+    /// The key needs work, and its next run does `task`.
+    pub fn assign(&mut self, key: K, task: T, now: Tick) -> Added {
+        let added = self.add(key.clone(), now);
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.task = Some(task);
+        }
+        added
+    }
+
+    /// Takes back the task of the key's next run. The run in progress goes on, and does not hand its task on.
+    pub fn withdraw(&mut self, key: &K) -> Option<T> {
+        let entry = self.entries.get_mut(key)?;
+        entry.running = None;
+        entry.task.take()
+    }
+
+    /// The tasks of the key: that of its next run, and that of the run in progress.
+    pub fn tasks(&self, key: &K) -> impl Iterator<Item = &T> {
+        self.entries.get(key).into_iter().flat_map(|entry| entry.task.iter().chain(&entry.running))
     }
 
     /// The key needs work after `wait`; at once if that is zero.
@@ -181,7 +215,7 @@ impl<K: Ord + Clone, L: Limiter<K>> WorkQueue<K, L> {
     }
 
     /// The next key to work on.
-    pub fn get(&mut self, now: Tick) -> Taken<K> {
+    pub fn get(&mut self, now: Tick) -> Taken<K, T> {
         self.wake(now);
         let Some(key) = self.ready.pop_front() else {
             return if self.closed { Taken::Closed } else { Taken::Idle(self.next_wakeup()) };
@@ -189,13 +223,15 @@ impl<K: Ord + Clone, L: Limiter<K>> WorkQueue<K, L> {
         let entry = self.entries.entry(key.clone()).or_default();
         let waited = entry.dirty.take().map_or(Duration::ZERO, |since| now.since(since));
         entry.processing = Some(now);
-        Taken::Work { key, waited }
+        entry.running = entry.task.take();
+        Taken::Work { key, task: entry.running.clone(), waited }
     }
 
     /// The work on the key ended; returns how long it took. If it was added meanwhile, it is handed out again.
     pub fn done(&mut self, key: &K, now: Tick) -> Duration {
         let Some(entry) = self.entries.get_mut(key) else { return Duration::ZERO };
         let Some(since) = entry.processing.take() else { return Duration::ZERO };
+        entry.running = None;
         if entry.dirty.is_some() {
             self.ready.push_back(key.clone());
         } else if entry.delayed.is_none() {
@@ -206,6 +242,9 @@ impl<K: Ord + Clone, L: Limiter<K>> WorkQueue<K, L> {
 
     /// The work on the key ended, and the key is requeued as `after` says. Returns how long it took.
     pub fn finish(&mut self, key: &K, after: Requeue, now: Tick) -> Duration {
+        if let Some(entry) = self.entries.get_mut(key).filter(|_| after != Requeue::Forget) {
+            entry.task = entry.task.take().or(entry.running.take());
+        }
         match after {
             Requeue::Forget => self.forget(key),
             Requeue::After(wait) => {

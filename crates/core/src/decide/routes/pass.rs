@@ -22,8 +22,8 @@ pub enum Outcome {
 impl Outcome {
     /// The outcome of a pass, or of what kept it from happening.
     #[must_use]
-    pub fn of(pass: &Result<Pass>) -> Self {
-        pass.as_ref().map_or(Self::Error, |pass| pass.outcome)
+    pub fn of(pass: Result<&Pass, &Error>) -> Self {
+        pass.map_or(Self::Error, |pass| pass.outcome)
     }
 
     /// The label value in metrics.

@@ -64,7 +64,7 @@ fn the_flag_is_a_number_or_a_share() {
 fn nodes_go_one_after_another_and_not_faster() {
     let mut deletions = Deletions::default();
     let mut go =
-        |number, now| deletions.decision(&node(number), &mut Memory::default(), Cap::LAW, 20, at(now));
+        |number, now| deletions.decision(&node(number), &mut NodeHistory::default(), Cap::LAW, 20, at(now));
     assert_eq!(go(1, 1_000), delete(1));
     assert_eq!(go(2, 1_100), delete(2));
     assert_eq!(until(&go(3, 1_200)), Some(at(1_600)), "L2-112 two of twenty within ten minutes");
@@ -84,7 +84,7 @@ fn a_cluster_that_shrank_waits_for_more_to_leave_the_window() {
         deletions.note(at(second), Cap::LAW);
     }
     let mut wait =
-        |nodes| until(&deletions.decision(&node(9), &mut Memory::default(), Cap::LAW, nodes, at(1_400)));
+        |nodes| until(&deletions.decision(&node(9), &mut NodeHistory::default(), Cap::LAW, nodes, at(1_400)));
     assert_eq!(wait(30), Some(at(1_700)), "the oldest");
     assert_eq!(wait(20), Some(at(1_800)), "the two oldest");
     assert_eq!(wait(5), Some(at(1_900)), "all three");
@@ -95,7 +95,7 @@ fn what_the_autoscaler_removes_neither_waits_nor_counts() {
     let removed = |number| NodeFacts { autoscaler_removes: true, ..node(number) };
     let mut deletions = Deletions::default();
     for number in 0..9 {
-        let got = deletions.decision(&removed(number), &mut Memory::default(), Cap::LAW, 9, at(1_000));
+        let got = deletions.decision(&removed(number), &mut NodeHistory::default(), Cap::LAW, 9, at(1_000));
         assert_eq!(
             got,
             DeletionDecision::Delete { uid: format!("u{number}"), event: deleting_node(&node(number)) },
@@ -103,9 +103,9 @@ fn what_the_autoscaler_removes_neither_waits_nor_counts() {
         );
     }
     assert_eq!(deletions, Deletions::default(), "L2-113");
-    assert_eq!(deletions.decision(&node(9), &mut Memory::default(), Cap::LAW, 9, at(1_000)), delete(9));
+    assert_eq!(deletions.decision(&node(9), &mut NodeHistory::default(), Cap::LAW, 9, at(1_000)), delete(9));
     let declared = NodeFacts { declared_gone: true, ..node(10) };
-    let got = deletions.decision(&declared, &mut Memory::default(), Cap::LAW, 9, at(1_000));
+    let got = deletions.decision(&declared, &mut NodeHistory::default(), Cap::LAW, 9, at(1_000));
     assert_eq!(until(&got), Some(at(1_600)), "L2-114 a person's word is no way past the cap");
     assert!(deletions.send(&removed(1), Cap::LAW, at(1_000)), "L2-113");
     let failed = deletions.answered(&removed(1), Err(&Error::permanent("403")), at(1_000));
@@ -117,7 +117,7 @@ fn what_the_autoscaler_removes_neither_waits_nor_counts() {
 fn a_replica_that_does_not_know_the_past_begins_with_one() {
     let mut deletions = Deletions::since(at(1_000));
     let mut go =
-        |number, now| deletions.decision(&node(number), &mut Memory::default(), Cap::LAW, 30, at(now));
+        |number, now| deletions.decision(&node(number), &mut NodeHistory::default(), Cap::LAW, 30, at(now));
     assert_eq!(go(1, 1_100), delete(1), "L2-116");
     assert_eq!(
         until(&go(2, 1_110)),
@@ -129,24 +129,26 @@ fn a_replica_that_does_not_know_the_past_begins_with_one() {
     assert_eq!(until(&go(4, 1_600)), Some(at(1_700)));
 
     let mut small = Deletions::since(at(1_000));
-    let mut go = |number, now| small.decision(&node(number), &mut Memory::default(), Cap::LAW, 9, at(now));
+    let mut go =
+        |number, now| small.decision(&node(number), &mut NodeHistory::default(), Cap::LAW, 9, at(now));
     assert_eq!(go(1, 1_100), delete(1));
     assert_eq!(until(&go(2, 1_110)), Some(at(1_700)), "one of nine, in the beginning and later");
     let none = Cap { share: Share::Count(0), window: WINDOW };
-    let never = Deletions::since(at(1_000)).decision(&node(1), &mut Memory::default(), none, 9, at(1_100));
+    let never =
+        Deletions::since(at(1_000)).decision(&node(1), &mut NodeHistory::default(), none, 9, at(1_100));
     assert_eq!(until(&never), None, "none is none");
 }
 
 #[test]
 fn with_none_allowed_nothing_ever_goes() {
     let none = Cap { share: Share::Count(0), window: WINDOW };
-    let got = Deletions::default().decision(&node(1), &mut Memory::default(), none, 50, at(1_000));
+    let got = Deletions::default().decision(&node(1), &mut NodeHistory::default(), none, 50, at(1_000));
     assert_eq!(until(&got), None);
 }
 
 #[test]
 fn being_held_is_said_once() {
-    let (mut deletions, mut memory) = (Deletions::default(), Memory::default());
+    let (mut deletions, mut memory) = (Deletions::default(), NodeHistory::default());
     deletions.note(at(1_000), Cap::LAW);
     let DeletionDecision::Wait { event: Some(event), .. } =
         deletions.decision(&node(2), &mut memory, Cap::LAW, 19, at(1_001))
@@ -183,7 +185,7 @@ fn the_answer_to_a_deletion_says_what_comes_next() {
     ];
     for (case, category, want, counted) in table {
         let mut deletions = Deletions::default();
-        let go = deletions.decision(&node(1), &mut Memory::default(), Cap::LAW, 9, at(1_000));
+        let go = deletions.decision(&node(1), &mut NodeHistory::default(), Cap::LAW, 9, at(1_000));
         assert_eq!(go, delete(1));
         let why = category.map(|category| Error::new(category, "no"));
         let answer = why.as_ref().map_or(Ok(()), Err);
@@ -197,7 +199,7 @@ fn the_answer_to_a_deletion_says_what_comes_next() {
 fn a_deletion_that_is_tried_again_counts_once() {
     let mut deletions = Deletions::default();
     let go = |deletions: &mut Deletions, number, now| {
-        deletions.decision(&node(number), &mut Memory::default(), Cap::LAW, 9, at(now))
+        deletions.decision(&node(number), &mut NodeHistory::default(), Cap::LAW, 9, at(now))
     };
     assert_eq!(go(&mut deletions, 1, 1_000), delete(1));
     let refused = Error::new(Category::Throttled { retry_after: None }, "429");
@@ -297,7 +299,7 @@ fn a_place_is_kept_until_the_deletion_has_surely_happened() {
     for (case, deed, want) in table {
         let mut deletions = Deletions::default();
         let go = |deletions: &mut Deletions, number, now| {
-            deletions.decision(&node(number), &mut Memory::default(), Cap::LAW, 9, at(now))
+            deletions.decision(&node(number), &mut NodeHistory::default(), Cap::LAW, 9, at(now))
         };
         assert_eq!(go(&mut deletions, 1, 1_000), delete(1));
         deed(&mut deletions);
@@ -313,7 +315,7 @@ fn a_place_is_kept_until_the_deletion_has_surely_happened() {
 fn a_node_that_a_backup_brought_back_is_another_deletion() {
     let mut deletions = Deletions::default();
     let go = |deletions: &mut Deletions, now| {
-        deletions.decision(&node(1), &mut Memory::default(), Cap::LAW, 9, at(now))
+        deletions.decision(&node(1), &mut NodeHistory::default(), Cap::LAW, 9, at(now))
     };
     assert_eq!(go(&mut deletions, 1_000), delete(1));
     assert!(deletions.send(&node(1), Cap::LAW, at(1_000)));
@@ -325,7 +327,7 @@ fn a_node_that_a_backup_brought_back_is_another_deletion() {
 fn what_waited_longer_than_the_window_has_lost_its_place() {
     let mut deletions = Deletions::default();
     let go = |deletions: &mut Deletions, number, now| {
-        deletions.decision(&node(number), &mut Memory::default(), Cap::LAW, 9, at(now))
+        deletions.decision(&node(number), &mut NodeHistory::default(), Cap::LAW, 9, at(now))
     };
     assert_eq!(go(&mut deletions, 1, 1_000), delete(1));
     assert_eq!(go(&mut deletions, 2, 1_600), delete(2));

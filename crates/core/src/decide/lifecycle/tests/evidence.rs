@@ -10,8 +10,8 @@ use crate::{
 };
 
 /// A node that was missed by the round that ended at 1001.
-fn missed(facts: &NodeFacts) -> Memory {
-    let mut memory = Memory::default();
+fn missed(facts: &NodeFacts) -> NodeHistory {
+    let mut memory = NodeHistory::default();
     assert_eq!(
         judge(facts, &mut memory, &round(Missing, 1_000)),
         AskAgain(at(1_011)),
@@ -131,13 +131,13 @@ fn a_new_node_of_the_same_name_starts_over() {
 #[test]
 fn a_new_node_is_safe_for_a_while() {
     let young = NodeFacts { first_seen: at(950), ..node(1) };
-    let mut memory = Memory::default();
+    let mut memory = NodeHistory::default();
     for begun in [960, 1_000, 1_009] {
         assert_eq!(judge(&young, &mut memory, &round(Missing, begun)), AskAgain(at(1_010)), "L2-108 {begun}");
     }
     assert_eq!(judge(&young, &mut memory, &round(Missing, 1_010)), AskAgain(at(1_021)), "only now it counts");
     assert_eq!(judge(&young, &mut memory, &round(Missing, 1_021)), Delete);
-    assert_eq!(judge(&young, &mut Memory::default(), &round(Seen(Stopped), 960)), AddShutdownTaint);
+    assert_eq!(judge(&young, &mut NodeHistory::default(), &round(Seen(Stopped), 960)), AddShutdownTaint);
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn both_sources_must_deny_and_either_can_show() {
 #[test]
 fn the_source_is_asked_only_where_a_deletion_could_follow() {
     let young = NodeFacts { first_seen: at(950), ..node(1) };
-    let (fresh, missed) = (Memory::default(), missed(&node(1)));
+    let (fresh, missed) = (NodeHistory::default(), missed(&node(1)));
     let reborn = NodeFacts { uid: "another".to_owned(), ..node(1) };
     let table = [
         ("not listed", node(1), &fresh, Lookup::Absent, Some(60)),
@@ -230,7 +230,7 @@ fn the_source_is_not_asked_about_a_node_that_the_cap_holds() {
     let (mut deletions, mut memory) = (Deletions::default(), missed(&node(1)));
     deletions.note(at(1_005), Cap::LAW);
     deletions.decision(&node(1), &mut memory, Cap::LAW, 9, at(1_020));
-    let due = |facts: &NodeFacts, memory: &Memory| lookup_due(facts, memory, &Lookup::Absent);
+    let due = |facts: &NodeFacts, memory: &NodeHistory| lookup_due(facts, memory, &Lookup::Absent);
     assert_eq!(due(&node(1), &memory), Some(at(1_605)), "L7-106");
     let removed = NodeFacts { autoscaler_removes: true, ..node(1) };
     assert_eq!(due(&removed, &memory), Some(at(1_011)), "the cap is not for what the autoscaler removes");
@@ -269,7 +269,7 @@ fn only_ready_itself_protects_a_node() {
         let provider_id = Some("fake://1".to_owned());
         let view = NodeView { ready, provider_id, uid: "u1".to_owned(), ..NodeView::default() };
         let facts = NodeFacts::of(&view, |text| Reading::plain(text, |_| true), at(0));
-        let mut memory = Memory::default();
+        let mut memory = NodeHistory::default();
         judge(&facts, &mut memory, &round(newest, 1_000));
         judge(&facts, &mut memory, &round(newest, 1_011))
     };

@@ -125,7 +125,7 @@ fn a_doubtful_listing_denies_only_what_is_expected() {
 fn the_doubt_is_told_once_with_the_way_out() {
     let doubt = doubtful(Doubt::LacksReady { lacking: 3, allowed: 2 });
     let listing = instances([1]);
-    let mut memory = Memory::default();
+    let mut memory = NodeHistory::default();
     let event = doubt.warn(&listing, &node(2), &mut memory).unwrap();
     assert_eq!((event.warning, event.reason), (true, "MachineListingDoubtful"));
     assert_eq!(
@@ -150,8 +150,12 @@ fn the_doubt_is_told_once_with_the_way_out() {
         ("no id", doubt, NodeFacts { tie: Tie::NoId, ..node(2) }),
     ];
     for (case, trust, facts) in silent {
-        assert_eq!(trust.warn(&listing, &facts, &mut Memory::default()), None, "{case}");
+        assert_eq!(trust.warn(&listing, &facts, &mut NodeHistory::default()), None, "{case}");
     }
     let short = Listing::short(vec![], "x");
-    assert_eq!(doubt.warn(&short, &node(2), &mut Memory::default()), None, "a short listing says nothing");
+    assert_eq!(
+        doubt.warn(&short, &node(2), &mut NodeHistory::default()),
+        None,
+        "a short listing says nothing"
+    );
 }

@@ -21,7 +21,7 @@ fn queue() -> Queue {
 }
 
 fn work(key: &'static str, waited: u64) -> Taken<&'static str> {
-    Taken::Work { key, waited: secs_of(waited) }
+    Taken::Work { key, task: None, waited: secs_of(waited) }
 }
 
 #[test]
@@ -261,4 +261,32 @@ fn what_failed_is_revived_when_its_time_has_come() {
     };
     assert_eq!(ready(&mut queue, now + soon), ["a", "c"]);
     assert_eq!(ready(&mut queue, now + Duration::from_secs(60)), ["b"], "a wait that was asked for is kept");
+}
+
+#[test]
+fn the_newest_task_wins_and_a_failed_one_is_handed_on() {
+    let mut q: WorkQueue<&str, ItemExponential<&str>, u8> =
+        WorkQueue::new(4, ItemExponential::new(secs_of(5), secs_of(300)));
+    let task = |taken| match taken {
+        Taken::Work { task, .. } => task,
+        other => panic!("{other:?}"),
+    };
+    q.assign("a", 1, at(0));
+    assert_eq!(q.assign("a", 2, at(0)), Added::Already);
+    assert_eq!(task(q.get(at(0))), Some(2), "one run, of the newest");
+    assert_eq!(q.tasks(&"a").collect::<Vec<_>>(), [&2]);
+    q.assign("a", 3, at(1));
+    assert_eq!(q.get(at(1)), Taken::Idle(None), "never with two workers");
+    q.finish(&"a", Requeue::RateLimited, at(2));
+    assert_eq!(task(q.get(at(2))), Some(3), "a newer one is not replaced by one that failed");
+    q.finish(&"a", Requeue::RateLimited, at(2));
+    assert_eq!(task(q.get(at(100))), Some(3), "it is tried again");
+    assert_eq!(q.withdraw(&"a"), None, "nothing waits");
+    q.finish(&"a", Requeue::RateLimited, at(100));
+    assert_eq!(task(q.get(at(500))), None, "what was withdrawn is not tried again");
+    q.assign("a", 4, at(500));
+    q.finish(&"a", Requeue::Forget, at(500));
+    assert_eq!((q.withdraw(&"a"), task(q.get(at(500)))), (Some(4), None));
+    q.finish(&"a", Requeue::Forget, at(501));
+    assert_eq!((q.known(), q.tasks(&"a").count()), (0, 0));
 }

@@ -9,7 +9,7 @@ use super::{
     cap::Cap,
     event::{self, NodeEvent},
     facts::{MACHINE_IS_GONE, NodeFacts},
-    verdict::{Memory, Warning},
+    verdict::{NodeHistory, Warning},
 };
 use crate::{
     error::{Category, Error},
@@ -131,7 +131,7 @@ impl ListingTrust {
         &self,
         listing: &Listing<Instance>,
         facts: &NodeFacts,
-        memory: &mut Memory,
+        memory: &mut NodeHistory,
     ) -> Option<NodeEvent> {
         let Self::Doubtful(doubt) = self else { return None };
         let absent = facts.id().is_some_and(|id| listing.find(|instance| instance.id == *id).is_absent());

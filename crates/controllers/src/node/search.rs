@@ -1,0 +1,126 @@
+//! The search for a node's instance.
+//!
+//! One listing serves every node of a pass, and what it shows is believed. For an instance that it lacks there is a
+//! second listing, younger than the node, and at last a lookup of that one instance.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use cloudberth_core::{
+    Call, NodeView,
+    decide::node::{
+        events,
+        ownership::{self, NodeOwner},
+        source::{self, Answer},
+        taints,
+    },
+    error::Category,
+    provider_id::Reading,
+    time::Tick,
+};
+use futures_util::future::join_all;
+
+use super::NodeController;
+use crate::{clouds::Cloud, inventory::Snapshot, lock};
+
+/// Nodes that come one after the other share listings: for a node that is missing in one, the next is not begun before
+/// this time.
+const SPACING: Duration = Duration::from_secs(2);
+
+/// What the clouds say about a node's instance.
+pub(super) struct Search {
+    sources: Vec<Source>,
+    answers: Vec<Answer>,
+}
+
+struct Source {
+    cloud: Cloud,
+    read: Box<dyn Fn(&str) -> Reading + Send + Sync>,
+    snapshot: Arc<Snapshot>,
+}
+
+impl Source {
+    fn new(cloud: Cloud, snapshot: Arc<Snapshot>) -> Self {
+        let provider = Arc::clone(&cloud.provider);
+        Self { cloud, read: Box::new(move |text| provider.read_id(text)), snapshot }
+    }
+
+    fn view(&self) -> ownership::Cloud<'_> {
+        ownership::Cloud { name: self.cloud.name(), read: &*self.read, instances: &self.snapshot.answer }
+    }
+}
+
+impl Search {
+    /// To whom the node belongs.
+    pub(super) fn owner(&self, node: &NodeView) -> NodeOwner<'_> {
+        let clouds: Vec<_> = self.sources.iter().map(Source::view).collect();
+        source::settle(node, ownership::claim(node, &clouds), &self.answers)
+    }
+
+    /// When the youngest of the listings was begun.
+    pub(super) fn begun(&self) -> Tick {
+        self.sources.iter().map(|source| source.snapshot.begun).max().unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Search {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Search").field("answers", &self.answers).finish_non_exhaustive()
+    }
+}
+
+impl NodeController {
+    /// Searches the clouds that may have the node's instance; `None` if there is none. An error is how long to wait
+    /// before the search.
+    ///
+    /// A name proves nothing in a listing that is older than the node: it may be that of an earlier instance, and an id
+    /// once written stays. An id does.
+    pub(super) async fn search(&self, call: &Call, node: &NodeView) -> Result<Option<Search>, Duration> {
+        let clouds = self.ctx.clouds.candidates(node);
+        if clouds.is_empty() {
+            return Ok(None);
+        }
+        let record = self.records.get(node, self.ctx.clock().now());
+        let named = if node.provider_id.is_none() { record.since } else { Tick::ZERO };
+        let not_before = named.max(record.not_before).max(*lock(&self.not_before));
+        let search = self.list(&clouds, not_before).await?;
+        let waits = node.has_taint(taints::UNINITIALISED);
+        if !waits || !source::is_denied(&search.owner(node)) {
+            return Ok(Some(search));
+        }
+        let mut search =
+            if search.begun() < record.since { self.list(&clouds, record.since).await? } else { search };
+        // Once per node: from then on there is a warning, and the listings of the retries tell when it is over.
+        let known_to_be_missing =
+            events::worth_telling(Category::NotFound).is_some_and(|reason| record.warned.contains(reason));
+        if !known_to_be_missing && source::is_denied(&search.owner(node)) {
+            search.answers = ask(call, node, &clouds).await;
+        }
+        Ok(Some(search))
+    }
+
+    async fn list(&self, clouds: &[&Cloud], not_before: Tick) -> Result<Search, Duration> {
+        let now = self.ctx.clock().now();
+        for newest in clouds.iter().filter_map(|cloud| cloud.inventory.newest()) {
+            let rest = (newest.begun + SPACING).since(now);
+            if newest.begun < not_before && !rest.is_zero() {
+                return Err(rest);
+            }
+        }
+        let snapshots = join_all(clouds.iter().map(|cloud| cloud.inventory.listing(not_before))).await;
+        let sources =
+            clouds.iter().zip(snapshots).map(|(cloud, snapshot)| Source::new((*cloud).clone(), snapshot));
+        Ok(Search { sources: sources.collect(), answers: Vec::new() })
+    }
+}
+
+/// Looks the instance up in each cloud: by the node's id if it has one, otherwise by its name.
+async fn ask(call: &Call, node: &NodeView, clouds: &[&Cloud]) -> Vec<Answer> {
+    let answers = clouds.iter().map(async |cloud| {
+        let instance = match node.provider_id.as_deref().map(|id| cloud.provider.read_id(id)) {
+            Some(Reading::Mine(id)) => cloud.inventory.ask(call, &id).await,
+            _ => cloud.inventory.find(call, &node.name).await,
+        };
+        Answer { cloud: cloud.name().to_owned(), instance }
+    });
+    join_all(answers).await
+}

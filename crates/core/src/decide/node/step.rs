@@ -1,0 +1,92 @@
+//! What comes next for a node: one write, or the end of its turn.
+
+use super::{
+    events,
+    initialise::{Verdict, initialise},
+    labels::LabelNotice,
+    ownership::NodeOwner,
+    patch::NodePatch,
+    reconcile::reconcile,
+};
+use crate::{
+    error::{Category, Error},
+    lookup::Lookup,
+    view::NodeView,
+};
+
+/// What a person should know about a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The reason of the warning event; `None` where it is not worth one.
+    pub reason: Option<&'static str>,
+    /// In words.
+    pub message: String,
+}
+
+/// What comes next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Send the patch, and decide again on the node that the answer shows.
+    Write {
+        /// One write.
+        patch: NodePatch,
+        /// With it the node goes into service.
+        joins: bool,
+        /// Labels that are not written, and why; for the log.
+        notices: Vec<LabelNotice>,
+    },
+    /// The node has what it should have, as far as these problems allow.
+    Current(Vec<Problem>),
+    /// The node cannot be initialised yet. Come back as the error's category says.
+    NotYet {
+        /// Why.
+        why: Error,
+        /// The instance is there, and only has to become ready.
+        has_instance: bool,
+    },
+    /// Nobody knows what the instance of a node in service looks like now. The next pass asks again.
+    Unknown(Error),
+    /// The node is not ours to change. The text is for the log.
+    Leave(String),
+}
+
+/// Decides on a node, in the light of to whom it belongs.
+#[must_use]
+pub fn next(node: &NodeView, owner: &NodeOwner<'_>) -> Step {
+    match initialise(node, owner) {
+        Verdict::Addresses(patch) => Step::Write { patch, joins: false, notices: Vec::new() },
+        Verdict::Join { patch, notices } => Step::Write { patch, joins: true, notices },
+        Verdict::Leave(why) => Step::Leave(why),
+        Verdict::NotFound(why) => Step::NotYet { why, has_instance: false },
+        Verdict::Retry(why) => {
+            let has_instance = matches!(owner, NodeOwner::Ours { instance: Lookup::Present(_), .. });
+            Step::NotYet { has_instance: has_instance && why.category() == Category::Temporary, why }
+        }
+        Verdict::Skip => match owner {
+            NodeOwner::Ours { instance: Lookup::Present(_), .. } => keep_current(node, owner),
+            NodeOwner::Ours { instance: Lookup::Unknown(why), .. } | NodeOwner::Undecided(why) => {
+                Step::Unknown(why.clone())
+            }
+            NodeOwner::Ours { instance: Lookup::Absent, .. } => {
+                Step::Leave("the lifecycle controller decides about a node without an instance".to_owned())
+            }
+            NodeOwner::Foreign(why) => Step::Leave(why.clone()),
+            NodeOwner::Nowhere(_) => Step::Leave("no cloud has an instance of its name".to_owned()),
+        },
+    }
+}
+
+fn keep_current(node: &NodeView, owner: &NodeOwner<'_>) -> Step {
+    let upkeep = reconcile(node, owner);
+    if let Some(patch) = upkeep.writes.into_iter().next() {
+        return Step::Write { patch, joins: false, notices: upkeep.notices };
+    }
+    let held = upkeep.addresses_held.map(|why| Problem {
+        reason: events::worth_telling(why.category()),
+        message: why.message().to_owned(),
+    });
+    let unbound = upkeep
+        .unbound
+        .then(|| Problem { reason: Some(events::UNBOUND), message: events::UNBOUND_MESSAGE.to_owned() });
+    Step::Current(held.into_iter().chain(unbound).collect())
+}
