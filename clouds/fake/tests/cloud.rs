@@ -13,7 +13,7 @@ use cloudberth_core::{
     Call, Category, Clock, InstanceState, Instances, Lookup, NodeView, Provider, Random, Result, Routes,
     ServiceView, Tick, Zones,
     call::{Gate, ReadOnly, Unguarded},
-    lb::{Backend, Desired, Goal, IntentMark, Permit, Publish, ServiceRecorder, TurnEnd},
+    lb::{Backend, Desired, Effects, Goal, IntentMark, Permit, Publish, TurnEnd},
     provider::Boxed,
     route::{NewRoute, RouteChange},
     view::{ServicePort, ServiceProtocol, SessionAffinity},
@@ -76,7 +76,7 @@ impl Bench {
             match rest {
                 TurnEnd::Converged | TurnEnd::Refused => return rest,
                 // A lost creation has shown up, or never will, once the settle time is over.
-                TurnEnd::Unknown(_) => tokio::time::sleep(balancers.settle_time()).await,
+                TurnEnd::Unknown(_) => tokio::time::sleep(balancers.profile().settle_time).await,
                 _ => tokio::time::sleep(Duration::from_secs(2)).await,
             }
         }
@@ -99,7 +99,7 @@ impl Page {
     }
 }
 
-impl ServiceRecorder for Page {
+impl Effects for Page {
     fn record<'a>(&'a self, publish: &'a Publish, _: IntentMark) -> Boxed<'a, Result<()>> {
         *self.published.lock().unwrap() = publish.clone();
         self.writes.fetch_add(1, Ordering::Relaxed);
@@ -309,8 +309,8 @@ async fn every_refused_field_is_named_at_once_and_nothing_is_built() {
     let call = bench.call(Arc::new(Unguarded));
     let balancers = bench.provider.load_balancers().unwrap();
     let survey = balancers.survey(&call).await.unwrap();
-    let plan = balancers.dry_run(&call, &survey, &wish).await;
-    let mut fields: Vec<_> = plan.refused.iter().map(|r| r.field.as_str()).collect();
+    let turn = balancers.turn(&call, &survey, &wish, Permit::Create, &page).await;
+    let mut fields: Vec<_> = turn.refused.iter().map(|r| r.field.as_str()).collect();
     fields.sort_unstable();
     let all = [
         "fake.cloudberth.dev/algorithm",

@@ -15,6 +15,7 @@ pub mod clouds;
 pub mod context;
 pub mod controller_set;
 pub mod dry_run;
+mod effects;
 pub mod inventory;
 pub mod lifecycle;
 pub mod node;

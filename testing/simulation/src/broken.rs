@@ -4,13 +4,10 @@
 use std::sync::Arc;
 
 use cloudberth_core::{
-    Call, Clock, Error, Instance, Instances, Listing, LoadBalancers, Lookup, Provider, ProviderId, Result,
-    Routes, ServiceView, Zones, annotation,
-    decide::{nodeset::Selector, service::ownership::Ownership},
-    lb::{
-        Desired, Goal, IntentMark, LockKey, Name, Permit, Plan, Publish, ServiceRecorder, Survey, Turn,
-        TurnEnd,
-    },
+    Call, Clock, Instance, Instances, Listing, LoadBalancers, Lookup, Provider, ProviderId, Result, Routes,
+    ServiceView, Zones,
+    decide::service::ownership::Ownership,
+    lb::{Desired, Effects, Goal, IntentMark, Permit, Profile, Publish, Request, Survey, Turn, TurnEnd},
     provider::Boxed,
 };
 use cloudberth_fake::FakeProvider;
@@ -78,13 +75,9 @@ impl Careless {
         self.broken == broken
     }
 
-    fn balancers(&self) -> Option<&dyn LoadBalancers> {
-        self.inner.load_balancers()
+    fn balancers(&self) -> &dyn LoadBalancers {
+        self.inner.balancers()
     }
-}
-
-fn none() -> Error {
-    Error::permanent("this cloud has no load balancers")
 }
 
 impl Provider for Careless {
@@ -140,28 +133,23 @@ impl Instances for Careless {
 }
 
 impl LoadBalancers for Careless {
-    fn annotations(&self) -> &annotation::Table {
-        &cloudberth_fake::TABLE
+    fn profile(&self) -> Profile<'_> {
+        self.balancers().profile()
+    }
+
+    fn read(&self, service: &ServiceView, cluster: &str) -> Request {
+        self.balancers().read(service, cluster)
     }
 
     fn shows<'a>(&'a self, call: &'a Call, id: &'a str) -> Boxed<'a, Lookup<()>> {
-        match self.balancers() {
-            Some(inner) if !self.is(Broken::UnknownIsAbsent) => inner.shows(call, id),
-            _ => Box::pin(std::future::ready(Lookup::Present(()))),
+        if self.is(Broken::UnknownIsAbsent) {
+            return Box::pin(std::future::ready(Lookup::Present(())));
         }
+        self.balancers().shows(call, id)
     }
 
-    fn settle_time(&self) -> std::time::Duration {
-        self.balancers().map(LoadBalancers::settle_time).unwrap_or_default()
-    }
-
-    fn selector(&self, service: &ServiceView) -> Result<Option<Selector>> {
-        self.balancers().map_or(Ok(None), |inner| inner.selector(service))
-    }
-
-    fn name_for(&self, service: &ServiceView, cluster: &str) -> Name {
-        let nameless = || Name { text: String::new(), generated: false };
-        self.balancers().map_or_else(nameless, |inner| inner.name_for(service, cluster))
+    fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>> {
+        self.balancers().survey(call)
     }
 
     fn owner<'a>(
@@ -170,21 +158,7 @@ impl LoadBalancers for Careless {
         survey: &'a Survey,
         want: &'a Desired,
     ) -> Boxed<'a, Lookup<Ownership>> {
-        match self.balancers() {
-            Some(inner) => inner.owner(call, survey, want),
-            None => Box::pin(std::future::ready(Lookup::Unknown(none()))),
-        }
-    }
-
-    fn lock_keys(&self, service: &ServiceView, cluster: &str) -> Vec<LockKey> {
-        self.balancers().map(|inner| inner.lock_keys(service, cluster)).unwrap_or_default()
-    }
-
-    fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>> {
-        match self.balancers() {
-            Some(inner) => inner.survey(call),
-            None => Box::pin(std::future::ready(Err(none()))),
-        }
+        self.balancers().owner(call, survey, want)
     }
 
     fn turn<'a>(
@@ -193,11 +167,11 @@ impl LoadBalancers for Careless {
         survey: &'a Survey,
         want: &'a Desired,
         permit: Permit,
-        recorder: &'a dyn ServiceRecorder,
+        effects: &'a dyn Effects,
     ) -> Boxed<'a, Turn> {
         Box::pin(async move {
-            let Some(inner) = self.balancers() else { return Turn::unknown(none()) };
-            let turn = inner.turn(call, survey, want, permit, recorder).await;
+            let inner = self.balancers();
+            let turn = inner.turn(call, survey, want, permit, effects).await;
             if self.is(Broken::SecondPassWrites)
                 && turn.end == TurnEnd::Converged
                 && want.goal == Goal::Present
@@ -206,21 +180,14 @@ impl LoadBalancers for Careless {
                 let annotations = [("fake.cloudberth.dev/looked-at".to_owned(), when)].into();
                 let publish = Publish { ingress: None, annotations };
                 // A careless program does not look at the answer either.
-                let _ = recorder.record(&publish, IntentMark::Keep).await;
+                let _ = effects.record(&publish, IntentMark::Keep).await;
             }
             if self.is(Broken::DeletesOnError) && matches!(turn.end, TurnEnd::Unknown(_) | TurnEnd::Failed(_))
             {
                 let gone = Desired { goal: Goal::Gone, ..want.clone() };
-                drop(inner.turn(call, survey, &gone, Permit::NoCreate, recorder).await);
+                drop(inner.turn(call, survey, &gone, Permit::NoCreate, effects).await);
             }
             turn
         })
-    }
-
-    fn dry_run<'a>(&'a self, call: &'a Call, survey: &'a Survey, want: &'a Desired) -> Boxed<'a, Plan> {
-        match self.balancers() {
-            Some(inner) => inner.dry_run(call, survey, want),
-            None => Box::pin(std::future::ready(Plan::unknown(none()))),
-        }
     }
 }

@@ -11,7 +11,7 @@ use cloudberth_core::{
         nodeset::Selector,
         service::need::{has_finalizer, wants},
     },
-    lb::{LockKey, Rival, rivals},
+    lb::{LockKey, Request, Rival, rivals},
     view::ServiceType,
 };
 
@@ -42,8 +42,8 @@ impl Entry {
         if service.service_type != ServiceType::LoadBalancer && !has_finalizer(service) {
             return None;
         }
-        let ask = || (balancers.lock_keys(service, cluster), balancers.selector(service).ok().flatten());
-        let (keys, selector) = catch_unwind(AssertUnwindSafe(ask)).ok()?;
+        let read = AssertUnwindSafe(|| balancers.read(service, cluster));
+        let Request { keys, selector, .. } = catch_unwind(read).ok()?;
         let wants =
             wants(service, &assignment) && assignment.server == assignment.holder && !service.deleting;
         Some(Self { cloud: cloud.name().to_owned(), wants, selector, keys })

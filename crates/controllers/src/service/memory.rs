@@ -16,7 +16,7 @@ use crate::lock;
 
 /// Why a Service is looked at. Of several reasons the last one here counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum SyncReason {
+pub(crate) enum SyncReason {
     /// It may have been edited by hand in the cloud.
     Drift,
     /// Its set of nodes changed.
@@ -26,7 +26,7 @@ pub(super) enum SyncReason {
 }
 
 impl SyncReason {
-    pub(super) const fn occasion(self) -> Occasion {
+    pub(crate) const fn occasion(self) -> Occasion {
         match self {
             Self::Nodes => Occasion::Nodes,
             Self::Drift | Self::Service => Occasion::Service,
@@ -36,32 +36,32 @@ impl SyncReason {
 
 /// What is remembered about one Service.
 #[derive(Debug, Default)]
-pub(super) struct Note {
+pub(crate) struct Note {
     /// What we wrote on it last.
-    pub(super) written: Written,
+    pub(crate) written: Written,
     /// What people were told about it.
-    pub(super) told: Told,
+    pub(crate) told: Told,
     /// Why it is in the queue.
-    pub(super) reason: Option<SyncReason>,
+    pub(crate) reason: Option<SyncReason>,
     /// The object, by its UID, that we let go of.
-    pub(super) released: Option<String>,
+    pub(crate) released: Option<String>,
     /// The object, by its UID, that was reported as an orphan.
-    pub(super) orphan: Option<String>,
+    pub(crate) orphan: Option<String>,
     /// The object itself has to change first: a look after hand edits is no use.
-    pub(super) asleep: bool,
+    pub(crate) asleep: bool,
     /// How far it has come since it was last well.
-    pub(super) progress: Progress,
+    pub(crate) progress: Progress,
     /// This pass got further than those before it.
-    pub(super) further: bool,
+    pub(crate) further: bool,
 }
 
 /// What is remembered about all of them.
 #[derive(Debug, Default)]
-pub(super) struct Memory(Mutex<BTreeMap<ObjectKey, Note>>);
+pub(crate) struct Memory(Mutex<BTreeMap<ObjectKey, Note>>);
 
 impl Memory {
     /// Looks at, or changes, what is remembered about one.
-    pub(super) fn of<T>(&self, key: &ObjectKey, then: impl FnOnce(&mut Note) -> T) -> T {
+    pub(crate) fn of<T>(&self, key: &ObjectKey, then: impl FnOnce(&mut Note) -> T) -> T {
         let mut notes = lock(&self.0);
         match notes.get_mut(key) {
             Some(note) => then(note),
@@ -70,24 +70,24 @@ impl Memory {
     }
 
     /// Looks at what is remembered about one, if anything is.
-    pub(super) fn peek<T>(&self, key: &ObjectKey, then: impl FnOnce(Option<&Note>) -> T) -> T {
+    pub(crate) fn peek<T>(&self, key: &ObjectKey, then: impl FnOnce(Option<&Note>) -> T) -> T {
         then(lock(&self.0).get(key))
     }
 
     /// Changes what is remembered about one, if anything is.
-    pub(super) fn amend(&self, key: &ObjectKey, then: impl FnOnce(&mut Note)) {
+    pub(crate) fn amend(&self, key: &ObjectKey, then: impl FnOnce(&mut Note)) {
         if let Some(note) = lock(&self.0).get_mut(key) {
             then(note);
         }
     }
 
     /// Notes one more reason to look at it.
-    pub(super) fn send(&self, key: &ObjectKey, reason: SyncReason) {
+    pub(crate) fn send(&self, key: &ObjectKey, reason: SyncReason) {
         self.of(key, |note| note.reason = note.reason.max(Some(reason)));
     }
 
     /// The object is gone. What is still to be done under its name is not.
-    pub(super) fn forget(&self, key: &ObjectKey) -> Note {
+    pub(crate) fn forget(&self, key: &ObjectKey) -> Note {
         let mut notes = lock(&self.0);
         let note = notes.remove(key).unwrap_or_default();
         if let Some(reason) = note.reason {
@@ -97,12 +97,12 @@ impl Memory {
     }
 
     /// Nothing is left to be done under this name.
-    pub(super) fn erase(&self, key: &ObjectKey) {
+    pub(crate) fn erase(&self, key: &ObjectKey) {
         lock(&self.0).remove(key);
     }
 
     /// How many are remembered.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         lock(&self.0).len()
     }
 }

@@ -1,18 +1,17 @@
 //! The service controller: a load balancer for every Service that wants one from us.
 //!
 //! ```text
-//!   Services ──► wake ──────────────► queue ──► pass: open, look, turn of the loop, close
-//!   Nodes ─────► collect, sift ─────►   │        │
-//!   time ──────► drift ─────────────►   │        ├─► keys: one writer per load balancer and address
-//!                                       │        └─► surveys: one look for all
+//!   Services ──► wake ──────────────► queue ──► worker: locks ──► sync: observe, decide, act, record
+//!   Nodes ─────► collect, sift ─────►                                │                  │
+//!   time ──────► drift ─────────────►                          surveys, shared       effects: live or dry
 //! ```
 //!
 //! | module | keeps |
 //! |---|---|
-//! | `pass`, `page` | one look at one Service, and what is written on it |
+//! | `worker` | the locks around a pass, and when the next one is due |
+//! | `input` | what a pass starts from |
+//! | `sync` | one pass over one Service, live or dry |
 //! | `check_account` | whether it is the cluster's own account that denies a load balancer |
-//! | `want` | what a Service asks of its cloud |
-//! | `dry_run` | what would be done, without doing it |
 //! | `surveys` | listings of load balancers that everybody shares |
 //! | `index` | who keys what |
 //! | `lanes` | that no cloud keeps all workers |
@@ -23,15 +22,14 @@
 //! made anew goes on from what stands on the Services and in the clouds (law 6).
 
 mod check_account;
-mod dry_run;
 mod fleet;
 mod index;
+mod input;
 mod lanes;
 mod memory;
-mod pass;
 mod surveys;
-mod want;
-mod writer;
+mod sync;
+mod worker;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -67,8 +65,9 @@ use crate::{context::ControllerContext, lock};
 use fleet::NodeChanges;
 use index::{Entry, ServiceIndex};
 use lanes::Lanes;
-use memory::{Memory, SyncReason};
-use surveys::Surveys;
+use memory::Memory;
+
+pub(crate) use self::{input::SyncInput, memory::SyncReason, surveys::Surveys, sync::Interrupted};
 
 /// The name under which people are told.
 const COMPONENT: &str = "service-controller";
@@ -104,17 +103,17 @@ type Limits = Jittered<ItemExponential<ObjectKey>>;
 
 /// The service controller, for one term of leadership.
 pub struct ServiceController {
-    ctx: ControllerContext,
+    pub(crate) ctx: ControllerContext,
     settings: ServiceSettings,
     pool: WorkerPool<ObjectKey, Limits>,
     node_crew: WorkerPool<(), ItemExponential<()>>,
     clouds: BTreeMap<String, Surveys>,
     index: Mutex<ServiceIndex>,
-    memory: Memory,
-    book: Mutex<LockTable>,
+    pub(crate) memory: Memory,
+    pub(crate) book: Mutex<LockTable>,
     lanes: Mutex<Lanes>,
-    synced: Mutex<Synced>,
-    intents: Mutex<Intents>,
+    pub(crate) synced: Mutex<Synced>,
+    pub(crate) intents: Mutex<Intents>,
     node_news: Mutex<NodeChanges>,
     /// Since when which changes of nodes wait for which Services.
     batches: Mutex<Vec<(Tick, BTreeSet<ObjectKey>)>>,
@@ -259,7 +258,7 @@ impl ServiceController {
         std::future::pending::<()>().await;
     }
 
-    fn tell(&self, service: &ServiceView, notices: impl IntoIterator<Item = Notice>) {
+    pub(crate) fn tell(&self, service: &ServiceView, notices: impl IntoIterator<Item = Notice>) {
         for Notice { severity, reason, message } in notices {
             self.ctx.recorder.publish(Event {
                 about: ObjectRef::service(service),

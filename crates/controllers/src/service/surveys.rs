@@ -54,7 +54,7 @@ const fn place(goal: Goal) -> usize {
 }
 
 /// The surveys of one cloud.
-pub(super) struct Surveys {
+pub(crate) struct Surveys {
     cloud: Cloud,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
@@ -66,27 +66,27 @@ enum Next {
 }
 
 impl Surveys {
-    pub(super) fn new(cloud: Cloud, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(cloud: Cloud, clock: Arc<dyn Clock>) -> Self {
         Self { cloud, clock, state: Mutex::default() }
     }
 
     /// The name of the cloud.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.cloud.name()
     }
 
     /// The cloud.
-    pub(super) const fn cloud(&self) -> &Cloud {
+    pub(crate) const fn cloud(&self) -> &Cloud {
         &self.cloud
     }
 
     /// The load balancers that are looked at.
-    pub(super) fn balancers(&self) -> Option<&dyn LoadBalancers> {
+    pub(crate) fn balancers(&self) -> Option<&dyn LoadBalancers> {
         self.cloud.load_balancers()
     }
 
     /// A survey that was begun at `not_before` or later and shows every mutation of `keys`.
-    pub(super) async fn survey(&self, keys: &[LockKey], not_before: Tick) -> Result<Survey> {
+    pub(crate) async fn survey(&self, keys: &[LockKey], not_before: Tick) -> Result<Survey> {
         loop {
             match self.next(keys, not_before) {
                 Next::Have(survey) => return survey,
@@ -100,13 +100,13 @@ impl Surveys {
 
     /// Why a turn towards `goal` need not be tried: the cloud is away, and the last such turn found it so too. The one
     /// does not follow from the other, because a part of a cloud can be away alone.
-    pub(super) fn away(&self, goal: Goal) -> Option<Error> {
+    pub(crate) fn away(&self, goal: Goal) -> Option<Error> {
         let silent = lock(&self.state).silent.get(place(goal)).is_some_and(|silent| *silent);
         if silent { self.cloud.inventory.away() } else { None }
     }
 
     /// A turn towards `goal` ended so.
-    pub(super) fn heard(&self, goal: Goal, turn: &Turn) {
+    pub(crate) fn heard(&self, goal: Goal, turn: &Turn) {
         let why = match &turn.end {
             TurnEnd::Failed(why) | TurnEnd::Unknown(why) => Some(why).filter(|why| is_silence(why)),
             _ => None,
@@ -120,12 +120,12 @@ impl Surveys {
     }
 
     /// A mutation of the claimed things was answered, or given up.
-    pub(super) fn mutated(&self, keys: &[LockKey]) {
+    pub(crate) fn mutated(&self, keys: &[LockKey]) {
         lock(&self.state).freshness.mutated(keys);
     }
 
     /// How many were begun.
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         lock(&self.state).begun
     }
 

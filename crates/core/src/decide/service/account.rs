@@ -19,7 +19,7 @@ use crate::{
     },
     error::{Category, Error, Result},
     instance::Instance,
-    lb::{Goal, INTENT_ANNOTATION, Intent, LockKey, LockKind, Plan, Turn, TurnEnd},
+    lb::{Goal, INTENT_ANNOTATION, Intent, LockKey, LockKind, Turn, TurnEnd},
     lookup::Listing,
     view::ServiceView,
 };
@@ -37,13 +37,6 @@ pub fn is_denied(goal: Goal, turn: &Turn, intent: Intent, service: &ServiceView,
         Goal::Present => turn.end == TurnEnd::NeedsIntent,
     };
     silent && turn.done.is_empty() && intent == Intent::Free && remembers(service, claims)
-}
-
-/// Whether [`is_denied`] would be said of the turn that a plan towards absence stands for.
-#[must_use]
-pub fn would_be_denied(plan: &Plan, intent: Intent, service: &ServiceView, claims: &[LockKey]) -> bool {
-    let silent = plan.end == TurnEnd::Converged && plan.steps.is_empty();
-    silent && intent == Intent::Free && remembers(service, claims)
 }
 
 /// Whether a Service says of itself that there was a load balancer, or may have been: it claims one by its id, an address
