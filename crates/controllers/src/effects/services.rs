@@ -29,7 +29,7 @@ use crate::{
         words::{self, Values},
     },
     lock,
-    service::{Interrupted, ServiceController, Surveys, SyncInput, SyncReason},
+    service::{Interrupted, ServiceController, SurveyCache, SyncInput, SyncReason},
 };
 
 /// How long one write may take.
@@ -44,7 +44,9 @@ pub(crate) trait ServiceEffects: Send + Sync {
     fn newest(&self) -> Arc<ServiceView>;
 
     /// Whether this very object is gone from the cluster.
-    fn is_gone(&self, service: &ServiceView) -> bool;
+    fn is_gone(&self, _service: &ServiceView) -> bool {
+        false
+    }
 
     /// The nodes of the cluster.
     fn nodes(&self) -> Vec<Arc<NodeView>>;
@@ -53,16 +55,20 @@ pub(crate) trait ServiceEffects: Send + Sync {
     fn now(&self) -> Tick;
 
     /// Takes these locks too; `false` where another Service has one of them.
-    fn acquire(&self, keys: &[LockKey]) -> bool;
+    fn acquire(&self, _keys: &[LockKey]) -> bool {
+        true
+    }
 
     /// What there is in the cloud. While the cloud is away it is not asked.
     fn survey<'a>(&'a self, input: &'a SyncInput<'_>, not_before: Tick) -> Boxed<'a, Result<Survey>>;
 
-    /// Writes on the Service.
-    fn write(&self, body: Value) -> Boxed<'_, Result<()>>;
+    /// Writes on the Service, if there is anything to write.
+    fn write(&self, body: Option<Value>) -> Boxed<'_, Result<()>>;
 
-    /// Writes what lets go of the Service.
-    fn release(&self, body: Option<Value>) -> Boxed<'_, Result<()>>;
+    /// Writes what takes the finalizer off.
+    fn release(&self, body: Option<Value>) -> Boxed<'_, Result<()>> {
+        self.write(body)
+    }
 
     /// A pass opened so.
     fn opened(&self, opening: &Opening<'_>);
@@ -71,7 +77,7 @@ pub(crate) trait ServiceEffects: Send + Sync {
     fn step(&self, report: StepReport, keys: &[LockKey]);
 
     /// A turn ended, or was given up.
-    fn turn_over(&self, keys: &[LockKey], permit: Permit, ended: bool);
+    fn turn_over(&self, _keys: &[LockKey], _permit: Permit, _ended: bool) {}
 
     /// A pass closed so, with these nodes behind the load balancer.
     fn closed(&self, goal: Goal, turn: &Turn, nodes: &[&str], closing: &Closing);
@@ -80,7 +86,7 @@ pub(crate) trait ServiceEffects: Send + Sync {
 /// The real world.
 pub(crate) struct Live<'a> {
     controller: &'a ServiceController,
-    pub(crate) cloud: &'a Surveys,
+    pub(crate) cloud: &'a SurveyCache,
     pub(crate) key: &'a ObjectKey,
     pub(crate) reason: SyncReason,
     /// The newest version that this pass has seen, in case the store has lost it by now.
@@ -90,7 +96,7 @@ pub(crate) struct Live<'a> {
 impl<'a> Live<'a> {
     pub(crate) fn new(
         controller: &'a ServiceController,
-        cloud: &'a Surveys,
+        cloud: &'a SurveyCache,
         key: &'a ObjectKey,
         service: Arc<ServiceView>,
         reason: SyncReason,
@@ -102,9 +108,10 @@ impl<'a> Live<'a> {
         self.controller.tell(&self.newest(), notices);
     }
 
-    async fn patch(&self, body: Value) -> Result<()> {
+    async fn patch(&self, body: Option<Value>) -> Result<()> {
+        let Some(body) = body else { return Ok(()) };
         // The watch may be faster than the answer.
-        self.controller.memory.of(self.key, |note| remember(&mut note.written, &body));
+        self.controller.states.of(self.key, |state| remember(&mut state.written, &body));
         let cluster = &self.controller.ctx.cluster;
         let answer = cluster.patch_service(&cluster.call(WRITE_TIMEOUT), self.key, &body).await?;
         let mut seen = lock(&self.seen);
@@ -115,24 +122,19 @@ impl<'a> Live<'a> {
     }
 
     async fn let_go(&self, body: Option<Value>) -> Result<()> {
-        let memory = &self.controller.memory;
+        let states = &self.controller.states;
         let uid = self.newest().uid.clone();
-        memory.of(self.key, |note| note.released = Some(uid));
-        let written = match body {
-            Some(body) => self.patch(body).await,
-            None => Ok(()),
-        };
-        match written {
-            Err(why) if why.category() != Category::NotFound => {
-                if why.category() == Category::Conflict {
-                    memory.of(self.key, |note| note.released = None);
-                }
-                return Err(why);
-            }
-            _ => {}
+        states.of(self.key, |state| state.released = Some(uid));
+        let written = self.patch(body).await;
+        let failure = written.as_ref().err().map(Error::category);
+        if failure == Some(Category::Conflict) {
+            states.of(self.key, |state| state.released = None);
+        }
+        if failure.is_some_and(|category| category != Category::NotFound) {
+            return written;
         }
         lock(&self.controller.synced).forget(self.key);
-        let notices = memory.of(self.key, |note| note.told.released());
+        let notices = states.of(self.key, |state| state.told.released());
         self.say(notices);
         Ok(())
     }
@@ -167,7 +169,7 @@ impl ServiceEffects for Live<'_> {
     }
 
     fn acquire(&self, keys: &[LockKey]) -> bool {
-        lock(&self.controller.book).acquire(self.key, keys)
+        lock(&self.controller.locks).acquire(self.key, keys)
     }
 
     fn survey<'a>(&'a self, input: &'a SyncInput<'_>, not_before: Tick) -> Boxed<'a, Result<Survey>> {
@@ -180,7 +182,7 @@ impl ServiceEffects for Live<'_> {
         })
     }
 
-    fn write(&self, body: Value) -> Boxed<'_, Result<()>> {
+    fn write(&self, body: Option<Value>) -> Boxed<'_, Result<()>> {
         Box::pin(self.patch(body))
     }
 
@@ -190,12 +192,12 @@ impl ServiceEffects for Live<'_> {
 
     fn opened(&self, opening: &Opening<'_>) {
         let orphan = matches!(opening, Opening::Orphan { .. }).then(|| self.newest().uid.clone());
-        let notices = self.controller.memory.of(self.key, |note| {
-            if orphan.is_some() && note.orphan != orphan {
+        let notices = self.controller.states.of(self.key, |state| {
+            if orphan.is_some() && state.orphan != orphan {
                 self.controller.ctx.metrics.service.orphans.inc();
             }
-            note.orphan = orphan.or_else(|| note.orphan.take());
-            note.told.opening(opening)
+            state.orphan = orphan.or_else(|| state.orphan.take());
+            state.told.opening(opening)
         });
         self.say(notices);
     }
@@ -221,9 +223,9 @@ impl ServiceEffects for Live<'_> {
 
     fn closed(&self, goal: Goal, turn: &Turn, nodes: &[&str], closing: &Closing) {
         self.cloud.heard(goal, turn);
-        let notices = self.controller.memory.of(self.key, |note| {
-            note.further |= note.progress.advance(turn);
-            note.told.closing(goal, self.reason.occasion(), turn, nodes, closing)
+        let notices = self.controller.states.of(self.key, |state| {
+            state.further |= state.progress.advance(turn);
+            state.told.closing(goal, self.reason.occasion(), turn, nodes, closing)
         });
         self.say(notices);
         if self.reason == SyncReason::Nodes && goal == Goal::Present {
@@ -330,20 +332,12 @@ impl ServiceEffects for Dry<'_> {
         Arc::clone(&lock(&self.assumed))
     }
 
-    fn is_gone(&self, _: &ServiceView) -> bool {
-        false
-    }
-
     fn nodes(&self) -> Vec<Arc<NodeView>> {
         self.world.nodes.to_vec()
     }
 
     fn now(&self) -> Tick {
         self.world.begun
-    }
-
-    fn acquire(&self, _: &[LockKey]) -> bool {
-        true
     }
 
     fn survey<'a>(&'a self, input: &'a SyncInput<'_>, _: Tick) -> Boxed<'a, Result<Survey>> {
@@ -359,12 +353,7 @@ impl ServiceEffects for Dry<'_> {
         })
     }
 
-    fn write(&self, body: Value) -> Boxed<'_, Result<()>> {
-        self.note(body);
-        Box::pin(std::future::ready(Ok(())))
-    }
-
-    fn release(&self, body: Option<Value>) -> Boxed<'_, Result<()>> {
+    fn write(&self, body: Option<Value>) -> Boxed<'_, Result<()>> {
         body.into_iter().for_each(|body| self.note(body));
         Box::pin(std::future::ready(Ok(())))
     }
@@ -386,8 +375,6 @@ impl ServiceEffects for Dry<'_> {
     fn step(&self, report: StepReport, _: &[LockKey]) {
         lock(&self.noted).steps.push(PlannedStep { label: report.label, impact: report.impact });
     }
-
-    fn turn_over(&self, _: &[LockKey], _: Permit, _: bool) {}
 
     fn closed(&self, _: Goal, turn: &Turn, _: &[&str], closing: &Closing) {
         let told = &mut lock(&self.noted).told;

@@ -8,13 +8,13 @@ use cloudberth_core::{
     lb::{Goal, Intent, LockKey, Request},
 };
 
-use super::{ServiceController, surveys::Surveys};
+use super::{ServiceController, survey_cache::SurveyCache};
 use crate::lock;
 
 /// Everything that a pass starts from.
 #[derive(Clone)]
 pub(crate) struct SyncInput<'a> {
-    pub(crate) cloud: &'a Surveys,
+    pub(crate) cloud: &'a SurveyCache,
     pub(super) balancers: &'a dyn LoadBalancers,
     /// The version that the rest was read from.
     pub(super) service: Arc<ServiceView>,
@@ -51,7 +51,7 @@ impl ServiceController {
     /// Reads another version of a Service whose cloud and intent are known.
     pub(super) fn input<'a>(
         &'a self,
-        cloud: &'a Surveys,
+        cloud: &'a SurveyCache,
         balancers: &'a dyn LoadBalancers,
         service: Arc<ServiceView>,
         intent: Intent,

@@ -17,7 +17,6 @@ use cloudberth_core::{
     provider::Boxed,
     time::Tick,
 };
-use serde_json::Value;
 
 use super::{ServiceController, check_account::AccountCheck, input::SyncInput};
 use crate::{effects::services::ServiceEffects, lock};
@@ -158,15 +157,15 @@ impl<'a> Pass<'a> {
         let intent =
             (permit == Permit::Create).then(|| (ctx.clock().wall(), input.request.name.text.as_str()));
         let body = patch::prepare(&ctx.clouds.assignments, &input.service, provider, intent);
-        match self.write(body).await {
-            Err(why) if why.category() == Category::Conflict => {
-                let known = self.effects.newest().resource_version != input.service.resource_version;
-                let why = why.context("failed to add load balancer cleanup finalizer");
-                Err(if known { Interrupted::Changed } else { why.into() })
-            }
-            Err(why) => Err(why.context("failed to add load balancer cleanup finalizer").into()),
-            Ok(()) => self.recheck(input).map(|_| ()),
+        if let Err(why) = self.effects.write(body).await {
+            let known = self.effects.newest().resource_version != input.service.resource_version;
+            return Err(if known && why.category() == Category::Conflict {
+                Interrupted::Changed
+            } else {
+                why.context("failed to add load balancer cleanup finalizer").into()
+            });
         }
+        self.recheck(input).map(|_| ())
     }
 
     /// Has a turn of the loop with the newest nodes.
@@ -268,14 +267,8 @@ impl<'a> Pass<'a> {
     /// Writes what differs. An object that is gone needs nothing.
     async fn publish(&self, publish: &Publish, clear_intent: bool) -> Result<()> {
         let publish = publish.fit_for(self.controller.ctx.cluster.version());
-        patch::written(self.write(patch::record(&self.effects.newest(), &publish, clear_intent)).await)
-    }
-
-    async fn write(&self, body: Option<Value>) -> Result<()> {
-        match body {
-            Some(body) => self.effects.write(body).await,
-            None => Ok(()),
-        }
+        let body = patch::record(&self.effects.newest(), &publish, clear_intent);
+        patch::written(self.effects.write(body).await)
     }
 }
 

@@ -18,7 +18,7 @@ use futures_util::FutureExt;
 
 use super::{
     ServiceController,
-    memory::SyncReason,
+    state::SyncReason,
     sync::{Interrupted, Pass},
 };
 use crate::{
@@ -45,20 +45,20 @@ struct LockGuard<'a> {
 
 impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
-        let next = lock(&self.controller.lanes).leave(self.cloud);
+        let next = lock(&self.controller.limits).leave(self.cloud);
         for other in next {
             self.controller.pool.add(other);
         }
         if self.waits {
             return;
         }
-        let freed = lock(&self.controller.book).release(self.key);
+        let freed = lock(&self.controller.locks).release(self.key);
         for other in freed {
             self.controller.pool.add(other);
         }
-        self.controller.looked_at(self.key);
+        self.controller.finish_batches(self.key);
         if self.controller.ctx.cluster.services.get(self.key).is_none() {
-            self.controller.memory.erase(self.key);
+            self.controller.states.erase(self.key);
         }
     }
 }
@@ -75,20 +75,20 @@ impl ServiceController {
                 return Requeue::Forget;
             }
         };
-        if !lock(&self.lanes).enter(input.cloud.name(), &key) {
+        if !lock(&self.limits).enter(input.cloud.name(), &key) {
             held.waits = true;
             return Requeue::Forget;
         }
         held.cloud = Some(input.cloud.name());
-        if !lock(&self.book).acquire(&key, input.keys()) {
+        if !lock(&self.locks).acquire(&key, input.keys()) {
             // Whoever holds one of them puts us into the queue when it lets go.
             held.waits = true;
             return Requeue::Forget;
         }
-        let reason = self.memory.of(&key, |note| {
-            note.asleep = false;
-            note.further = false;
-            note.reason.take().unwrap_or(SyncReason::Service)
+        let reason = self.states.of(&key, |state| {
+            state.asleep = false;
+            state.further = false;
+            state.reason.take().unwrap_or(SyncReason::Service)
         });
         let (began, cloud) = (self.ctx.clock().now(), input.cloud);
         let not_before = not_before(reason, &service, began);
@@ -104,11 +104,11 @@ impl ServiceController {
     /// A Service that concerns no cloud of ours, or of which that cannot be told.
     fn leave(&self, key: &ObjectKey, service: &ServiceView, opening: &Opening<'_>) {
         if *opening == Opening::LeaveAlone {
-            return self.memory.erase(key);
+            return self.states.erase(key);
         }
-        let notices = self.memory.of(key, |note| {
-            note.reason = None;
-            note.told.opening(opening)
+        let notices = self.states.of(key, |state| {
+            state.reason = None;
+            state.told.opening(opening)
         });
         self.tell(service, notices);
     }
@@ -117,13 +117,13 @@ impl ServiceController {
     fn requeue(&self, live: &Live<'_>, ended: Result<Option<Closing>, Interrupted>) -> Requeue {
         match ended {
             Ok(Some(Closing::Wait { poll, .. })) => {
-                self.memory.send(live.key, live.reason);
+                self.states.add_reason(live.key, live.reason);
                 if self.is_further(live.key) { Requeue::After(poll) } else { Requeue::Exactly(poll) }
             }
             Ok(Some(Closing::Hold { left })) => Requeue::Exactly(left),
             Ok(Some(Closing::Retry { error, .. })) => {
                 let asleep = error.category() == Category::UserInput;
-                self.memory.of(live.key, |note| note.asleep = asleep);
+                self.states.of(live.key, |state| state.asleep = asleep);
                 self.again(live.key, &error)
             }
             Ok(Some(Closing::Release)) => self.released(live),
@@ -154,7 +154,7 @@ impl ServiceController {
     }
 
     fn is_further(&self, key: &ObjectKey) -> bool {
-        self.memory.peek(key, |note| note.is_some_and(|note| note.further))
+        self.states.peek(key, |state| state.is_some_and(|state| state.further))
     }
 
     /// The finalizer is off.
@@ -168,7 +168,7 @@ impl ServiceController {
             // Another cloud serves it now.
             return Requeue::After(Duration::ZERO);
         }
-        self.memory.erase(live.key);
+        self.states.erase(live.key);
         Requeue::Forget
     }
 
@@ -179,7 +179,7 @@ impl ServiceController {
         let services = self.ctx.cluster.services.all();
         // Whoever claims the same thing is a rival, whichever of them is looked at first.
         for service in &services {
-            self.enter(&service.key(), Some(service));
+            self.update_index(&service.key(), Some(service));
         }
         let world = DryWorld::new(self.ctx.clock().now(), nodes);
         let mut all = Vec::new();
