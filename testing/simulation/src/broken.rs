@@ -1,16 +1,21 @@
 //! Programs that are broken on purpose, to show that the harness notices. What is shipped has no such switch: the same
 //! program gets a provider, a clock or a wire that does what a careless one would.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use cloudberth_core::{
     Call, Clock, Instance, Instances, Listing, LoadBalancers, Lookup, Provider, ProviderId, Result, Routes,
     ServiceView, Zones,
     decide::service::ownership::Ownership,
-    lb::{Desired, Effects, Goal, IntentMark, Permit, Profile, Publish, Request, Survey, Turn, TurnEnd},
+    lb::{
+        Desired, Effects, Goal, IntentMark, Permit, Profile, Publish, Request, StepReport, Survey, Turn,
+        TurnEnd,
+    },
     provider::Boxed,
 };
 use cloudberth_fake::FakeProvider;
+
+use crate::{lock, world::Steps};
 
 /// Which law is broken, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +36,12 @@ pub enum Broken {
     LetsGo,
     /// Law 9: the clock of one replica runs at half the speed, so that its claim lasts twice as long.
     SlowClock,
+    /// The plan forgets the nodes.
+    OtherPlan,
 }
 
 impl Broken {
-    const ALL: [(&str, Self); 8] = [
+    const ALL: [(&str, Self); 9] = [
         ("2", Self::UnknownIsAbsent),
         ("2-uid", Self::NoNodeUid),
         ("4", Self::SecondPassWrites),
@@ -43,9 +50,10 @@ impl Broken {
         ("7", Self::AsksAboutEach),
         ("9", Self::SlowClock),
         ("9-release", Self::LetsGo),
+        ("plan", Self::OtherPlan),
     ];
 
-    /// The program of this name: the number of the law that it breaks, and how, where there are several ways.
+    /// The program of this name: the number of the law that it breaks, and how, where there are several ways; or `plan`.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, broken)| broken)
     }
@@ -59,20 +67,21 @@ impl Broken {
     pub(crate) fn explains(self, wrong: &str) -> bool {
         let name = Self::ALL.into_iter().find(|(_, broken)| *broken == self).map(|(name, _)| name);
         let law = name.and_then(|name| name.split('-').next());
-        law.is_some_and(|law| wrong.starts_with(&format!("law {law}:")))
+        law.is_some_and(|law| wrong.trim_start_matches("law ").starts_with(&format!("{law}:")))
     }
 }
 
-/// A cloud as a careless program sees it.
-pub(crate) struct Careless {
+/// A cloud as a program sees it that may be careless. It notes the steps that are sent.
+pub(crate) struct Watched {
     pub(crate) inner: FakeProvider,
-    pub(crate) broken: Broken,
+    pub(crate) broken: Option<Broken>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) steps: Arc<Mutex<Steps>>,
 }
 
-impl Careless {
+impl Watched {
     fn is(&self, broken: Broken) -> bool {
-        self.broken == broken
+        self.broken == Some(broken)
     }
 
     fn balancers(&self) -> &dyn LoadBalancers {
@@ -80,7 +89,7 @@ impl Careless {
     }
 }
 
-impl Provider for Careless {
+impl Provider for Watched {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -106,7 +115,7 @@ impl Provider for Careless {
     }
 }
 
-impl Instances for Careless {
+impl Instances for Watched {
     fn list<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Listing<Instance>>> {
         Box::pin(async move {
             let listing = Instances::list(&self.inner, call).await;
@@ -132,7 +141,7 @@ impl Instances for Careless {
     }
 }
 
-impl LoadBalancers for Careless {
+impl LoadBalancers for Watched {
     fn profile(&self) -> Profile<'_> {
         self.balancers().profile()
     }
@@ -171,7 +180,13 @@ impl LoadBalancers for Careless {
     ) -> Boxed<'a, Turn> {
         Box::pin(async move {
             let inner = self.balancers();
-            let turn = inner.turn(call, survey, want, permit, effects).await;
+            if effects.is_dry() {
+                let backends = if self.is(Broken::OtherPlan) { Vec::new() } else { want.backends.clone() };
+                let want = Desired { backends, ..want.clone() };
+                return inner.turn(call, survey, &want, permit, effects).await;
+            }
+            let noting = Noting { effects, service: want.service.key().to_string(), steps: &self.steps };
+            let turn = inner.turn(call, survey, want, permit, &noting).await;
             if self.is(Broken::SecondPassWrites)
                 && turn.end == TurnEnd::Converged
                 && want.goal == Goal::Present
@@ -189,5 +204,23 @@ impl LoadBalancers for Careless {
             }
             turn
         })
+    }
+}
+
+/// Notes each step before it goes on.
+struct Noting<'a> {
+    effects: &'a dyn Effects,
+    service: String,
+    steps: &'a Mutex<Steps>,
+}
+
+impl Effects for Noting<'_> {
+    fn record<'a>(&'a self, publish: &'a Publish, intent: IntentMark) -> Boxed<'a, Result<()>> {
+        self.effects.record(publish, intent)
+    }
+
+    fn step(&self, report: StepReport) {
+        lock(self.steps).entry(self.service.clone()).or_default().push(report.label.clone());
+        self.effects.step(report);
     }
 }
