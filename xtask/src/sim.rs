@@ -8,7 +8,7 @@ use crate::stages::{Outcome, cargo};
 use crate::workspace::Workspace;
 use crate::{Result, Verdict};
 
-/// What the suite runs: every law holds, and a program that breaks one is caught. That usually takes a few dozen seeds, and
+/// What the suite runs: every law holds and every plan is kept, and a program that breaks one is caught. That usually takes a few dozen seeds, and
 /// the first one that catches it ends the run; with 200 from anywhere a rare fault would slip through now and then.
 const SUITE: &[&[&str]] = &[
     &["--seeds", "200"],
@@ -20,6 +20,7 @@ const SUITE: &[&[&str]] = &[
     &["--seeds", "2000", "--break", "7"],
     &["--seeds", "2000", "--break", "9"],
     &["--seeds", "2000", "--break", "9-release"],
+    &["--seeds", "2000", "--break", "plan"],
 ];
 
 /// Says where the seeds begin; without it they begin somewhere else each time.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cloudberth_core::{Instances, LoadBalancers, Provider, ProviderId, lb::Erased, provider_id::Reading};
+use cloudberth_core::{Instances, LoadBalancers, Provider, ProviderId, provider_id::Reading};
 
 use crate::{
     api::{Api, Surroundings},
@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug)]
 pub struct CloudscaleProvider {
     pub(crate) api: Api,
-    balancers: Erased<Cloudscales>,
+    balancers: Cloudscales,
 }
 
 impl CloudscaleProvider {
@@ -23,7 +23,7 @@ impl CloudscaleProvider {
     pub fn new(settings: &Settings, around: Surroundings) -> Self {
         let clock = Arc::clone(&around.clock);
         let api = Api::new(settings, around);
-        Self { balancers: Erased(Cloudscales::new(api.clone(), clock)), api }
+        Self { balancers: Cloudscales::new(api.clone(), clock), api }
     }
 }
 

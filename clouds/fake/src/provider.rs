@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use cloudberth_core::{
     Clock, Instances, LoadBalancers, Provider, Region, Routes, Zone, Zones,
-    lb::Erased,
     lookup::Listing,
     provider::{Boxed, Place},
 };
@@ -16,7 +15,7 @@ use crate::{balancers::Fakes, cloud::Cloud, cloud::Network};
 pub struct FakeProvider {
     pub(crate) name: String,
     pub(crate) network: Network,
-    balancers: Erased<Fakes>,
+    balancers: Fakes,
 }
 
 impl FakeProvider {
@@ -24,8 +23,13 @@ impl FakeProvider {
     /// several can run side by side.
     pub fn new(name: &str, cloud: &Cloud, who: &str, clock: Arc<dyn Clock>) -> Self {
         let network = cloud.connect(who, clock);
-        let balancers = Erased(Fakes::new(name, network.clone()));
+        let balancers = Fakes::new(name, network.clone());
         Self { name: name.to_owned(), network, balancers }
+    }
+
+    /// Its load balancers, which it always has.
+    pub fn balancers(&self) -> &dyn LoadBalancers {
+        &self.balancers
     }
 }
 

@@ -13,7 +13,7 @@ use cloudberth_core::{
     Call, Category, Clock, InstanceState, Instances, Lookup, NodeView, Provider, Random, Result, Routes,
     ServiceView, Tick, Zones,
     call::{Gate, ReadOnly, Unguarded},
-    lb::{Backend, Desired, Goal, IntentMark, Permit, Publish, ServiceRecorder, TurnEnd},
+    lb::{Backend, Desired, Effects, Goal, IntentMark, Permit, Publish, TurnEnd},
     provider::Boxed,
     route::{NewRoute, RouteChange},
     view::{ServicePort, ServiceProtocol, SessionAffinity},
@@ -76,7 +76,7 @@ impl Fixture {
             match end {
                 TurnEnd::Converged | TurnEnd::Refused => return end,
                 // A lost creation has shown up, or never will, once the settle time is over.
-                TurnEnd::Unknown(_) => tokio::time::sleep(balancers.settle_time()).await,
+                TurnEnd::Unknown(_) => tokio::time::sleep(balancers.profile().settle_time).await,
                 _ => tokio::time::sleep(Duration::from_secs(2)).await,
             }
         }
@@ -99,7 +99,7 @@ impl Recorder {
     }
 }
 
-impl ServiceRecorder for Recorder {
+impl Effects for Recorder {
     fn record<'a>(&'a self, publish: &'a Publish, _: IntentMark) -> Boxed<'a, Result<()>> {
         *self.published.lock().unwrap() = publish.clone();
         self.writes.fetch_add(1, Ordering::Relaxed);
@@ -313,8 +313,8 @@ async fn all_refused_fields_are_named_at_once_and_nothing_is_built() {
     let call = fixture.call(Arc::new(Unguarded));
     let balancers = fixture.provider.load_balancers().unwrap();
     let survey = balancers.survey(&call).await.unwrap();
-    let plan = balancers.dry_run(&call, &survey, &desired).await;
-    let mut fields: Vec<_> = plan.refused.iter().map(|r| r.field.as_str()).collect();
+    let turn = balancers.turn(&call, &survey, &desired, Permit::Create, &recorder).await;
+    let mut fields: Vec<_> = turn.refused.iter().map(|r| r.field.as_str()).collect();
     fields.sort_unstable();
     let all = [
         "fake.cloudberth.dev/algorithm",

@@ -69,7 +69,8 @@ impl Clouds {
             _ => None,
         };
         let candidates = members.iter().filter_map(|(provider, classes)| {
-            let marks = provider.load_balancers()?.marks().iter().map(|mark| (*mark).to_owned()).collect();
+            let marks =
+                provider.load_balancers()?.profile().marks.iter().map(|mark| (*mark).to_owned()).collect();
             Some(Candidate { name: provider.name().to_owned(), classes: classes.clone(), marks })
         });
         let assignments = Arc::new(Assignments::new(candidates.collect(), default.or(sole))?);

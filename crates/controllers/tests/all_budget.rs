@@ -18,13 +18,13 @@ use cloudberth_controllers::{
     service::ServiceSettings,
 };
 use cloudberth_core::{
-    Call as CloudCall, Instances, LoadBalancers, Lookup, Provider, Result, Routes, ServiceView, annotation,
+    Call as CloudCall, Instances, LoadBalancers, Lookup, Provider, Result, Routes, ServiceView,
     decide::{
         lifecycle::Cap,
         node::taints::{SHUTDOWN, UNINITIALISED},
         service::ownership::Ownership,
     },
-    lb::{Desired, LockKey, Name, Permit, Plan, ServiceRecorder, Survey, Turn},
+    lb::{Desired, Effects, Permit, Profile, Request, Survey, Turn},
     provider::Boxed,
 };
 use cloudberth_fake::{CallRecord, FakeProvider, PowerState};
@@ -327,16 +327,20 @@ impl Provider for Buggy {
 }
 
 impl LoadBalancers for Buggy {
-    fn annotations(&self) -> &annotation::Table {
-        self.balancers().annotations()
+    fn profile(&self) -> Profile<'_> {
+        self.balancers().profile()
     }
 
-    fn settle_time(&self) -> Duration {
-        self.balancers().settle_time()
+    fn read(&self, service: &ServiceView, cluster: &str) -> Request {
+        self.balancers().read(service, cluster)
     }
 
-    fn name_for(&self, service: &ServiceView, cluster: &str) -> Name {
-        self.balancers().name_for(service, cluster)
+    fn shows<'a>(&'a self, call: &'a CloudCall, id: &'a str) -> Boxed<'a, Lookup<()>> {
+        self.balancers().shows(call, id)
+    }
+
+    fn survey<'a>(&'a self, call: &'a CloudCall) -> Boxed<'a, Result<Survey>> {
+        self.balancers().survey(call)
     }
 
     fn owner<'a>(
@@ -348,28 +352,16 @@ impl LoadBalancers for Buggy {
         self.balancers().owner(call, survey, want)
     }
 
-    fn lock_keys(&self, service: &ServiceView, cluster: &str) -> Vec<LockKey> {
-        self.balancers().lock_keys(service, cluster)
-    }
-
-    fn survey<'a>(&'a self, call: &'a CloudCall) -> Boxed<'a, Result<Survey>> {
-        self.balancers().survey(call)
-    }
-
     fn turn<'a>(
         &'a self,
         call: &'a CloudCall,
         survey: &'a Survey,
         want: &'a Desired,
         permit: Permit,
-        recorder: &'a dyn ServiceRecorder,
+        effects: &'a dyn Effects,
     ) -> Boxed<'a, Turn> {
         assert_ne!(want.service.name, UNLUCKY, "a bug of the planner");
-        self.balancers().turn(call, survey, want, permit, recorder)
-    }
-
-    fn dry_run<'a>(&'a self, call: &'a CloudCall, survey: &'a Survey, want: &'a Desired) -> Boxed<'a, Plan> {
-        self.balancers().dry_run(call, survey, want)
+        self.balancers().turn(call, survey, want, permit, effects)
     }
 }
 

@@ -106,10 +106,10 @@ async fn a_doubt_has_three_ways_out() {
     stage.pass(900).await;
     assert_eq!(gone(&stage, &TEN).await, [""; 0], "L1-179 in doubt");
     assert_eq!(stage.events("n5").len(), 1, "L4-124 said once");
-    assert!(stage.events("n5")[0].contains("cloudberth.dev/instance-is-gone"), "L1-179");
+    assert!(stage.events("n5")[0].contains("cloudberth.dev/machine-is-gone"), "L1-179");
     assert_eq!(lookups(&stage.clouds[0]), 0, "L7-129 a doubtful listing asks nobody");
 
-    let declared = json!({"metadata": {"annotations": {"cloudberth.dev/instance-is-gone": "true"}}});
+    let declared = json!({"metadata": {"annotations": {"cloudberth.dev/machine-is-gone": "true"}}});
     stage.merge(&stage.nodes(), "n5", declared).await;
     stage.pass(60).await;
     assert_eq!(gone(&stage, &TEN).await, ["n5"], "L1-180 a person's word");

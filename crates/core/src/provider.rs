@@ -11,21 +11,19 @@
 //! - It ends by the deadline of its [`Call`], and it never panics because of what the cloud sent.
 //! - Errors name what was attempted and carry no secret.
 
-use std::{pin::Pin, time::Duration};
+use std::pin::Pin;
 
 use crate::{
-    annotation,
     call::Call,
-    decide::{nodeset::Selector, service::ownership::Ownership},
     error::{Error, Result},
     instance::Instance,
     label::{Region, Zone},
-    lb::{Desired, LockKey, Name, Permit, Plan, ServiceRecorder, Survey, Turn},
     lookup::{Listing, Lookup},
     provider_id::{ProviderId, Reading},
     route::{Route, RouteChange},
-    view::ServiceView,
 };
+
+pub use crate::lb::LoadBalancers;
 
 /// A future in a box, as object-safe traits need it.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -88,70 +86,6 @@ pub trait Instances: Send + Sync {
             Error::permanent(format!("this cloud cannot look up {name:?} by name; only a listing can tell"));
         Box::pin(std::future::ready(Lookup::Unknown(why)))
     }
-}
-
-/// The load balancers of a cloud: the object-safe side of [`crate::lb::Balancers`], made by
-/// [`crate::lb::Erased`].
-pub trait LoadBalancers: Send + Sync {
-    /// The annotations that it reads and writes.
-    fn annotations(&self) -> &annotation::Table;
-
-    /// The annotations whose value is the id of one of its load balancers, those of a replaced program included.
-    fn marks(&self) -> &[&'static str] {
-        &[]
-    }
-
-    /// Whether the load balancer with this id, which a [mark](Self::marks) names, is visible with our credential. Where
-    /// the cloud is not asked it is `Unknown`.
-    fn shows<'a>(&'a self, _call: &'a Call, id: &'a str) -> Boxed<'a, Lookup<()>> {
-        Box::pin(std::future::ready(cannot_show(id)))
-    }
-
-    /// How long a creation whose answer was lost may still take to show up in a lookup (law 6).
-    fn settle_time(&self) -> Duration;
-
-    /// Which nodes a Service wants behind its load balancer; `None` where it does not say. A selector that cannot be
-    /// read is an error here and a refusal of the plan.
-    fn selector(&self, _service: &ServiceView) -> Result<Option<Selector>> {
-        Ok(None)
-    }
-
-    /// What a load balancer would be called that is created for the Service now.
-    fn name_for(&self, service: &ServiceView, cluster: &str) -> Name;
-
-    /// Names, ids and addresses that a Service lays claim to. Two Services with a claim in common are never worked
-    /// on at once, and each sees the other as a rival.
-    fn lock_keys(&self, service: &ServiceView, cluster: &str) -> Vec<LockKey>;
-
-    /// The listings that serve every Service of a pass.
-    fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>>;
-
-    /// Whose the load balancer is that was found for a Service; `Absent` where none was.
-    fn owner<'a>(
-        &'a self,
-        call: &'a Call,
-        survey: &'a Survey,
-        want: &'a Desired,
-    ) -> Boxed<'a, Lookup<Ownership>>;
-
-    /// One turn of the loop for one Service: observe, and if what there is is this Service's, then decide,
-    /// execute and fold until there is nothing more to do now.
-    fn turn<'a>(
-        &'a self,
-        call: &'a Call,
-        survey: &'a Survey,
-        want: &'a Desired,
-        permit: Permit,
-        recorder: &'a dyn ServiceRecorder,
-    ) -> Boxed<'a, Turn>;
-
-    /// What [`turn`](Self::turn) would do, without doing it.
-    fn dry_run<'a>(&'a self, call: &'a Call, survey: &'a Survey, want: &'a Desired) -> Boxed<'a, Plan>;
-}
-
-/// The answer of a cloud that does not look up load balancers by their ids.
-pub(crate) fn cannot_show(id: &str) -> Lookup<()> {
-    Lookup::Unknown(Error::permanent(format!("this cloud does not look up load balancer {id:?} by its id")))
 }
 
 /// The routes of a cloud.

@@ -1,19 +1,21 @@
 //! Programs that are broken on purpose, to show that the harness notices. What is shipped has no such switch: the same
 //! program gets a provider, a clock or a wire that does what a careless one would.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use cloudberth_core::{
-    Call, Clock, Error, Instance, Instances, Listing, LoadBalancers, Lookup, Provider, ProviderId, Result,
-    Routes, ServiceView, Zones, annotation,
-    decide::{nodeset::Selector, service::ownership::Ownership},
+    Call, Clock, Instance, Instances, Listing, LoadBalancers, Lookup, Provider, ProviderId, Result, Routes,
+    ServiceView, Zones,
+    decide::service::ownership::Ownership,
     lb::{
-        Desired, Goal, IntentMark, LockKey, Name, Permit, Plan, Publish, ServiceRecorder, Survey, Turn,
+        Desired, Effects, Goal, IntentMark, Permit, Profile, Publish, Request, StepReport, Survey, Turn,
         TurnEnd,
     },
     provider::Boxed,
 };
 use cloudberth_fake::FakeProvider;
+
+use crate::{lock, world::Steps};
 
 /// Which law is broken, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +36,12 @@ pub enum Broken {
     LetsGo,
     /// Law 9: the clock of one replica runs at half the speed, so that its claim lasts twice as long.
     SlowClock,
+    /// The plan forgets the nodes.
+    OtherPlan,
 }
 
 impl Broken {
-    const ALL: [(&str, Self); 8] = [
+    const ALL: [(&str, Self); 9] = [
         ("2", Self::UnknownIsAbsent),
         ("2-uid", Self::NoNodeUid),
         ("4", Self::SecondPassWrites),
@@ -46,9 +50,10 @@ impl Broken {
         ("7", Self::AsksAboutEach),
         ("9", Self::SlowClock),
         ("9-release", Self::LetsGo),
+        ("plan", Self::OtherPlan),
     ];
 
-    /// The program of this name: the number of the law that it breaks, and how, where there are several ways.
+    /// The program of this name: the number of the law that it breaks, and how, where there are several ways; or `plan`.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, broken)| broken)
     }
@@ -62,32 +67,29 @@ impl Broken {
     pub(crate) fn explains(self, wrong: &str) -> bool {
         let name = Self::ALL.into_iter().find(|(_, broken)| *broken == self).map(|(name, _)| name);
         let law = name.and_then(|name| name.split('-').next());
-        law.is_some_and(|law| wrong.starts_with(&format!("law {law}:")))
+        law.is_some_and(|law| wrong.trim_start_matches("law ").starts_with(&format!("{law}:")))
     }
 }
 
-/// A cloud as a careless program sees it.
-pub(crate) struct Careless {
+/// A cloud as a program sees it that may be careless. It notes the steps that are sent.
+pub(crate) struct Watched {
     pub(crate) inner: FakeProvider,
-    pub(crate) broken: Broken,
+    pub(crate) broken: Option<Broken>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) steps: Arc<Mutex<Steps>>,
 }
 
-impl Careless {
+impl Watched {
     fn is(&self, broken: Broken) -> bool {
-        self.broken == broken
+        self.broken == Some(broken)
     }
 
-    fn balancers(&self) -> Option<&dyn LoadBalancers> {
-        self.inner.load_balancers()
+    fn balancers(&self) -> &dyn LoadBalancers {
+        self.inner.balancers()
     }
 }
 
-fn none() -> Error {
-    Error::permanent("this cloud has no load balancers")
-}
-
-impl Provider for Careless {
+impl Provider for Watched {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -113,7 +115,7 @@ impl Provider for Careless {
     }
 }
 
-impl Instances for Careless {
+impl Instances for Watched {
     fn list<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Listing<Instance>>> {
         Box::pin(async move {
             let listing = Instances::list(&self.inner, call).await;
@@ -139,29 +141,24 @@ impl Instances for Careless {
     }
 }
 
-impl LoadBalancers for Careless {
-    fn annotations(&self) -> &annotation::Table {
-        &cloudberth_fake::TABLE
+impl LoadBalancers for Watched {
+    fn profile(&self) -> Profile<'_> {
+        self.balancers().profile()
+    }
+
+    fn read(&self, service: &ServiceView, cluster: &str) -> Request {
+        self.balancers().read(service, cluster)
     }
 
     fn shows<'a>(&'a self, call: &'a Call, id: &'a str) -> Boxed<'a, Lookup<()>> {
-        match self.balancers() {
-            Some(inner) if !self.is(Broken::UnknownIsAbsent) => inner.shows(call, id),
-            _ => Box::pin(std::future::ready(Lookup::Present(()))),
+        if self.is(Broken::UnknownIsAbsent) {
+            return Box::pin(std::future::ready(Lookup::Present(())));
         }
+        self.balancers().shows(call, id)
     }
 
-    fn settle_time(&self) -> std::time::Duration {
-        self.balancers().map(LoadBalancers::settle_time).unwrap_or_default()
-    }
-
-    fn selector(&self, service: &ServiceView) -> Result<Option<Selector>> {
-        self.balancers().map_or(Ok(None), |inner| inner.selector(service))
-    }
-
-    fn name_for(&self, service: &ServiceView, cluster: &str) -> Name {
-        let nameless = || Name { text: String::new(), generated: false };
-        self.balancers().map_or_else(nameless, |inner| inner.name_for(service, cluster))
+    fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>> {
+        self.balancers().survey(call)
     }
 
     fn owner<'a>(
@@ -170,21 +167,7 @@ impl LoadBalancers for Careless {
         survey: &'a Survey,
         want: &'a Desired,
     ) -> Boxed<'a, Lookup<Ownership>> {
-        match self.balancers() {
-            Some(inner) => inner.owner(call, survey, want),
-            None => Box::pin(std::future::ready(Lookup::Unknown(none()))),
-        }
-    }
-
-    fn lock_keys(&self, service: &ServiceView, cluster: &str) -> Vec<LockKey> {
-        self.balancers().map(|inner| inner.lock_keys(service, cluster)).unwrap_or_default()
-    }
-
-    fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>> {
-        match self.balancers() {
-            Some(inner) => inner.survey(call),
-            None => Box::pin(std::future::ready(Err(none()))),
-        }
+        self.balancers().owner(call, survey, want)
     }
 
     fn turn<'a>(
@@ -193,11 +176,17 @@ impl LoadBalancers for Careless {
         survey: &'a Survey,
         want: &'a Desired,
         permit: Permit,
-        recorder: &'a dyn ServiceRecorder,
+        effects: &'a dyn Effects,
     ) -> Boxed<'a, Turn> {
         Box::pin(async move {
-            let Some(inner) = self.balancers() else { return Turn::unknown(none()) };
-            let turn = inner.turn(call, survey, want, permit, recorder).await;
+            let inner = self.balancers();
+            if effects.is_dry() {
+                let backends = if self.is(Broken::OtherPlan) { Vec::new() } else { want.backends.clone() };
+                let want = Desired { backends, ..want.clone() };
+                return inner.turn(call, survey, &want, permit, effects).await;
+            }
+            let noting = Noting { effects, service: want.service.key().to_string(), steps: &self.steps };
+            let turn = inner.turn(call, survey, want, permit, &noting).await;
             if self.is(Broken::SecondPassWrites)
                 && turn.end == TurnEnd::Converged
                 && want.goal == Goal::Present
@@ -206,21 +195,32 @@ impl LoadBalancers for Careless {
                 let annotations = [("fake.cloudberth.dev/looked-at".to_owned(), when)].into();
                 let publish = Publish { ingress: None, annotations };
                 // A careless program does not look at the answer either.
-                let _ = recorder.record(&publish, IntentMark::Keep).await;
+                let _ = effects.record(&publish, IntentMark::Keep).await;
             }
             if self.is(Broken::DeletesOnError) && matches!(turn.end, TurnEnd::Unknown(_) | TurnEnd::Failed(_))
             {
                 let gone = Desired { goal: Goal::Gone, ..want.clone() };
-                drop(inner.turn(call, survey, &gone, Permit::NoCreate, recorder).await);
+                drop(inner.turn(call, survey, &gone, Permit::NoCreate, effects).await);
             }
             turn
         })
     }
+}
 
-    fn dry_run<'a>(&'a self, call: &'a Call, survey: &'a Survey, want: &'a Desired) -> Boxed<'a, Plan> {
-        match self.balancers() {
-            Some(inner) => inner.dry_run(call, survey, want),
-            None => Box::pin(std::future::ready(Plan::unknown(none()))),
-        }
+/// Notes each step before it goes on.
+struct Noting<'a> {
+    effects: &'a dyn Effects,
+    service: String,
+    steps: &'a Mutex<Steps>,
+}
+
+impl Effects for Noting<'_> {
+    fn record<'a>(&'a self, publish: &'a Publish, intent: IntentMark) -> Boxed<'a, Result<()>> {
+        self.effects.record(publish, intent)
+    }
+
+    fn step(&self, report: StepReport) {
+        lock(self.steps).entry(self.service.clone()).or_default().push(report.label.clone());
+        self.effects.step(report);
     }
 }

@@ -80,6 +80,20 @@ pub(crate) fn deed(rng: &mut Rng, services: u8, nodes: u8) -> Deed {
     Deed::Compact
 }
 
+/// Something that people change about Services and that has one outcome, whoever sees to it.
+pub(crate) fn change(rng: &mut Rng) -> Deed {
+    loop {
+        let deed = match rng.u8(0..6) {
+            0 => Deed::SetPool { node: rng.u8(0..4), pool: choose(rng, &POOLS) },
+            1 => Deed::Exclude { node: rng.u8(0..4), excluded: rng.bool() },
+            _ => about_services(rng, 4),
+        };
+        if !matches!(deed, Deed::AddForeignService { .. }) {
+            return deed;
+        }
+    }
+}
+
 fn about_services(rng: &mut Rng, services: u8) -> Deed {
     let service = rng.u8(0..services);
     match rng.u8(0..14) {

@@ -207,6 +207,13 @@ pub(crate) fn writes(world: &World) -> Writes {
     Writes { calls: kube.chain(clouds).collect(), told }
 }
 
+/// The Services that the program wrote to, in order.
+pub(crate) fn service_writes(world: &World) -> Vec<String> {
+    let calls = world.api.calls(0);
+    let writes = calls.iter().filter(|c| by_program(c) && c.is_write() && c.resource == "services");
+    writes.map(|c| format!("{}/{}", c.namespace, c.name)).collect()
+}
+
 /// Law 4: what was written after the world had come to rest. A new leader may say once more what is still wrong with an
 /// object: it does not know who was told, and by then the event may have expired.
 pub(crate) fn restless(before: &Writes, after: &Writes) -> Vec<String> {

@@ -17,6 +17,7 @@ mod clouds;
 mod draw;
 mod laws;
 mod people;
+mod planned;
 mod replica;
 mod rest;
 mod run;

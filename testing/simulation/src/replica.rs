@@ -1,17 +1,24 @@
 //! One of the two copies of the program that run side by side, and the ways in which it ends.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use cloudberth_controllers::{
     clouds::Member, controller_set::ControllerSettings, lifecycle::LifecycleSettings, node::NodeSettings,
     routes::RouteSettings, service::ServiceSettings,
 };
 use cloudberth_core::{
-    Clock, Provider, Random, Result,
+    Clock, Random, Result,
     decide::{election::Config, lifecycle::Cap},
 };
 use cloudberth_fake::FakeProvider;
-use cloudberth_manager::replica::{Parts, Replica as Manager};
+use cloudberth_manager::{
+    plan::{Plan, run_plan},
+    replica::{Parts, Replica as Manager},
+};
 use cloudberth_runtime::metrics::{Metrics, Registry};
 use embedded_kube::KubeApi;
 use http::HeaderValue;
@@ -19,13 +26,14 @@ use kube::Client;
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
-    broken::{Broken, Careless},
+    broken::{Broken, Watched},
     clock::SkewedClock,
     clouds::{NAMES, NamedCloud, SimulatedClouds},
     people::{CLUSTER, CLUSTER_CIDR, class},
     touchy::Touchy,
     wire::{Loss, Partition, Snare, Wire},
     witness::Witness,
+    world::Steps,
 };
 
 /// What the names of all replicas begin with, in all call logs.
@@ -33,6 +41,9 @@ pub(crate) const PROGRAM: &str = "cloudberth";
 
 /// The most that one way of a request to the Kubernetes API takes.
 const LATENCY: Duration = Duration::from_millis(50);
+
+/// How long the Kubernetes API may take to list what a plan is about.
+const LISTED: Duration = Duration::from_secs(30);
 
 /// What a replica is started with.
 pub(crate) struct Site<'a> {
@@ -43,6 +54,7 @@ pub(crate) struct Site<'a> {
     pub(crate) witness: &'a Arc<Witness>,
     pub(crate) snare: &'a Arc<Snare>,
     pub(crate) power: &'a Arc<Partition>,
+    pub(crate) steps: &'a Arc<Mutex<Steps>>,
     pub(crate) broken: Option<Broken>,
     /// Nothing is going to happen for long.
     pub(crate) calm: bool,
@@ -106,7 +118,7 @@ impl Replica {
                 _ => None,
             },
         };
-        let member = |named_cloud| self.member(named_cloud, site.broken, clock);
+        let member = |named_cloud| self.member(named_cloud, site, clock);
         Manager::new(Parts {
             client: Client::new(wire.clone(), "default"),
             lease_client: Client::new(wire, "default"),
@@ -134,14 +146,12 @@ impl Replica {
         }
     }
 
-    fn member(&self, named_cloud: &NamedCloud, broken: Option<Broken>, clock: &Arc<dyn Clock>) -> Member {
+    fn member(&self, named_cloud: &NamedCloud, site: &Site<'_>, clock: &Arc<dyn Clock>) -> Member {
         let inner =
             FakeProvider::new(named_cloud.name, &named_cloud.cloud, &self.identity, Arc::clone(clock));
-        let provider: Arc<dyn Provider> = match broken {
-            Some(broken) => Arc::new(Careless { inner, broken, clock: Arc::clone(clock) }),
-            None => Arc::new(inner),
-        };
-        (Arc::new(Touchy(provider)), BTreeSet::from([class(named_cloud.name)]))
+        let (clock, steps) = (Arc::clone(clock), Arc::clone(site.steps));
+        let provider = Watched { inner, broken: site.broken, clock, steps };
+        (Arc::new(Touchy(Arc::new(provider))), BTreeSet::from([class(named_cloud.name)]))
     }
 
     /// Ends it at whatever it is doing, without a word.
@@ -176,6 +186,14 @@ impl Replica {
     pub(crate) fn lives(&self) -> bool {
         self.task.as_ref().is_some_and(|task| !task.is_finished())
     }
+}
+
+/// What a program that is started for a plan says it would do.
+pub(crate) async fn plan(site: &Site<'_>) -> Result<Plan> {
+    let planner = Replica { identity: format!("{PROGRAM}-plan"), ..Replica::new(0) };
+    let clock: Arc<dyn Clock> = Arc::new(SkewedClock::draw(site.clock, site.random));
+    let manager = planner.manager(site, &clock)?;
+    Ok(run_plan(manager.ctx(), &controllers(), LISTED).await)
 }
 
 /// Every controller, as the flags have it by default.

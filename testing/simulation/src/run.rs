@@ -6,7 +6,7 @@ use tokio::{runtime, sync::mpsc, time};
 
 use crate::{
     broken::Broken,
-    laws, rest,
+    laws, planned, rest,
     schedule::{Schedule, TURMOIL},
     touchy::ON_PURPOSE,
     world::{Alarm, World},
@@ -73,6 +73,9 @@ async fn live(schedule: &Schedule, broken: Option<Broken>) -> Account {
     if wrong.is_empty() {
         wrong.extend(stay_at_rest(&mut world, quiet(schedule.seed)).await);
     }
+    if wrong.is_empty() && broken.is_none_or(|broken| broken == Broken::OtherPlan) {
+        wrong.extend(planned::broken(&mut world, schedule.seed).await);
+    }
     wrong.extend(laws::broken(&world));
     if !world.program_lives() {
         wrong.push("a replica died".to_owned());
@@ -94,7 +97,7 @@ async fn pass_time(world: &mut World, alarms: &mut mpsc::UnboundedReceiver<Alarm
 }
 
 /// Waits until everything is as it should be. Each node whose instance is gone may have to wait for the cap.
-async fn come_to_rest(world: &World) -> (Vec<String>, Duration) {
+pub(crate) async fn come_to_rest(world: &World) -> (Vec<String>, Duration) {
     let patience = PATIENCE + CAP * rest::dead(world).await;
     let start = time::Instant::now();
     loop {

@@ -2,10 +2,11 @@
 
 mod backup;
 mod mistakes;
+mod program;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -25,7 +26,7 @@ use crate::{
     clock::RunClock,
     clouds::{NamedCloud, SimulatedClouds},
     people::{CLUSTER, People, node_name, selector},
-    replica::{PROGRAM, Replica, Site},
+    replica::{PROGRAM, Replica},
     schedule::Deed,
     wire::{Cut, Partition, Snare},
     witness::Witness,
@@ -33,6 +34,9 @@ use crate::{
 
 /// So long after its end an instance may still be listed, and its name is not given to another one.
 const REMEMBERED: Duration = Duration::from_secs(60);
+
+/// The steps that were sent to clouds, in words, by Service.
+pub(crate) type Steps = BTreeMap<String, Vec<String>>;
 
 /// Somebody walked into a trap that a deed had set.
 #[derive(Debug)]
@@ -68,6 +72,7 @@ pub(crate) struct World {
     pub(crate) witness: Arc<Witness>,
     pub(crate) people: People,
     random: Arc<Random>,
+    steps: Arc<Mutex<Steps>>,
     broken: Option<Broken>,
     calm: bool,
     replicas: Vec<Replica>,
@@ -105,47 +110,12 @@ impl World {
             witness,
             people,
             random,
+            steps: Arc::default(),
             broken,
             calm: false,
             replicas: vec![Replica::new(0), Replica::new(1)],
             snare: Arc::new(Snare::new(alarm.clone())),
             alarm,
-        }
-    }
-
-    /// Starts both replicas, or starts them again: they know nothing and see everything for the first time.
-    pub(crate) async fn restart_program(&mut self) {
-        for slot in 0..self.replicas.len() {
-            self.restart(slot).await;
-        }
-    }
-
-    /// Starts both again for a time in which nothing happens.
-    pub(crate) async fn restart_calmly(&mut self) {
-        self.calm = true;
-        self.restart_program().await;
-    }
-
-    async fn restart(&mut self, slot: usize) {
-        let Self { api, clouds, clock, random, witness, snare, power, broken, calm, replicas, .. } = self;
-        let (broken, calm) = (*broken, *calm);
-        let site = Site { api, clouds, clock, random, witness, snare, power, broken, calm };
-        if let Some(replica) = replicas.get_mut(slot) {
-            replica.kill(witness).await;
-            replica.start(&site);
-        }
-    }
-
-    /// Starts a successor for each replica that was told to end and has, or must.
-    async fn replace_retired(&mut self, wait: bool) {
-        for slot in 0..self.replicas.len() {
-            let Some(replica) = self.replicas.get_mut(slot).filter(|replica| replica.is_retiring()) else {
-                continue;
-            };
-            if wait || !replica.lives() {
-                replica.retired(&self.witness).await;
-                self.restart(slot).await;
-            }
         }
     }
 

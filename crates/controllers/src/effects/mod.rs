@@ -1,3 +1,4 @@
-//! What the controllers do to the world, live and dry: one flow decides, and the effects carry it out or put it down.
+//! What the controllers do to the world. One flow decides; live effects carry it out, dry ones only note it.
 
 pub(crate) mod nodes;
+pub(crate) mod services;

@@ -189,7 +189,7 @@ impl LifecycleController {
         let ours = services.iter().filter(|s| assignments.of(s).holder == Some(monitor.cloud.name()));
         // One Service on which the provider panics must not keep every node from being judged.
         let keys = ours.flat_map(|service| {
-            let keys = caught(|| balancers.lock_keys(service, &self.ctx.cluster_name));
+            let keys = caught(|| balancers.read(service, &self.ctx.cluster_name).keys);
             keys.unwrap_or_else(|text| {
                 tracing::error!(service = %service.key(), text, "internal error: reading a Service panicked");
                 self.panicked();

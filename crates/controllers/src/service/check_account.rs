@@ -1,4 +1,4 @@
-//! Asks the instances whether the account that denies a load balancer is the cluster's own.
+//! Asks the instances whether the account in which a load balancer is not found is the cluster's own.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use cloudberth_core::{
 use super::ServiceController;
 use crate::clouds::Cloud;
 
-/// What the instances say about an account that denies a load balancer.
+/// What the instances say about an account in which a load balancer is not found.
 pub(super) enum AccountCheck {
     /// No node can tell: the cluster has none of this cloud, or this cloud has no instances.
     Silent,

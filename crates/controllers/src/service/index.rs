@@ -1,4 +1,4 @@
-//! Who lays claim to what, and which nodes everybody wants: one entry per Service that concerns a cloud of ours.
+//! Which Service lays claim to what, and which nodes it wants: one entry per Service that concerns a cloud of ours.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,16 +11,16 @@ use cloudberth_core::{
         nodeset::Selector,
         service::need::{has_finalizer, wants},
     },
-    lb::{LockKey, Rival, rivals},
+    lb::{LockKey, Request, Rival, rivals},
     view::ServiceType,
 };
 
 use crate::clouds::Clouds;
 
-/// What there is to know about a Service before it is worked on.
+/// What is known about a Service before a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// The cloud with which it stands.
+    /// The cloud that serves it, or still holds something for it.
     pub(super) cloud: String,
     /// It wants a load balancer there.
     pub(super) wants: bool,
@@ -32,18 +32,18 @@ pub(super) struct Entry {
 impl Entry {
     /// Reads a Service; `None` for one that concerns none of our clouds.
     ///
-    /// A bug of a provider that one Service meets here leaves it without an entry; its own pass meets the bug again
-    /// and tells about it. This runs where the watch is read, which must go on for all (law 11).
+    /// A Service on which the provider panics gets no entry; its own pass panics again and says so. This runs where the
+    /// watch is read, which must go on for all (law 11).
     pub(super) fn read(clouds: &Clouds, cluster: &str, service: &ServiceView) -> Option<Self> {
         let assignment = clouds.assignments.of(service);
-        // What a copied id leads to is not claimed by a Service that is somebody else's.
+        // A Service of somebody else that carries a copied id lays no claim to it.
         let cloud = clouds.named(assignment.holder.filter(|_| !assignment.unproven)?)?;
         let balancers = cloud.load_balancers()?;
         if service.service_type != ServiceType::LoadBalancer && !has_finalizer(service) {
             return None;
         }
-        let ask = || (balancers.lock_keys(service, cluster), balancers.selector(service).ok().flatten());
-        let (keys, selector) = catch_unwind(AssertUnwindSafe(ask)).ok()?;
+        let read = AssertUnwindSafe(|| balancers.read(service, cluster));
+        let Request { keys, selector, .. } = catch_unwind(read).ok()?;
         let wants =
             wants(service, &assignment) && assignment.server == assignment.holder && !service.deleting;
         Some(Self { cloud: cloud.name().to_owned(), wants, selector, keys })
@@ -58,7 +58,7 @@ pub(super) struct ServiceIndex {
 }
 
 impl ServiceIndex {
-    /// Puts an entry in place of the one before. Returns the others that wait for something which it gave up.
+    /// Replaces an entry. Returns the Services that wait for something which it gave up.
     pub(super) fn set(&mut self, key: &ObjectKey, entry: Option<Entry>) -> BTreeSet<ObjectKey> {
         let places = |entry: &Option<Entry>| -> BTreeSet<(String, LockKey)> {
             let each = |entry: &Entry| {
@@ -86,7 +86,7 @@ impl ServiceIndex {
         waiting
     }
 
-    /// The others that claim something which `me` keys at `cloud`.
+    /// The others that lay claim to something of `mine` at `cloud`.
     pub(super) fn rivals(&self, me: &ObjectKey, cloud: &str, mine: &[LockKey]) -> Vec<Rival> {
         let sharing = mine.iter().filter_map(|key| self.claimants.get(&(cloud.to_owned(), key.clone())));
         let others: BTreeMap<_, _> = sharing

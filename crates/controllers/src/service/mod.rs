@@ -1,37 +1,35 @@
 //! The service controller: a load balancer for every Service that wants one from us.
 //!
 //! ```text
-//!   Services ──► wake ──────────────► queue ──► pass: open, look, turn of the loop, close
-//!   Nodes ─────► collect, sift ─────►   │        │
-//!   time ──────► drift ─────────────►   │        ├─► keys: one writer per load balancer and address
-//!                                       │        └─► surveys: one look for all
+//!   Services ──► trigger ─────────────► queue ──► worker: locks ──► sync: observe, decide, act, record
+//!   Nodes ─────► collect, compare ────►                               │                  │
+//!   time ──────► drift ───────────────►                         shared surveys    effects: live or dry
 //! ```
 //!
 //! | module | keeps |
 //! |---|---|
-//! | `pass`, `page` | one look at one Service, and what is written on it |
+//! | `worker` | the locks around a pass, and when the next one is due |
+//! | `input` | what a pass starts from |
+//! | `sync` | one pass over one Service, live or dry |
 //! | `check_account` | whether it is the cluster's own account that denies a load balancer |
-//! | `want` | what a Service asks of its cloud |
-//! | `dry_run` | what would be done, without doing it |
-//! | `surveys` | listings of load balancers that everybody shares |
-//! | `index` | who keys what |
-//! | `lanes` | that no cloud keeps all workers |
-//! | `fleet` | which changes of nodes touch whom |
-//! | `memory` | what was written and told, so that it is not done twice |
+//! | `survey_cache` | listings of load balancers that all Services share |
+//! | `index` | which Service lays claim to what |
+//! | `cloud_limits` | how many workers one cloud may keep busy |
+//! | `node_changes` | which changes of nodes affect which Services |
+//! | `state` | what was written and said about each Service, so that it is not done twice |
 //!
-//! Nothing that is kept here matters for what becomes of a load balancer: a controller that is dropped anywhere and
-//! made anew goes on from what stands on the Services and in the clouds (law 6).
+//! None of this state decides what becomes of a load balancer: a controller that is dropped anywhere and started again
+//! goes on from what is recorded on the Services and in the clouds (law 6).
 
 mod check_account;
-mod dry_run;
-mod fleet;
+mod cloud_limits;
 mod index;
-mod lanes;
-mod memory;
-mod pass;
-mod surveys;
-mod want;
-mod writer;
+mod input;
+mod node_changes;
+mod state;
+mod survey_cache;
+mod sync;
+mod worker;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -49,7 +47,7 @@ use cloudberth_core::{
         service::{
             change::{Written, overwritten},
             events,
-            wake::{Sighting, orphaned, wake},
+            trigger::{WatchEvent, orphaned, trigger},
         },
     },
     lb::{Intents, LockTable, Notice, Severity},
@@ -64,29 +62,30 @@ use futures_util::future::{join, join_all};
 use tokio::sync::Notify;
 
 use crate::{context::ControllerContext, lock};
-use fleet::NodeChanges;
+use cloud_limits::CloudLimits;
 use index::{Entry, ServiceIndex};
-use lanes::Lanes;
-use memory::{Memory, SyncReason};
-use surveys::Surveys;
+use node_changes::NodeChanges;
+use state::ServiceStates;
 
-/// The name under which people are told.
+pub(crate) use self::{input::SyncInput, state::SyncReason, survey_cache::SurveyCache, sync::Interrupted};
+
+/// The component that events name.
 const COMPONENT: &str = "service-controller";
-/// How many Services are worked on at once where nobody says. They wait for clouds, not for each other.
+/// How many Services are worked on at once by default. They wait for clouds, not for each other.
 const WORKERS: usize = 16;
-/// More Services than these are never in the queue at once; the others are looked for when there is room.
+/// The most Services in the queue at once; the others are looked for when there is room.
 const CAPACITY: usize = 100_000;
-/// How long changes of nodes are collected: nodes that come together make one change of each load balancer.
+/// How long changes of nodes are collected, so that nodes that come together change each load balancer once.
 const GATHER: Duration = Duration::from_millis(500);
 
 /// How the service controller works.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceSettings {
-    /// No more Services than these are worked on at once.
+    /// The most Services that are worked on at once.
     pub workers: usize,
-    /// The rest between two passes that look for hand edits in the clouds, half as long again at the most. `None`: none.
+    /// The pause between two rounds that look for hand edits in the clouds, up to half as long again. `None`: no rounds.
     pub drift: Option<Duration>,
-    /// The rest between two Services of such a pass. With the one survey that a pass needs, this bounds what it costs.
+    /// The pause between two Services of such a round. With the one survey that a round needs, this bounds its cost.
     pub drift_gap: Duration,
 }
 
@@ -104,53 +103,53 @@ type Limits = Jittered<ItemExponential<ObjectKey>>;
 
 /// The service controller, for one term of leadership.
 pub struct ServiceController {
-    ctx: ControllerContext,
+    pub(crate) ctx: ControllerContext,
     settings: ServiceSettings,
     pool: WorkerPool<ObjectKey, Limits>,
-    node_crew: WorkerPool<(), ItemExponential<()>>,
-    clouds: BTreeMap<String, Surveys>,
+    node_pool: WorkerPool<(), ItemExponential<()>>,
+    clouds: BTreeMap<String, SurveyCache>,
     index: Mutex<ServiceIndex>,
-    memory: Memory,
-    book: Mutex<LockTable>,
-    lanes: Mutex<Lanes>,
-    synced: Mutex<Synced>,
-    intents: Mutex<Intents>,
-    node_news: Mutex<NodeChanges>,
-    /// Since when which changes of nodes wait for which Services.
+    pub(crate) states: ServiceStates,
+    pub(crate) locks: Mutex<LockTable>,
+    limits: Mutex<CloudLimits>,
+    pub(crate) synced: Mutex<Synced>,
+    pub(crate) intents: Mutex<Intents>,
+    node_changes: Mutex<NodeChanges>,
+    /// Changes of nodes, by when they came, and the Services that have not taken them in yet.
     batches: Mutex<Vec<(Tick, BTreeSet<ObjectKey>)>>,
     complete: Notify,
     closed: Notify,
 }
 
 impl ServiceController {
-    /// A controller that has seen nothing yet.
+    /// A controller that does nothing before [`run`](Self::run).
     pub fn new(ctx: ControllerContext, settings: ServiceSettings) -> Arc<Self> {
         let clock = ctx.clock();
         let (base, max) = (Duration::from_secs(5), Duration::from_secs(300));
-        let limits =
+        let back_off =
             Jittered { inner: ItemExponential::new(base, max), factor: 0.1, random: Arc::clone(&ctx.random) };
         let clouds = ctx.clouds.iter().filter(|cloud| cloud.load_balancers().is_some());
-        let lanes = Lanes::new(settings.workers, clouds.clone().count());
+        let limits = CloudLimits::new(settings.workers, clouds.clone().count());
         Arc::new(Self {
             settings,
-            pool: WorkerPool::new("service", WorkQueue::new(CAPACITY, limits), Arc::clone(clock))
+            pool: WorkerPool::new("service", WorkQueue::new(CAPACITY, back_off), Arc::clone(clock))
                 .metered(&ctx.metrics.queues),
-            node_crew: WorkerPool::new(
+            node_pool: WorkerPool::new(
                 "node",
                 WorkQueue::new(1, ItemExponential::new(base, max)),
                 Arc::clone(clock),
             )
             .metered(&ctx.metrics.queues),
             clouds: clouds
-                .map(|cloud| (cloud.name().to_owned(), Surveys::new(cloud.clone(), Arc::clone(clock))))
+                .map(|cloud| (cloud.name().to_owned(), SurveyCache::new(cloud.clone(), Arc::clone(clock))))
                 .collect(),
             index: Mutex::default(),
-            memory: Memory::default(),
-            book: Mutex::default(),
-            lanes: Mutex::new(lanes),
+            states: ServiceStates::default(),
+            locks: Mutex::default(),
+            limits: Mutex::new(limits),
             synced: Mutex::default(),
             intents: Mutex::default(),
-            node_news: Mutex::default(),
+            node_changes: Mutex::default(),
             batches: Mutex::default(),
             complete: Notify::new(),
             closed: Notify::new(),
@@ -158,7 +157,7 @@ impl ServiceController {
         })
     }
 
-    /// Works until it is closed, or dropped, which may happen anywhere.
+    /// Works until it is closed, or dropped, which is safe at any await.
     pub async fn run(self: Arc<Self>) {
         let cluster = &self.ctx.cluster;
         let nodes: Arc<dyn Listener<NodeView>> = Arc::clone(&self) as _;
@@ -172,17 +171,17 @@ impl ServiceController {
                 () = self.complete.notified() => {}
             }
         }
-        // Every Service is about to be looked at with the nodes as they are now.
-        *lock(&self.node_news) = NodeChanges::default();
+        // Every Service is in the queue already, and gets the nodes as they are now.
+        *lock(&self.node_changes) = NodeChanges::default();
         let bug = |key: &ObjectKey, _: &str| self.tell_of_bug(key);
-        let sift = async |()| {
-            self.sift();
+        let affected = async |()| {
+            self.enqueue_affected();
             Requeue::Forget
         };
         let services =
-            self.pool.run(self.settings.workers.max(1), |key| self.work(key), bug, || self.everybody());
+            self.pool.run(self.settings.workers.max(1), |key| self.work(key), bug, || self.enqueue_all());
         let drift = join(self.drift(), join_all(self.clouds.values().map(|cloud| self.returns(cloud))));
-        let others = join(self.node_crew.run(1, sift, |(), _| self.everybody(), || ()), drift);
+        let others = join(self.node_pool.run(1, affected, |(), _| self.enqueue_all(), || ()), drift);
         tokio::select! {
             biased;
             () = services => {}
@@ -196,9 +195,9 @@ impl ServiceController {
         self.closed.notify_one();
     }
 
-    /// How often a bug was met, of which one Service each was the victim.
+    /// How many passes have panicked.
     pub fn panics(&self) -> u64 {
-        self.pool.panics() + self.node_crew.panics()
+        self.pool.panics() + self.node_pool.panics()
     }
 
     /// The queue of Services, for the metrics.
@@ -208,47 +207,47 @@ impl ServiceController {
 
     /// How many surveys of a cloud were begun.
     pub fn surveys(&self, cloud: &str) -> u64 {
-        self.clouds.get(cloud).map_or(0, Surveys::count)
+        self.clouds.get(cloud).map_or(0, SurveyCache::count)
     }
 
     /// How many Services are remembered.
     pub fn remembered(&self) -> usize {
-        self.memory.len()
+        self.states.len()
     }
 
-    /// A Service has to be looked at.
-    fn send(&self, key: &ObjectKey, reason: SyncReason) {
-        self.memory.send(key, reason);
+    /// Puts a Service into the queue.
+    fn enqueue(&self, key: &ObjectKey, reason: SyncReason) {
+        self.states.add_reason(key, reason);
         self.pool.add(key.clone());
     }
 
-    /// All Services have to be looked at: some could not be noted down for want of room, or it is not known which.
-    fn everybody(&self) {
+    /// Puts all Services into the queue: it had no room for some, or it is not known which are affected.
+    fn enqueue_all(&self) {
         let nothing = Written::new();
         for service in self.ctx.cluster.services.all() {
-            if wake(&self.ctx.clouds.assignments, Sighting::Added(&service), &nothing).is_some() {
-                self.send(&service.key(), SyncReason::Service);
+            if trigger(&self.ctx.clouds.assignments, WatchEvent::Added(&service), &nothing).is_some() {
+                self.enqueue(&service.key(), SyncReason::Service);
             }
         }
     }
 
-    /// Looks at one Service after the other, for ever, slowly: somebody may have changed a load balancer by hand.
+    /// Puts one Service after the other into the queue, slowly: somebody may have changed a load balancer by hand.
     async fn drift(&self) {
         let Some(rest) = self.settings.drift else { return std::future::pending().await };
         loop {
             tokio::time::sleep(self.ctx.random.jitter(rest, 0.5)).await;
             let keys = lock(&self.index).keys();
             for key in keys {
-                if !self.memory.peek(&key, |note| note.is_some_and(|note| note.asleep)) {
-                    self.send(&key, SyncReason::Drift);
+                if !self.states.peek(&key, |state| state.is_some_and(|state| state.asleep)) {
+                    self.enqueue(&key, SyncReason::Drift);
                     tokio::time::sleep(self.settings.drift_gap).await;
                 }
             }
         }
     }
 
-    /// Whenever a cloud that was away answers again, sends those to work who failed because of it.
-    async fn returns(&self, cloud: &Surveys) {
+    /// Whenever a cloud answers again after an outage, retries the Services that failed because of it.
+    async fn returns(&self, cloud: &SurveyCache) {
         let mut returns = cloud.cloud().inventory.returns();
         while returns.changed().await.is_ok() {
             let keys = lock(&self.index).keys_at(cloud.name());
@@ -259,7 +258,7 @@ impl ServiceController {
         std::future::pending::<()>().await;
     }
 
-    fn tell(&self, service: &ServiceView, notices: impl IntoIterator<Item = Notice>) {
+    pub(crate) fn tell(&self, service: &ServiceView, notices: impl IntoIterator<Item = Notice>) {
         for Notice { severity, reason, message } in notices {
             self.ctx.recorder.publish(Event {
                 about: ObjectRef::service(service),
@@ -271,7 +270,7 @@ impl ServiceController {
         }
     }
 
-    /// What the panic said stays in the log: it was written for programmers, and may hold anything.
+    /// The text of the panic stays in the log: it may hold anything, also a secret.
     fn tell_of_bug(&self, key: &ObjectKey) {
         let bug = Error::permanent("internal error; the log of cloudberth has the details");
         if let Some(service) = self.ctx.cluster.services.get(key) {
@@ -279,27 +278,27 @@ impl ServiceController {
         }
     }
 
-    /// An object is gone, and perhaps left something behind. That is told once, and nothing is deleted (law 5).
+    /// An object is gone. If it may have left a load balancer behind, that is said once; nothing is deleted (law 5).
     fn gone(&self, last: &ServiceView) {
         let key = last.key();
-        let note = self.memory.forget(&key);
+        let state = self.states.forget(&key);
         lock(&self.synced).forget(&key);
         lock(&self.intents).forget(&key);
         let is_this = |uid: Option<String>| uid.as_ref() == Some(&last.uid);
-        let left = orphaned(&self.ctx.clouds.assignments, last, is_this(note.released));
-        if let Some(provider) = left.filter(|_| !is_this(note.orphan)) {
+        let left = orphaned(&self.ctx.clouds.assignments, last, is_this(state.released));
+        if let Some(provider) = left.filter(|_| !is_this(state.orphan)) {
             tracing::warn!(service = %key, provider, "a load balancer may be left without a Service");
             self.ctx.metrics.service.orphans.inc();
             self.tell(last, [events::orphan(provider)]);
         }
     }
 
-    /// Notes who keys what now, and sends those to work who waited for something that was given up.
-    fn enter(&self, key: &ObjectKey, service: Option<&ServiceView>) {
+    /// Updates what a Service lays claim to, and enqueues those that waited for something it gave up.
+    fn update_index(&self, key: &ObjectKey, service: Option<&ServiceView>) {
         let entry = service.and_then(|view| Entry::read(&self.ctx.clouds, &self.ctx.cluster_name, view));
         let waiting = lock(&self.index).set(key, entry);
         for other in waiting {
-            self.send(&other, SyncReason::Service);
+            self.enqueue(&other, SyncReason::Service);
         }
     }
 }
@@ -315,24 +314,24 @@ impl Listener<ServiceView> for ServiceController {
         match new {
             None => {
                 if let Some(old) = old {
-                    self.enter(&old.key(), None);
+                    self.update_index(&old.key(), None);
                 }
             }
             Some(new) => {
                 let key = new.key();
-                self.enter(&key, Some(new));
-                let sighting = before.map_or(Sighting::Added(new), |old| Sighting::Updated { old, new });
+                self.update_index(&key, Some(new));
+                let event = before.map_or(WatchEvent::Added(new), |old| WatchEvent::Updated { old, new });
                 let assignments = &self.ctx.clouds.assignments;
                 let nothing = Written::new();
-                let why = self.memory.peek(&key, |note| {
-                    wake(assignments, sighting, note.map_or(&nothing, |note| &note.written))
+                let cause = self.states.peek(&key, |state| {
+                    trigger(assignments, event, state.map_or(&nothing, |state| &state.written))
                 });
                 if let Some(old) = before {
-                    self.memory.amend(&key, |note| overwritten(&mut note.written, old, new));
+                    self.states.amend(&key, |state| overwritten(&mut state.written, old, new));
                 }
-                if let Some(why) = why {
-                    tracing::debug!(service = %key, ?why, "a Service has to be looked at");
-                    self.send(&key, SyncReason::Service);
+                if let Some(cause) = cause {
+                    tracing::debug!(service = %key, ?cause, "enqueued");
+                    self.enqueue(&key, SyncReason::Service);
                 }
             }
         }
@@ -345,8 +344,8 @@ impl Listener<ServiceView> for ServiceController {
 
 impl Listener<NodeView> for ServiceController {
     fn changed(&self, change: &Change<NodeView>) {
-        if lock(&self.node_news).add(change) {
-            self.node_crew.add_after((), GATHER);
+        if lock(&self.node_changes).add(change) {
+            self.node_pool.add_after((), GATHER);
         }
     }
 

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::scene::{FINALIZER, Scene};
 
-const GONE: &str = "cloudberth.dev/instance-is-gone";
+const GONE: &str = "cloudberth.dev/machine-is-gone";
 
 /// Two instances, and a load balancer that is built.
 async fn served() -> Scene {
@@ -221,7 +221,7 @@ async fn where_no_node_can_tell_nothing_hangs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rehearsal_says_that_it_would_not_let_go() {
+async fn a_dry_run_says_that_it_would_not_let_go() {
     let scene = served().await;
     scene.kill();
     scene.delete("web").await;
@@ -233,6 +233,21 @@ async fn a_rehearsal_says_that_it_would_not_let_go() {
     assert!(told.steps.is_empty(), "{told:?}");
     let why = told.unknown.as_ref().map(ToString::to_string).unwrap_or_default();
     assert!(why.contains("ids 2 nodes carry"), "L1-858 {told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_says_that_it_would_not_build_a_second_one() {
+    let scene = served().await;
+    scene.kill();
+    scene.edit("web", json!({"spec": {"ports": [{"port": 81}]}})).await;
+    scene.leave();
+    scene.pass(1).await;
+    let nodes = scene.stage.ctx.cluster.nodes.all();
+    let all = scene.controller.dry_run(&nodes).await;
+    let (_, told) = all.iter().find(|(key, _)| key.name == "web").unwrap();
+    assert!(told.steps.is_empty(), "L1-1010 {told:?}");
+    let why = told.unknown.as_ref().map(ToString::to_string).unwrap_or_default();
+    assert!(why.contains("ids 2 nodes carry"), "L1-1010 {told:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,9 +7,9 @@ use cloudberth_controllers::{
     service::{ServiceController, ServiceSettings},
 };
 use cloudberth_core::{
-    Call, Category, Lookup, Provider, Result, ServiceView, annotation,
-    decide::{nodeset::Selector, service::ownership::Ownership},
-    lb::{Desired, LockKey, Name, Permit, Plan, ServiceRecorder, Survey, Turn},
+    Call, Category, Lookup, Provider, Result, ServiceView,
+    decide::service::ownership::Ownership,
+    lb::{Desired, Effects, Permit, Profile, Request, Survey, Turn},
     provider::{Boxed, LoadBalancers},
 };
 use cloudberth_fake::{FakeProvider, Fault};
@@ -296,21 +296,21 @@ impl Buggy {
 }
 
 impl LoadBalancers for Buggy {
-    fn annotations(&self) -> &annotation::Table {
-        self.inner().annotations()
+    fn profile(&self) -> Profile<'_> {
+        self.inner().profile()
     }
 
-    fn settle_time(&self) -> Duration {
-        self.inner().settle_time()
-    }
-
-    fn selector(&self, service: &ServiceView) -> Result<Option<Selector>> {
+    fn read(&self, service: &ServiceView, cluster: &str) -> Request {
         assert_ne!(service.name, "odd", "met where the watch is read");
-        self.inner().selector(service)
+        self.inner().read(service, cluster)
     }
 
-    fn name_for(&self, service: &ServiceView, cluster: &str) -> Name {
-        self.inner().name_for(service, cluster)
+    fn shows<'a>(&'a self, call: &'a Call, id: &'a str) -> Boxed<'a, Lookup<()>> {
+        self.inner().shows(call, id)
+    }
+
+    fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>> {
+        self.inner().survey(call)
     }
 
     fn owner<'a>(
@@ -322,31 +322,19 @@ impl LoadBalancers for Buggy {
         self.inner().owner(call, survey, want)
     }
 
-    fn lock_keys(&self, service: &ServiceView, cluster: &str) -> Vec<LockKey> {
-        self.inner().lock_keys(service, cluster)
-    }
-
-    fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>> {
-        self.inner().survey(call)
-    }
-
     fn turn<'a>(
         &'a self,
         call: &'a Call,
         survey: &'a Survey,
         want: &'a Desired,
         permit: Permit,
-        recorder: &'a dyn ServiceRecorder,
+        effects: &'a dyn Effects,
     ) -> Boxed<'a, Turn> {
         Box::pin(async move {
-            let turn = self.inner().turn(call, survey, want, permit, recorder).await;
+            let turn = self.inner().turn(call, survey, want, permit, effects).await;
             assert_ne!(want.service.name, "bad", "the secret is hunter2");
             turn
         })
-    }
-
-    fn dry_run<'a>(&'a self, call: &'a Call, survey: &'a Survey, want: &'a Desired) -> Boxed<'a, Plan> {
-        self.inner().dry_run(call, survey, want)
     }
 }
 

@@ -9,7 +9,6 @@ use crate::{
     error::{Error, Result},
     lb::{Decision, Desired, Identity, LockKey, Name},
     lookup::Lookup,
-    provider::cannot_show,
     view::ServiceView,
 };
 
@@ -44,20 +43,23 @@ pub trait Balancers: Send + Sync {
     /// The annotations that it reads and writes.
     fn annotations(&self) -> &annotation::Table;
 
-    /// The annotations whose value is the id of one of its load balancers.
+    /// The annotations whose value is the id of one of its load balancers, those of a replaced program included.
     fn marks(&self) -> &[&'static str] {
         &[]
     }
 
-    /// Whether the load balancer with this id, which a [mark](Self::marks) names, is visible with our credential.
+    /// Whether the load balancer with this id, which a [mark](Self::marks) names, is visible with our credential. Where
+    /// the cloud is not asked it is `Unknown`.
     fn shows(&self, _call: &Call, id: &str) -> impl Future<Output = Lookup<()>> + Send {
-        std::future::ready(cannot_show(id))
+        let why = format!("this cloud does not look up load balancer {id:?} by its id");
+        std::future::ready(Lookup::Unknown(Error::permanent(why)))
     }
 
-    /// How long a creation whose answer was lost may take to show up.
+    /// How long a creation whose answer was lost may still take to show up in a lookup (law 6).
     fn settle_time(&self) -> Duration;
 
-    /// Which nodes a Service wants behind its load balancer. Pure.
+    /// Which nodes a Service wants behind its load balancer; `None` where it does not say. A selector that cannot be
+    /// read is an error here and a refusal of the plan. Pure.
     fn selector(&self, _service: &ServiceView) -> Result<Option<Selector>> {
         Ok(None)
     }
@@ -79,7 +81,7 @@ pub trait Balancers: Send + Sync {
     /// The framework judges by it [whose](crate::decide::service::ownership) it is, before anything is done about it.
     fn identity(&self, observed: &Self::Observed) -> Option<Identity>;
 
-    /// What a Service lays claim to. Pure.
+    /// Names, ids and addresses that a Service lays claim to. Pure.
     fn lock_keys(&self, service: &ServiceView, cluster: &str) -> Vec<LockKey>;
 
     /// Fetches the listings that serve all Services.

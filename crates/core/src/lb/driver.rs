@@ -10,11 +10,13 @@
 use futures_util::future::join_all;
 
 use crate::{
+    call::Call,
     error::{Error, Result},
     lb::{
-        Balancers, Creation, Decision, Desired, Goal, Next, Notice, Outcome, Permit, Publish, Severity, Step,
-        Turn, TurnEnd, intended_name,
+        Balancers, Creation, Decision, Desired, Goal, Impact, Next, Notice, Outcome, Permit, Publish,
+        Severity, Step, Turn, TurnEnd, intended_name,
     },
+    provider::Boxed,
 };
 
 /// More decisions than any honest load balancer needs in one turn; a planner that takes more goes in circles.
@@ -29,19 +31,36 @@ pub enum IntentMark {
     Clear,
 }
 
-/// The hands of the driver. In production they reach a cloud and a Kubernetes API; in a test they reach a value.
-pub trait Executor<B: Balancers>: Send + Sync {
-    /// Sends one mutation, once.
-    fn execute(&self, step: &Step<B::Action>) -> impl Future<Output = Outcome<B::Answer>> + Send;
+/// What is said about a step: the same words in log, event and dry run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepReport {
+    /// The step in words.
+    pub label: String,
+    /// What it does to traffic.
+    pub impact: Impact,
+    /// What became of it: `Ok`, or the error with which it failed or was lost.
+    pub result: Result<()>,
+}
 
-    /// Writes on the Service what the planner wants recorded, where it differs from what is there.
-    fn record(&self, publish: &Publish, intent: IntentMark) -> impl Future<Output = Result<()>> + Send;
+/// What a turn does beside deciding. A live one writes on the Service and its steps are sent; a dry one only notes both.
+pub trait Effects: Send + Sync {
+    /// Whether this is a dry run: no step is sent, [`Balancers::assume`] answers each.
+    fn is_dry(&self) -> bool {
+        false
+    }
+
+    /// Writes `publish` on the Service where it differs from what is there.
+    fn record<'a>(&'a self, publish: &'a Publish, intent: IntentMark) -> Boxed<'a, Result<()>>;
+
+    /// Hears of every step once its outcome is known.
+    fn step(&self, _report: StepReport) {}
 }
 
 /// Takes one Service as far as it goes without waiting, from what was observed.
-pub async fn drive<B: Balancers, E: Executor<B>>(
+pub async fn drive<B: Balancers>(
     balancers: &B,
-    executor: &E,
+    call: &Call,
+    effects: &dyn Effects,
     want: &Desired,
     mut observed: Option<B::Observed>,
     permit: Permit,
@@ -55,7 +74,7 @@ pub async fn drive<B: Balancers, E: Executor<B>>(
         turn.notices = notices;
         if let Some(publish) = publish.filter(|new| recorded.as_ref() != Some(new)) {
             let mark = if creates(&next) { IntentMark::Keep } else { IntentMark::Clear };
-            if let Err(error) = executor.record(&publish, mark).await {
+            if let Err(error) = effects.record(&publish, mark).await {
                 return turn.end(TurnEnd::Failed(error));
             }
             recorded = Some(publish);
@@ -69,17 +88,18 @@ pub async fn drive<B: Balancers, E: Executor<B>>(
         if let Some(end) = forbids(&steps, want.goal, &turn, permit) {
             return turn.end(end);
         }
-        observed = match carry_out(balancers, executor, &steps, observed, &mut turn).await {
+        observed = match carry_out(balancers, call, effects, &steps, observed, &mut turn).await {
             Ok(observed) => observed,
             Err(rest) => return turn.end(rest),
         };
     }
-    turn.end(TurnEnd::Failed(circles()))
+    let circles = format!("internal error: the plan did not come to rest after {MAX_ROUNDS} rounds");
+    turn.end(TurnEnd::Failed(Error::permanent(circles)))
 }
 
 /// Takes an empty list of addresses out of a verdict where the Service shows some, and says so: a load balancer that is
 /// there has an address, so nobody told.
-pub(super) fn withdraws_nothing<A>(want: &Desired, mut decision: Decision<A>) -> Decision<A> {
+fn withdraws_nothing<A>(want: &Desired, mut decision: Decision<A>) -> Decision<A> {
     let ingress = decision.publish.as_mut().map(|publish| &mut publish.ingress);
     let Some(list) = ingress.filter(|list| list.as_ref().is_some_and(Vec::is_empty)) else { return decision };
     *list = None;
@@ -91,11 +111,6 @@ pub(super) fn withdraws_nothing<A>(want: &Desired, mut decision: Decision<A>) ->
         });
     }
     decision
-}
-
-/// The error of a planner that does not come to rest.
-pub(super) fn circles() -> Error {
-    Error::permanent(format!("internal error: the plan did not come to rest after {MAX_ROUNDS} rounds"))
 }
 
 /// Whether the recorded intent is for another name than a creation would have now: the Service was edited after the intent
@@ -110,7 +125,7 @@ fn creates<A>(next: &Next<A>) -> bool {
 }
 
 /// Why these steps may not be sent, if they may not.
-pub(super) fn forbids<A>(steps: &[Step<A>], goal: Goal, turn: &Turn, permit: Permit) -> Option<TurnEnd> {
+fn forbids<A>(steps: &[Step<A>], goal: Goal, turn: &Turn, permit: Permit) -> Option<TurnEnd> {
     if steps.is_empty() {
         return Some(TurnEnd::Failed(Error::permanent("internal error: the plan has a round without steps")));
     }
@@ -127,15 +142,16 @@ pub(super) fn forbids<A>(steps: &[Step<A>], goal: Goal, turn: &Turn, permit: Per
 
 /// Sends independent steps, as many at once as the cloud bears, and folds their answers in. After a failure those
 /// already under way are heard out, and no more are begun.
-async fn carry_out<B: Balancers, E: Executor<B>>(
+async fn carry_out<B: Balancers>(
     balancers: &B,
-    executor: &E,
+    call: &Call,
+    effects: &dyn Effects,
     steps: &[Step<B::Action>],
     mut observed: Option<B::Observed>,
     turn: &mut Turn,
 ) -> Result<Option<B::Observed>, TurnEnd> {
     for batch in steps.chunks(balancers.width().max(1)) {
-        let outcomes = join_all(batch.iter().map(|step| executor.execute(step))).await;
+        let outcomes = join_all(batch.iter().map(|step| execute(balancers, call, effects, step))).await;
         let mut stop = None;
         for (step, outcome) in batch.iter().zip(outcomes) {
             match outcome {
@@ -158,6 +174,26 @@ async fn carry_out<B: Balancers, E: Executor<B>>(
         }
     }
     Ok(observed)
+}
+
+/// Sends one step, or assumes its answer in a dry run, and reports it.
+async fn execute<B: Balancers>(
+    balancers: &B,
+    call: &Call,
+    effects: &dyn Effects,
+    step: &Step<B::Action>,
+) -> Outcome<B::Answer> {
+    let outcome = if effects.is_dry() {
+        Outcome::Done(balancers.assume(&step.act))
+    } else {
+        balancers.execute(call, &step.act).await
+    };
+    let result = match &outcome {
+        Outcome::Done(_) => Ok(()),
+        Outcome::Failed(error) | Outcome::Unknown(error) => Err(error.clone()),
+    };
+    effects.step(StepReport { label: step.label.clone(), impact: step.impact, result });
+    outcome
 }
 
 impl Turn {

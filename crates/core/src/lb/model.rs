@@ -301,18 +301,3 @@ pub struct PlannedStep {
     /// What it would do to traffic.
     pub impact: Impact,
 }
-
-/// What a turn would do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
-    /// The steps, in order.
-    pub steps: Vec<PlannedStep>,
-    /// How it would end; [`TurnEnd::Wait`] when the cloud is busy now.
-    pub end: TurnEnd,
-    /// What would be written on the Service in the end.
-    pub publish: Option<Publish>,
-    /// What would be refused.
-    pub refused: Vec<Refusal>,
-    /// What people would be told.
-    pub notices: Vec<Notice>,
-}

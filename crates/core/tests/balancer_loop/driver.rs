@@ -11,9 +11,9 @@ use cloudberth_core::{
     annotation::Table,
     decide::service::ownership::Ownership,
     lb::{
-        Balancers, Creation, Decision, Desired, Erased, Goal, INTENT_ANNOTATION, Identity, Impact,
-        IntentMark, LockKey, LockKind, MAX_ROUNDS, Name, Next, Outcome, Permit, Publish, Refusal, Rival,
-        Step, Survey, Turn, TurnEnd, dry_run,
+        Balancers, Creation, Decision, Desired, Goal, INTENT_ANNOTATION, Identity, Impact, IntentMark,
+        LockKey, LockKind, MAX_ROUNDS, Name, Next, Outcome, Permit, Publish, Refusal, Rival, Step, Survey,
+        Turn, TurnEnd,
     },
     provider::LoadBalancers,
     view::{Ingress, ServicePort, ServiceProtocol},
@@ -21,7 +21,9 @@ use cloudberth_core::{
 
 use crate::{
     document::Documents,
-    harness::{Page, Toy, annotated, call, contested, converge, gone, no_annotations, now, turn, want},
+    harness::{
+        Dry, Page, Toy, annotated, call, contested, converge, dry_run, gone, no_annotations, now, turn, want,
+    },
     six::Six,
 };
 
@@ -123,22 +125,22 @@ fn rests() -> Decision<u32> {
     Decision::new(Next::Converged)
 }
 
-fn script(decisions: Vec<Decision<u32>>, outcomes: Vec<Outcome<u32>>) -> Erased<Script> {
-    Erased(Script {
+fn script(decisions: Vec<Decision<u32>>, outcomes: Vec<Outcome<u32>>) -> Script {
+    Script {
         decisions: Mutex::new(decisions.into()),
         outcomes: Mutex::new(outcomes.into()),
         width: 2,
         ..Script::default()
-    })
+    }
 }
 
-fn run(toy: &Erased<Script>, want: &Desired, permit: Permit) -> Turn {
-    let survey = now(toy.survey(&call())).unwrap();
+fn run(toy: &Script, want: &Desired, permit: Permit) -> Turn {
+    let survey = now(LoadBalancers::survey(toy, &call())).unwrap();
     now(toy.turn(&call(), &survey, want, permit, &Page::default()))
 }
 
-fn sent(toy: &Erased<Script>) -> Vec<u32> {
-    toy.0.sent.lock().unwrap().clone()
+fn sent(toy: &Script) -> Vec<u32> {
+    toy.sent.lock().unwrap().clone()
 }
 
 fn failed() -> Outcome<u32> {
@@ -172,7 +174,7 @@ fn a_lost_answer_ends_the_turn_and_a_failure_lets_its_batch_finish() {
         let account = run(&toy, &want(&[80], &[]), Permit::Create);
         assert_eq!(account.end, rest, "{case}");
         assert_eq!(sent(&toy), sent_acts, "{case}");
-        assert_eq!(*toy.0.folded.lock().unwrap(), folded, "{case}");
+        assert_eq!(*toy.folded.lock().unwrap(), folded, "{case}");
         assert_eq!(account.done, folded.iter().map(|n| format!("change {n}")).collect::<Vec<_>>(), "{case}");
     }
 }
@@ -248,8 +250,8 @@ fn nothing_is_created_without_intent_against_a_refusal_or_on_the_way_out() {
         assert_eq!(sent(&toy).len(), count, "{case}");
     }
     let dry = script(vec![refuse(act(vec![create(1)]))], vec![]);
-    let plan = dry_run(&dry.0, &present, None);
-    assert_eq!((plan.is_empty(), plan.end), (true, TurnEnd::Refused), "L8-10 a dry run stops there too");
+    let (plan, _) = dry_run(&dry, &present, None);
+    assert_eq!((plan.done, plan.end), (vec![], TurnEnd::Refused), "L8-10 a dry run stops there too");
 }
 
 #[test]
@@ -275,9 +277,8 @@ fn a_planner_that_goes_in_circles_or_says_nothing_is_stopped() {
     let TurnEnd::Failed(error) = &account.end else { panic!("{account:?}") };
     assert!(error.message().contains("did not come to rest"), "L11-1");
     assert_eq!((sent(&circles).len(), error.category()), (MAX_ROUNDS, Category::Permanent));
-    let plan = dry_run(&circles.0, &want(&[80], &[]), None);
-    assert_eq!((plan.steps.len(), &plan.end), (MAX_ROUNDS, &account.end), "a dry run is stopped too");
-    assert!(!plan.is_empty());
+    let (plan, _) = dry_run(&circles, &want(&[80], &[]), None);
+    assert_eq!((plan.done.len(), &plan.end), (MAX_ROUNDS, &account.end), "a dry run is stopped too");
 
     let silent = script(vec![act(vec![])], vec![]);
     let TurnEnd::Failed(error) = run(&silent, &want(&[80], &[]), Permit::Create).end else { panic!() };
@@ -290,22 +291,22 @@ fn waiting_frees_the_worker() {
     let toy = script(vec![act(vec![change(1)]), Decision::new(wait)], vec![]);
     let rest = TurnEnd::Wait { on: "paint to dry", poll: Duration::from_secs(3) };
     assert_eq!(run(&toy, &want(&[80], &[]), Permit::NoCreate).end, rest);
-    assert_eq!(dry_run(&toy.0, &want(&[80], &[]), None).end, rest);
+    assert_eq!(dry_run(&toy, &want(&[80], &[]), None).0.end, rest);
 }
 
 #[test]
 fn what_could_not_be_looked_at_is_left_alone() {
     let mut toy = script(vec![act(vec![change(1)])], vec![]);
-    toy.0.unknown = true;
+    toy.unknown = true;
     let unknown = TurnEnd::Unknown(Error::temporary("401"));
     assert_eq!(run(&toy, &want(&[80], &[]), Permit::Create).end, unknown, "L1-8");
-    let survey = now(toy.survey(&call())).unwrap();
-    let plan = now(toy.dry_run(&call(), &survey, &want(&[80], &[])));
-    assert_eq!((plan.is_empty(), plan.end), (true, unknown), "L1-9");
+    let survey = now(LoadBalancers::survey(&toy, &call())).unwrap();
+    let dry = now(toy.turn(&call(), &survey, &want(&[80], &[]), Permit::Create, &Dry::default()));
+    assert_eq!((dry.done, dry.end), (vec![], unknown), "L1-9");
     assert_eq!(sent(&toy), Vec::<u32>::new());
 
     let foreign: Survey = Arc::new("another cloud's survey");
-    toy.0.unknown = false;
+    toy.unknown = false;
     let account = now(toy.turn(&call(), &foreign, &want(&[80], &[]), Permit::Create, &Page::default()));
     assert!(matches!(&account.end, TurnEnd::Unknown(e) if e.message().contains("another cloud")), "L3-1");
 }
@@ -316,7 +317,7 @@ struct Ledger {
     writes: Mutex<Vec<(String, IntentMark)>>,
 }
 
-impl cloudberth_core::lb::ServiceRecorder for Ledger {
+impl cloudberth_core::lb::Effects for Ledger {
     fn record<'a>(
         &'a self,
         publish: &'a Publish,
@@ -336,19 +337,16 @@ fn what_is_published_is_written_once_and_the_intent_goes_with_the_last_creation(
         publish(rests(), "balancer"),
     ];
     let toy = script(decisions, vec![]);
-    let survey = now(toy.survey(&call())).unwrap();
+    let survey = now(LoadBalancers::survey(&toy, &call())).unwrap();
     let ledger = Ledger::default();
     let account = now(toy.turn(&call(), &survey, &want(&[80], &[]), Permit::Create, &ledger));
     assert_eq!(account.end, TurnEnd::Converged);
     let writes = ledger.writes.lock().unwrap().clone();
     let want_writes = [("address".to_owned(), IntentMark::Keep), ("balancer".to_owned(), IntentMark::Clear)];
     assert_eq!(writes, want_writes, "L6-19");
-    let plan = dry_run(
-        &script(vec![publish(act(vec![change(1)]), "x"), rests()], vec![]).0,
-        &want(&[80], &[]),
-        None,
-    );
-    assert_eq!(plan.publish.unwrap().annotations["toy/id"], "x", "a dry run shows what would be written");
+    let (_, published) =
+        dry_run(&script(vec![publish(act(vec![change(1)]), "x"), rests()], vec![]), &want(&[80], &[]), None);
+    assert_eq!(published.unwrap().annotations["toy/id"], "x", "a dry run shows what would be written");
 }
 
 #[test]
@@ -368,27 +366,27 @@ fn published_addresses_are_never_replaced_by_none() {
             Decision { publish: Some(publish), ..rests() }
         };
         let toy = script(vec![decision()], vec![]);
-        let survey = now(toy.survey(&call())).unwrap();
+        let survey = now(LoadBalancers::survey(&toy, &call())).unwrap();
         let page = Page::default();
         let turn = now(toy.turn(&call(), &survey, &want, Permit::NoCreate, &page));
         let published = page.published.lock().unwrap().clone();
         assert_eq!(published.and_then(|publish| publish.ingress), written, "{case}");
         let reasons: Vec<_> = turn.notices.iter().map(|notice| notice.reason).collect();
         assert_eq!(reasons, vec!["NoAddressShown"; warnings], "{case}");
-        let plan = dry_run(&script(vec![decision()], vec![]).0, &want, None);
-        assert_eq!(plan.publish.and_then(|publish| publish.ingress), written, "{case}, dry");
+        let (_, published) = dry_run(&script(vec![decision()], vec![]), &want, None);
+        assert_eq!(published.and_then(|publish| publish.ingress), written, "{case}, dry");
     }
 }
 
 #[test]
 fn a_failed_write_on_the_service_stops_the_turn_and_is_made_up_for() {
-    let toy = Erased(Documents::empty());
+    let toy = Documents::empty();
     let page = Page::default();
     *page.fail_records.lock().unwrap() = 1;
     let first = turn(&toy, &want(&[80], &["a"]), &page, Permit::Create);
     assert!(matches!(&first.end, TurnEnd::Failed(e) if e.message() == "the API server is away"), "{first:?}");
     assert_eq!(converge(&toy, &want(&[80], &["a"]), &page), TurnEnd::Converged);
-    assert_eq!(toy.0.describe().len(), 1, "L6-20 it is found again, not built again");
+    assert_eq!(toy.describe().len(), 1, "L6-20 it is found again, not built again");
     assert!(page.published.lock().unwrap().as_ref().unwrap().ingress.is_some());
 }
 
@@ -400,11 +398,11 @@ fn a_refusal_blocks_creation_but_an_existing_load_balancer_is_kept_and_served() 
         Arc::make_mut(&mut wish.service).ports.push(odd);
         wish
     };
-    let fresh = Erased(Documents::empty());
+    let fresh = Documents::empty();
     assert_eq!(converge(&fresh, &udp(&["a"]), &Page::default()), TurnEnd::Refused, "L8-3");
-    assert_eq!(fresh.0.describe(), Vec::<String>::new());
+    assert_eq!(fresh.describe(), Vec::<String>::new());
 
-    let (old, page) = (Erased(Documents::empty()), Page::default());
+    let (old, page) = (Documents::empty(), Page::default());
     converge(&old, &want(&[80], &["a"]), &page);
     assert_eq!(converge(&old, &udp(&["a", "b"]), &page), TurnEnd::Converged);
     let account = turn(&old, &udp(&["a", "b"]), &page, Permit::NoCreate);
@@ -413,32 +411,32 @@ fn a_refusal_blocks_creation_but_an_existing_load_balancer_is_kept_and_served() 
         "spec.ports[].protocol: UDP 53 cannot be forwarded; use TCP",
         "L8-4"
     );
-    let kept = &old.0.describe()[0];
+    let kept = &old.describe()[0];
     assert!(kept.contains("ports: {80}") && kept.contains("toy://b"), "L8-5 members go on: {kept}");
     assert_eq!(converge(&old, &gone(udp(&["a"])), &page), TurnEnd::Converged, "L8-6 and so does deletion");
-    assert_eq!(old.0.describe(), Vec::<String>::new());
+    assert_eq!(old.describe(), Vec::<String>::new());
 }
 
 #[test]
 fn a_change_that_the_cloud_cannot_make_is_noticed_and_nothing_is_rebuilt() {
-    let (toy, page) = (Erased(Documents::empty()), Page::default());
+    let (toy, page) = (Documents::empty(), Page::default());
     converge(&toy, &want(&[80], &["a"]), &page);
-    let before = toy.0.describe();
+    let before = toy.describe();
     let account = turn(&toy, &annotated(want(&[80], &["a"]), "toy/region", "per"), &page, Permit::NoCreate);
     assert_eq!(account.end, TurnEnd::Converged);
-    assert_eq!((account.notices[0].reason, toy.0.describe()), ("RegionImmutable", before));
+    assert_eq!((account.notices[0].reason, toy.describe()), ("RegionImmutable", before));
 }
 
 #[test]
 fn several_of_one_name_are_named_and_left_alone() {
-    let (toy, page) = (Erased(Six::empty()), Page::default());
+    let (toy, page) = (Six::empty(), Page::default());
     let wish = want(&[80], &["a"]);
     for _ in 0..2 {
-        let twin = dry_run(&toy.0, &wish, None).steps.len();
+        let twin = dry_run(&toy, &wish, None).0.done.len();
         assert!(twin > 1);
-        let create = toy.0.decide(&wish, None);
+        let create = toy.decide(&wish, None);
         let Next::Act(steps) = create.next else { panic!() };
-        let _ = now(toy.0.execute(&call(), &steps[0].act));
+        let _ = now(toy.execute(&call(), &steps[0].act));
     }
     let account = turn(&toy, &wish, &page, Permit::Create);
     let TurnEnd::Unknown(error) = account.end else { panic!("{account:?}") };
@@ -447,25 +445,25 @@ fn several_of_one_name_are_named_and_left_alone() {
 
 #[test]
 fn a_contested_address_is_refused_and_the_rest_goes_on() {
-    let (toy, page) = (Erased(Six::empty()), Page::default());
+    let (toy, page) = (Six::empty(), Page::default());
     let wish = annotated(want(&[80], &["a"]), "toy/floating-ip", "192.0.2.9");
     let key = toy.lock_keys(&wish.service, "kubernetes").remove(1);
     let rival = Rival { service: ObjectKey::new("default", "other"), key };
     assert_eq!(converge(&toy, &contested(wish.clone(), rival.clone()), &page), TurnEnd::Converged);
-    assert!(!toy.0.describe().join(" ").contains("192.0.2.9"));
+    assert!(!toy.describe().join(" ").contains("192.0.2.9"));
     let account = turn(&toy, &contested(wish.clone(), rival), &page, Permit::NoCreate);
     assert!(account.refused[0].message.contains("assigned to another service: default/other"), "L8-7");
     converge(&toy, &wish, &page);
-    assert!(toy.0.describe().join(" ").contains("192.0.2.9"), "it is assigned once the rival is gone");
+    assert!(toy.describe().join(" ").contains("192.0.2.9"), "it is assigned once the rival is gone");
 }
 
 #[test]
 fn the_object_safe_side_hands_everything_through() {
     let toy = script(vec![rests()], vec![]);
     let behind: &dyn LoadBalancers = &toy;
-    assert_eq!(behind.settle_time(), Duration::from_secs(7));
-    assert_eq!(behind.lock_keys(&want(&[], &[]).service, "c1"), [LockKey::new(LockKind::Name, "c1/web")]);
-    assert!(std::ptr::eq(behind.annotations(), no_annotations()));
+    assert_eq!(behind.profile().settle_time, Duration::from_secs(7));
+    assert_eq!(behind.read(&want(&[], &[]).service, "c1").keys, [LockKey::new(LockKind::Name, "c1/web")]);
+    assert!(std::ptr::eq(behind.profile().annotations, no_annotations()));
     assert_eq!(Goal::Present, want(&[], &[]).goal);
 }
 
@@ -479,7 +477,7 @@ fn impacts_are_ordered_and_have_words() {
 #[test]
 fn steps_are_reported_with_their_outcome() {
     let toy = script(vec![act(vec![change(1), change(2)]), rests()], vec![Outcome::Done(1), failed()]);
-    let survey = now(toy.survey(&call())).unwrap();
+    let survey = now(LoadBalancers::survey(&toy, &call())).unwrap();
     let page = Page::default();
     let _ = now(toy.turn(&call(), &survey, &want(&[80], &[]), Permit::NoCreate, &page));
     let heard: Vec<_> =
@@ -495,7 +493,7 @@ fn what_is_not_this_services_is_not_touched_whatever_the_plan_says() {
     let stranger = Identity { id: "7".to_owned(), name: "prod".to_owned(), ..Identity::default() };
     let found = |found: Option<Identity>, decision: Decision<u32>| {
         let mut toy = script(vec![decision, rests()], vec![]);
-        toy.0.found = found;
+        toy.found = found;
         toy
     };
     let present = want(&[80], &[]);
@@ -504,16 +502,16 @@ fn what_is_not_this_services_is_not_touched_whatever_the_plan_says() {
         let account = run(&toy, &want, Permit::Create);
         assert_eq!((account.end, sent(&toy)), (rest.clone(), vec![]), "L3-316");
         assert_eq!(account.refused.len(), 1, "L3-316 and it is said why");
-        let survey = now(toy.survey(&call())).unwrap();
-        let plan = now(toy.dry_run(&call(), &survey, &want));
-        assert_eq!((plan.steps, plan.end, plan.refused.len()), (vec![], rest, 1), "L3-317");
+        let survey = now(LoadBalancers::survey(&toy, &call())).unwrap();
+        let dry = now(toy.turn(&call(), &survey, &want, Permit::Create, &Dry::default()));
+        assert_eq!((dry.done, dry.end, dry.refused.len()), (vec![], rest, 1), "L3-317");
         assert_eq!(now(toy.owner(&call(), &survey, &want)), Lookup::Present(Ownership::NotProven));
     }
     let own = Identity { name: toy_name(&present), ..stranger };
     let toy = found(Some(own), act(vec![change(1)]));
     assert_eq!((run(&toy, &present, Permit::Create).end, sent(&toy)), (TurnEnd::Converged, vec![1]));
     let nothing = found(None, rests());
-    let survey = now(nothing.survey(&call())).unwrap();
+    let survey = now(LoadBalancers::survey(&nothing, &call())).unwrap();
     assert_eq!(now(nothing.owner(&call(), &survey, &present)), Lookup::Absent);
 }
 
@@ -542,7 +540,7 @@ fn the_framework_claims_what_was_intended_and_what_is_published() {
     let toy = script(vec![], vec![]);
     let mut service = annotated(want(&[80], &[]), INTENT_ANNOTATION, "2026-03-02T04:05:00Z old").service;
     let of = |service: &ServiceView| -> Vec<String> {
-        toy.lock_keys(service, "c").iter().map(|claim| format!("{:?} {}", claim.kind, claim.value)).collect()
+        toy.read(service, "c").keys.iter().map(|claim| format!("{:?} {}", claim.kind, claim.value)).collect()
     };
     assert_eq!(of(&service).last().unwrap(), "Name old", "L6-309");
     let shown = Ingress { ip: Some("2001:DB8::0001".to_owned()), ..Ingress::default() };

@@ -12,8 +12,8 @@ use cloudberth_core::{
     annotation::Table,
     call::Unguarded,
     lb::{
-        Backend, Balancers, Creation, Desired, Erased, Goal, IntentMark, Outcome, Permit, Publish, Rival,
-        ServiceRecorder, StepReport, Turn, TurnEnd,
+        Backend, Balancers, Creation, Desired, Effects, Goal, IntentMark, Outcome, Permit, Publish, Rival,
+        StepReport, Turn, TurnEnd, drive,
     },
     provider::{Boxed, LoadBalancers},
     view::ServicePort,
@@ -104,7 +104,7 @@ pub struct Page {
     pub fail_records: Mutex<usize>,
 }
 
-impl ServiceRecorder for Page {
+impl Effects for Page {
     fn record<'a>(&'a self, publish: &'a Publish, intent: IntentMark) -> Boxed<'a, Result<()>> {
         Box::pin(async move {
             let mut left = self.fail_records.lock().unwrap();
@@ -125,25 +125,51 @@ impl ServiceRecorder for Page {
     }
 }
 
+/// What a dry run would have published last.
+#[derive(Default)]
+pub struct Dry(Mutex<Option<Publish>>);
+
+impl Effects for Dry {
+    fn is_dry(&self) -> bool {
+        true
+    }
+
+    fn record<'a>(&'a self, publish: &'a Publish, _: IntentMark) -> Boxed<'a, Result<()>> {
+        *self.0.lock().unwrap() = Some(publish.clone());
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// What a turn would do about what was observed, and what would be published in the end.
+pub fn dry_run<B: Balancers>(
+    toy: &B,
+    want: &Desired,
+    observed: Option<B::Observed>,
+) -> (Turn, Option<Publish>) {
+    let dry = Dry::default();
+    let turn = now(drive(toy, &call(), &dry, want, observed, Permit::Create));
+    (turn, dry.0.into_inner().unwrap())
+}
+
 /// One turn from a fresh survey, as the service controller takes it.
-pub fn turn<T: Toy>(toy: &Erased<T>, want: &Desired, page: &Page, permit: Permit) -> Turn {
-    let survey = now(toy.survey(&call())).unwrap();
+pub fn turn<T: Toy>(toy: &T, want: &Desired, page: &Page, permit: Permit) -> Turn {
+    let survey = now(LoadBalancers::survey(toy, &call())).unwrap();
     now(toy.turn(&call(), &survey, want, permit, page))
 }
 
 /// Turns until the Service rests, recording an intent where one is needed. Panics if it takes for ever.
-pub fn converge<T: Toy>(toy: &Erased<T>, want: &Desired, page: &Page) -> TurnEnd {
+pub fn converge<T: Toy>(toy: &T, want: &Desired, page: &Page) -> TurnEnd {
     for _ in 0..50 {
         let mut account = turn(toy, want, page, Permit::NoCreate);
         if account.end == TurnEnd::NeedsIntent {
             *page.intent.lock().unwrap() = true;
             account = turn(toy, want, page, Permit::Create);
         }
-        toy.0.wire().lock().unwrap().crashed = false;
+        toy.wire().lock().unwrap().crashed = false;
         match account.end {
             TurnEnd::Converged | TurnEnd::Refused => return account.end,
             // The settle time passes: whatever was under way shows by now.
-            TurnEnd::Wait { .. } | TurnEnd::Unknown(_) | TurnEnd::Failed(_) => toy.0.settle(),
+            TurnEnd::Wait { .. } | TurnEnd::Unknown(_) | TurnEnd::Failed(_) => toy.settle(),
             TurnEnd::NeedsIntent => panic!("the intent is recorded"),
         }
         assert!(
@@ -151,7 +177,7 @@ pub fn converge<T: Toy>(toy: &Erased<T>, want: &Desired, page: &Page) -> TurnEnd
             "a lost creation keeps its mark"
         );
     }
-    panic!("{:?} does not come to rest: {:?}", want.service.key(), toy.0.describe());
+    panic!("{:?} does not come to rest: {:?}", want.service.key(), toy.describe());
 }
 
 /// A Service called `web` with these ports, on these nodes.

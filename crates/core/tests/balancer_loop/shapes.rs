@@ -1,12 +1,12 @@
 //! What must hold for every shape of load balancer.
 
-use cloudberth_core::lb::{Desired, Erased, Permit, TurnEnd, dry_run};
+use cloudberth_core::lb::{Desired, Permit, TurnEnd};
 use proptest::prelude::*;
 
 use crate::{
     around::Around,
     document::Documents,
-    harness::{Fault, Page, Toy, annotated, converge, gone, now, turn, want},
+    harness::{Fault, Page, Toy, annotated, converge, dry_run, gone, now, turn, want},
     six::Six,
 };
 
@@ -21,22 +21,22 @@ fn story() -> Vec<Desired> {
 }
 
 fn build<T: Toy>(want: &Desired) -> Vec<String> {
-    let toy = Erased(T::empty());
+    let toy = T::empty();
     assert_eq!(converge(&toy, want, &Page::default()), TurnEnd::Converged);
-    toy.0.describe()
+    toy.describe()
 }
 
-fn mutations<T: Toy>(toy: &Erased<T>) -> usize {
-    toy.0.wire().lock().unwrap().mutations
+fn mutations<T: Toy>(toy: &T) -> usize {
+    toy.wire().lock().unwrap().mutations
 }
 
 /// Whatever was there before, the end is the same as if it had been built from nothing; at rest nothing is sent.
 fn follows_the_story<T: Toy>() {
-    let toy = Erased(T::empty());
+    let toy = T::empty();
     let page = Page::default();
     for want in story() {
         assert_eq!(converge(&toy, &want, &page), TurnEnd::Converged);
-        assert_eq!(toy.0.describe(), build::<T>(&want), "the way to {want:?} does not show");
+        assert_eq!(toy.describe(), build::<T>(&want), "the way to {want:?} does not show");
         let before = mutations(&toy);
         let again = turn(&toy, &want, &page, Permit::NoCreate);
         assert_eq!(
@@ -46,61 +46,60 @@ fn follows_the_story<T: Toy>() {
         );
         assert_eq!(mutations(&toy), before, "L4-2 a second pass sends nothing");
     }
-    assert_eq!(toy.0.describe(), Vec::<String>::new(), "nothing is left behind");
+    assert_eq!(toy.describe(), Vec::<String>::new(), "nothing is left behind");
 }
 
 /// Each mutation in turn meets each fault; the end is the same, nothing is leaked and nothing built twice.
 fn survives_each_fault<T: Toy>() {
-    let clean = Erased(T::empty());
+    let clean = T::empty();
     for want in story() {
         converge(&clean, &want, &Page::default());
     }
     for number in 0..mutations(&clean) {
         for fault in [Fault::Refused, Fault::AnswerLost, Fault::RequestLost, Fault::Crash] {
-            let toy = Erased(T::empty());
+            let toy = T::empty();
             let page = Page::default();
-            toy.0.wire().lock().unwrap().faults.insert(number, fault);
+            toy.wire().lock().unwrap().faults.insert(number, fault);
             for want in story() {
                 assert_eq!(converge(&toy, &want, &page), TurnEnd::Converged, "L6-9 {fault:?} at {number}");
-                assert_eq!(toy.0.describe(), build::<T>(&want), "L6-10 {fault:?} at {number}");
+                assert_eq!(toy.describe(), build::<T>(&want), "L6-10 {fault:?} at {number}");
             }
         }
     }
 }
 
 /// A dry run names exactly the steps that a real run then takes, and sends nothing.
-fn rehearses_what_it_does<T: Toy>() {
-    let toy = Erased(T::empty());
+fn does_what_its_dry_run_says<T: Toy>() {
+    let toy = T::empty();
     let page = Page::default();
     for want in story() {
-        let survey = now(toy.0.survey(&crate::harness::call())).unwrap();
-        let seen = now(toy.0.observe(&crate::harness::call(), &survey, &want)).known().unwrap();
+        let survey = now(toy.survey(&crate::harness::call())).unwrap();
+        let seen = now(toy.observe(&crate::harness::call(), &survey, &want)).known().unwrap();
         let before = mutations(&toy);
-        let plan = dry_run(&toy.0, &want, seen);
+        let (plan, _) = dry_run(&toy, &want, seen);
         assert_eq!(mutations(&toy), before, "a dry run sends nothing");
         assert_eq!(plan.end, TurnEnd::Converged);
         page.steps.lock().unwrap().clear();
         converge(&toy, &want, &page);
-        let planned: Vec<_> = plan.steps.into_iter().map(|step| step.label).collect();
         let done: Vec<_> = page.steps.lock().unwrap().iter().map(|step| step.label.clone()).collect();
         let sorted = |mut labels: Vec<String>| {
             labels.sort();
             labels
         };
-        assert_eq!(sorted(planned), sorted(done), "the plan is what is done");
+        assert_eq!(sorted(plan.done), sorted(done), "the plan is what is done");
     }
 }
 
 /// Any wish after any other, with any two faults on the way, comes to the end that the wish describes.
 fn converges_from_anywhere<T: Toy>(wishes: &[(Vec<i64>, Vec<String>, bool)], faults: &[(usize, Fault)]) {
-    let toy = Erased(T::empty());
+    let toy = T::empty();
     let page = Page::default();
-    toy.0.wire().lock().unwrap().faults.extend(faults.iter().copied());
+    toy.wire().lock().unwrap().faults.extend(faults.iter().copied());
     for (ports, nodes, present) in wishes {
         let nodes: Vec<_> = nodes.iter().map(String::as_str).collect();
         let wish = if *present { want(ports, &nodes) } else { gone(want(ports, &nodes)) };
         assert_eq!(converge(&toy, &wish, &page), TurnEnd::Converged);
-        assert_eq!(toy.0.describe(), build::<T>(&wish));
+        assert_eq!(toy.describe(), build::<T>(&wish));
     }
 }
 
@@ -118,7 +117,7 @@ macro_rules! for_every_shape {
 for_every_shape! {
     every_shape_follows_changes_and_rests => follows_the_story,
     every_shape_survives_every_fault_at_every_mutation => survives_each_fault,
-    every_shape_does_what_its_dry_run_says => rehearses_what_it_does
+    every_shape_does_what_its_dry_run_says => does_what_its_dry_run_says
 }
 
 fn wish() -> impl Strategy<Value = (Vec<i64>, Vec<String>, bool)> {
@@ -149,13 +148,13 @@ proptest! {
 
 #[test]
 fn a_lookup_beside_the_cloud_belongs_to_the_observation() {
-    let toy = Erased(Around::default());
+    let toy = Around::default();
     let page = Page::default();
     let wish = annotated(want(&[443], &["a"]), "toy/domain", "web.example");
     converge(&toy, &wish, &page);
     let account = turn(&toy, &wish, &page, Permit::NoCreate);
     assert_eq!(account.refused[0].to_string(), "toy/domain: web.example does not resolve to 198.51.100.7");
-    toy.0.dns.lock().unwrap().insert("web.example".into(), "198.51.100.7".into());
+    toy.dns.lock().unwrap().insert("web.example".into(), "198.51.100.7".into());
     let account = turn(&toy, &wish, &page, Permit::NoCreate);
     assert_eq!((account.end, account.refused), (TurnEnd::Converged, vec![]));
 }

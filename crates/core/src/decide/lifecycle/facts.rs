@@ -9,7 +9,7 @@ use crate::{
 
 /// The annotation with which a person says that a node's instance is gone although the listing that says so is in
 /// doubt. Its value must be `true`. It lifts that one doubt; everything else that protects a node stays.
-pub const MACHINE_IS_GONE: &str = "cloudberth.dev/instance-is-gone";
+pub const MACHINE_IS_GONE: &str = "cloudberth.dev/machine-is-gone";
 
 /// How a node hangs together with the cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,7 +139,7 @@ mod tests {
     fn each_fact_is_read_from_its_field() {
         let gone = |value: &'static str| {
             move |node: &mut NodeView| {
-                node.annotations.insert("cloudberth.dev/instance-is-gone", value);
+                node.annotations.insert("cloudberth.dev/machine-is-gone", value);
             }
         };
         let table = [

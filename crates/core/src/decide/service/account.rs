@@ -19,7 +19,7 @@ use crate::{
     },
     error::{Category, Error, Result},
     instance::Instance,
-    lb::{Goal, INTENT_ANNOTATION, Intent, LockKey, LockKind, Plan, Turn, TurnEnd},
+    lb::{Goal, INTENT_ANNOTATION, Intent, LockKey, LockKind, Turn, TurnEnd},
     lookup::Listing,
     view::ServiceView,
 };
@@ -31,25 +31,18 @@ use crate::{
 /// whose end nobody knows. What the turn has removed itself was not denied, and while an intent pends nothing is let go
 /// or created anyway.
 #[must_use]
-pub fn is_denied(goal: Goal, turn: &Turn, intent: Intent, service: &ServiceView, claims: &[LockKey]) -> bool {
+pub fn is_denied(goal: Goal, turn: &Turn, intent: Intent, service: &ServiceView, keys: &[LockKey]) -> bool {
     let silent = match goal {
         Goal::Gone => turn.end == TurnEnd::Converged,
         Goal::Present => turn.end == TurnEnd::NeedsIntent,
     };
-    silent && turn.done.is_empty() && intent == Intent::Free && remembers(service, claims)
-}
-
-/// Whether [`is_denied`] would be said of the turn that a plan towards absence stands for.
-#[must_use]
-pub fn would_be_denied(plan: &Plan, intent: Intent, service: &ServiceView, claims: &[LockKey]) -> bool {
-    let silent = plan.end == TurnEnd::Converged && plan.steps.is_empty();
-    silent && intent == Intent::Free && remembers(service, claims)
+    silent && turn.done.is_empty() && intent == Intent::Free && remembers(service, keys)
 }
 
 /// Whether a Service says of itself that there was a load balancer, or may have been: it claims one by its id, an address
 /// is published, or a creation was sent whose end nobody knows.
-fn remembers(service: &ServiceView, claims: &[LockKey]) -> bool {
-    let named = claims.iter().any(|claim| claim.kind == LockKind::Id);
+fn remembers(service: &ServiceView, keys: &[LockKey]) -> bool {
+    let named = keys.iter().any(|key| key.kind == LockKind::Id);
     named || service.annotations.contains_key(INTENT_ANNOTATION) || !service.ingress.is_empty()
 }
 

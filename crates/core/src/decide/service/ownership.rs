@@ -13,7 +13,7 @@
 //!
 //! Nobody can write the status of a Service along with its manifest, so a published address is not copied.
 //!
-//! [`Erased`](crate::lb::Erased) asks before every turn, so no provider can forget to.
+//! [`LoadBalancers`](crate::lb::LoadBalancers) asks before every turn, so no provider can forget to.
 
 use crate::{
     lb::{Goal, INTENT_ANNOTATION, Identity, LockKey, LockKind, Name, Refusal, intended_name},

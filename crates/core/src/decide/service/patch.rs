@@ -150,6 +150,27 @@ pub fn release(
     draft.finish(service, true)
 }
 
+/// The annotations and finalizers of a Service after a write. The addresses stay: they are the cloud's to say.
+#[must_use]
+pub fn assume(service: &ServiceView, body: &Value) -> ServiceView {
+    let mut after = service.clone();
+    let names = |key: &str| {
+        let list = body.get("metadata").and_then(|metadata| metadata.get(key)).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let gone = names("$deleteFromPrimitiveList/finalizers");
+    after.finalizers.retain(|name| !gone.contains(name));
+    after.finalizers.extend(names("finalizers"));
+    let annotations = body.pointer("/metadata/annotations").and_then(Value::as_object);
+    for (key, value) in annotations.into_iter().flatten() {
+        match value.as_str() {
+            Some(value) => drop(after.annotations.insert(key.clone(), value.to_owned())),
+            None => drop(after.annotations.remove(key)),
+        }
+    }
+    after
+}
+
 /// What a failed write to the status means: an object that is gone needs none.
 pub fn written(result: Result<()>) -> Result<()> {
     match result {

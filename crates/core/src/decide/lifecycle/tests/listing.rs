@@ -132,7 +132,7 @@ fn the_doubt_is_told_once_with_the_way_out() {
         event.message,
         "Node node2 is kept although its instance is not listed, because the listing is in doubt: the cloud's listing \
          lacks the instances of 3 Ready nodes, and not more than 2 may go at once. Check that the token is of the right \
-         project. If the instance is really gone, set the annotation cloudberth.dev/instance-is-gone: \"true\" on the node"
+         project. If the instance is really gone, set the annotation cloudberth.dev/machine-is-gone: \"true\" on the node"
     );
     assert_eq!(doubt.warn(&listing, &node(2), &mut memory), None, "L4-101 once");
     judge(&node(2), &mut memory, &round(Evidence::Unclear, 1_000));

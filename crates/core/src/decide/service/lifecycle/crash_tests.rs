@@ -11,7 +11,7 @@ use crate::{
         change::{Written, remember},
         patch,
         testing::{MARK, apply, assignments},
-        wake::{Sighting, Why, wake},
+        trigger::{Trigger, WatchEvent, trigger},
     },
     lb::{INTENT_ANNOTATION, Intents, Publish, intended_name},
     time::Tick,
@@ -171,9 +171,9 @@ impl World {
         remember(&mut self.written, &body);
         self.edit(|object| apply(object, &body));
         if self.object.is_some() {
-            let sighting = Sighting::Updated { old: &old, new: &self.view() };
-            let why = wake(&assignments(), sighting, &self.written);
-            assert!(matches!(why, None | Some(Why::Cleanup)), "L4-112 our own write is work: {why:?}");
+            let event = WatchEvent::Updated { old: &old, new: &self.view() };
+            let why = trigger(&assignments(), event, &self.written);
+            assert!(matches!(why, None | Some(Trigger::Cleanup)), "L4-112 our own write is work: {why:?}");
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ use crate::{
     decide::service::{
         assignments::Assignments,
         need::{has_finalizer, needs_cleanup, wants},
-        wake::traces,
+        trigger::traces,
     },
     error::Error,
     lb::{Creation, Goal, Intent, Permit, Turn, TurnEnd},

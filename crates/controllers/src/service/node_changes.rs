@@ -1,7 +1,7 @@
-//! From changes of nodes to the Services that have to be looked at.
+//! From changes of nodes to the Services that they affect.
 //!
-//! Nodes change in bursts. What they changed is collected for a moment, and then each Service is looked at once, and
-//! only if the set of nodes that it should have is another than the one that it was given last.
+//! Nodes change in bursts. Changes are collected for a moment, and then a Service is enqueued once, and only if the set
+//! of nodes that it should have differs from the one that it got last.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,22 +16,22 @@ use cloudberth_core::{
 };
 use cloudberth_runtime::informer::Change;
 
-use super::{index::Entry, memory::SyncReason};
+use super::{index::Entry, state::SyncReason};
 use crate::clouds::Clouds;
 
-/// How a node was when it was last dealt with, and how it is now.
+/// A node as it was at the last round, and as it is now.
 #[derive(Clone, Debug)]
-struct Turnover {
+struct Difference {
     old: Option<Arc<NodeView>>,
     new: Option<Arc<NodeView>>,
 }
 
-/// The changes of nodes that are not dealt with yet.
+/// The changes of nodes since the last round.
 #[derive(Clone, Debug, Default)]
-pub(super) struct NodeChanges(BTreeMap<String, Turnover>);
+pub(super) struct NodeChanges(BTreeMap<String, Difference>);
 
 impl NodeChanges {
-    /// Adds a change. Returns whether there is anything to deal with.
+    /// Adds a change. Returns whether it may matter to a load balancer.
     pub(super) fn add(&mut self, change: &Change<NodeView>) -> bool {
         let Change { old, new } = change;
         let Some(name) = old.as_ref().or(new.as_ref()).map(|node| &node.name) else { return false };
@@ -41,17 +41,17 @@ impl NodeChanges {
         }
         let matters = trigger(old.as_deref(), new.as_deref()) != Trigger::None;
         if matters {
-            self.0.insert(name.clone(), Turnover { old: old.clone(), new: new.clone() });
+            self.0.insert(name.clone(), Difference { old: old.clone(), new: new.clone() });
         }
         matters
     }
 
-    /// Whether they touch the load balancer of a Service.
-    fn touch(&self, clouds: &Clouds, entry: &Entry) -> bool {
+    /// Whether they affect the load balancer of a Service.
+    fn affect(&self, clouds: &Clouds, entry: &Entry) -> bool {
         let owned = |node: &NodeView| owns(clouds, &entry.cloud, node);
-        self.0.values().any(|turnover| {
-            affects(turnover.old.as_deref(), turnover.new.as_deref(), owned, entry.selector.as_ref())
-        })
+        self.0
+            .values()
+            .any(|node| affects(node.old.as_deref(), node.new.as_deref(), owned, entry.selector.as_ref()))
     }
 }
 
@@ -72,12 +72,12 @@ impl super::ServiceController {
         members(nodes, owned, selector)
     }
 
-    /// Sends everybody to work whose nodes are others than they were.
-    pub(super) fn sift(&self) {
-        let news = std::mem::take(&mut *crate::lock(&self.node_news));
+    /// Enqueues the Services whose set of nodes has changed.
+    pub(super) fn enqueue_affected(&self) {
+        let changes = std::mem::take(&mut *crate::lock(&self.node_changes));
         let touched: Vec<(ObjectKey, Entry)> = crate::lock(&self.index)
             .wanting()
-            .filter(|(_, entry)| news.touch(&self.ctx.clouds, entry))
+            .filter(|(_, entry)| changes.affect(&self.ctx.clouds, entry))
             .map(|(key, entry)| (key.clone(), entry.clone()))
             .collect();
         let nodes = self.ctx.cluster.nodes.all();
@@ -97,12 +97,12 @@ impl super::ServiceController {
         let batch = (self.ctx.clock().now(), lacking.iter().cloned().collect());
         crate::lock(&self.batches).push(batch);
         for key in lacking {
-            self.send(&key, SyncReason::Nodes);
+            self.enqueue(&key, SyncReason::Nodes);
         }
     }
 
-    /// A look at a Service is over: changes of nodes that waited for it only are dealt with.
-    pub(super) fn looked_at(&self, key: &ObjectKey) {
+    /// A pass over a Service is over: changes of nodes that only waited for it are done.
+    pub(super) fn finish_batches(&self, key: &ObjectKey) {
         let now = self.ctx.clock().now();
         crate::lock(&self.batches).retain_mut(|(since, left)| {
             left.remove(key);

@@ -1,7 +1,7 @@
-//! The listings of load balancers of one cloud, taken once for all Services that need a look (law 7).
+//! The listings of load balancers of one cloud, fetched once for all Services that need them (law 7).
 //!
 //! A survey is shared while it is young, with one exception: one that was begun before a load balancer's last mutation
-//! need not show that mutation, so it never serves that load balancer.
+//! may not show that mutation, so it never serves that load balancer.
 
 use std::{
     fmt,
@@ -22,11 +22,11 @@ use futures_util::future::{BoxFuture, FutureExt, Shared};
 use crate::{clouds::Cloud, lock};
 
 /// How long a survey may take.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// A survey that failed is not tried again before this time, whoever asks: what fails for one fails for all.
-const REST_AFTER_FAILURE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// After a survey failed none is tried for so long, whoever asks: what fails for one fails for all.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(2);
 
-struct Landed {
+struct Finished {
     survey: Result<Survey>,
     number: u64,
     stamp: Stamp,
@@ -34,13 +34,13 @@ struct Landed {
     ended: Tick,
 }
 
-type Flight = Shared<BoxFuture<'static, Arc<Landed>>>;
+type InFlight = Shared<BoxFuture<'static, Arc<Finished>>>;
 
 #[derive(Default)]
 struct State {
     freshness: Freshness,
-    newest: Option<Arc<Landed>>,
-    flight: Option<Flight>,
+    newest: Option<Arc<Finished>>,
+    in_flight: Option<InFlight>,
     begun: u64,
     /// The last turn towards presence, and the last towards absence, failed as those do whose cloud is away.
     silent: [bool; 2],
@@ -53,8 +53,8 @@ const fn place(goal: Goal) -> usize {
     }
 }
 
-/// The surveys of one cloud.
-pub(super) struct Surveys {
+/// The newest survey of one cloud, and the one under way.
+pub(crate) struct SurveyCache {
     cloud: Cloud,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
@@ -62,51 +62,51 @@ pub(super) struct Surveys {
 
 enum Next {
     Have(Result<Survey>),
-    Await(Flight),
+    Await(InFlight),
 }
 
-impl Surveys {
-    pub(super) fn new(cloud: Cloud, clock: Arc<dyn Clock>) -> Self {
+impl SurveyCache {
+    pub(crate) fn new(cloud: Cloud, clock: Arc<dyn Clock>) -> Self {
         Self { cloud, clock, state: Mutex::default() }
     }
 
     /// The name of the cloud.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.cloud.name()
     }
 
     /// The cloud.
-    pub(super) const fn cloud(&self) -> &Cloud {
+    pub(crate) const fn cloud(&self) -> &Cloud {
         &self.cloud
     }
 
     /// The load balancers that are looked at.
-    pub(super) fn balancers(&self) -> Option<&dyn LoadBalancers> {
+    pub(crate) fn balancers(&self) -> Option<&dyn LoadBalancers> {
         self.cloud.load_balancers()
     }
 
     /// A survey that was begun at `not_before` or later and shows every mutation of `keys`.
-    pub(super) async fn survey(&self, keys: &[LockKey], not_before: Tick) -> Result<Survey> {
+    pub(crate) async fn survey(&self, keys: &[LockKey], not_before: Tick) -> Result<Survey> {
         loop {
             match self.next(keys, not_before) {
                 Next::Have(survey) => return survey,
-                Next::Await(flight) => {
-                    let landed = flight.await;
-                    self.land(&landed);
+                Next::Await(in_flight) => {
+                    let finished = in_flight.await;
+                    self.finish(&finished);
                 }
             }
         }
     }
 
-    /// Why a turn towards `goal` need not be tried: the cloud is away, and the last such turn found it so too. The one
-    /// does not follow from the other, because a part of a cloud can be away alone.
-    pub(super) fn away(&self, goal: Goal) -> Option<Error> {
+    /// Why a turn towards `goal` need not be tried: the cloud is away, and the last such turn failed because of it too.
+    /// Both are asked because a part of a cloud can be away alone.
+    pub(crate) fn away(&self, goal: Goal) -> Option<Error> {
         let silent = lock(&self.state).silent.get(place(goal)).is_some_and(|silent| *silent);
         if silent { self.cloud.inventory.away() } else { None }
     }
 
-    /// A turn towards `goal` ended so.
-    pub(super) fn heard(&self, goal: Goal, turn: &Turn) {
+    /// Takes in how a turn towards `goal` ended.
+    pub(crate) fn heard(&self, goal: Goal, turn: &Turn) {
         let why = match &turn.end {
             TurnEnd::Failed(why) | TurnEnd::Unknown(why) => Some(why).filter(|why| is_silence(why)),
             _ => None,
@@ -120,12 +120,12 @@ impl Surveys {
     }
 
     /// A mutation of the claimed things was answered, or given up.
-    pub(super) fn mutated(&self, keys: &[LockKey]) {
+    pub(crate) fn mutated(&self, keys: &[LockKey]) {
         lock(&self.state).freshness.mutated(keys);
     }
 
     /// How many were begun.
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         lock(&self.state).begun
     }
 
@@ -134,51 +134,51 @@ impl Surveys {
         let now = self.clock.now();
         if let Some(newest) = &state.newest {
             let fits = newest.begun >= not_before && state.freshness.may_serve(newest.stamp, keys);
-            let rests = newest.survey.is_err() && now.since(newest.ended) < REST_AFTER_FAILURE;
-            if rests || (fits && newest.survey.is_ok()) {
+            let pauses = newest.survey.is_err() && now.since(newest.ended) < PAUSE_AFTER_FAILURE;
+            if pauses || (fits && newest.survey.is_ok()) {
                 return Next::Have(newest.survey.clone());
             }
         }
-        if let Some(flight) = &state.flight {
-            return Next::Await(flight.clone());
+        if let Some(in_flight) = &state.in_flight {
+            return Next::Await(in_flight.clone());
         }
         state.begun += 1;
-        let flight = self.begin(state.begun, state.freshness.begin(), now);
-        state.flight = Some(flight.clone());
-        Next::Await(flight)
+        let in_flight = self.begin(state.begun, state.freshness.begin(), now);
+        state.in_flight = Some(in_flight.clone());
+        Next::Await(in_flight)
     }
 
-    fn begin(&self, number: u64, stamp: Stamp, begun: Tick) -> Flight {
+    fn begin(&self, number: u64, stamp: Stamp, begun: Tick) -> InFlight {
         let (cloud, clock) = (self.cloud.clone(), Arc::clone(&self.clock));
-        let flight = async move {
-            let call = Call::new(begun + PATIENCE, Arc::new(ReadOnly));
+        let in_flight = async move {
+            let call = Call::new(begun + TIMEOUT, Arc::new(ReadOnly));
             let ask = async {
                 match cloud.load_balancers() {
                     Some(balancers) => balancers.survey(&call).await,
                     None => Err(Error::permanent(format!("{} has no load balancers", cloud.name()))),
                 }
             };
-            // A bug here would otherwise be met by everybody who waits, and by all who come after.
+            // A panic here would otherwise reach everybody who waits.
             let survey = AssertUnwindSafe(ask).catch_unwind().await.unwrap_or_else(|_| {
                 Err(Error::permanent("internal error: looking at the load balancers panicked; see the log"))
             });
-            Arc::new(Landed { survey, number, stamp, begun, ended: clock.now() })
+            Arc::new(Finished { survey, number, stamp, begun, ended: clock.now() })
         };
-        flight.boxed().shared()
+        in_flight.boxed().shared()
     }
 
-    fn land(&self, landed: &Arc<Landed>) {
+    fn finish(&self, finished: &Arc<Finished>) {
         let mut state = lock(&self.state);
-        if state.newest.as_ref().is_none_or(|newest| newest.number < landed.number) {
-            state.freshness.forget_before(landed.stamp);
-            state.newest = Some(Arc::clone(landed));
-            state.flight = None;
+        if state.newest.as_ref().is_none_or(|newest| newest.number < finished.number) {
+            state.freshness.forget_before(finished.stamp);
+            state.newest = Some(Arc::clone(finished));
+            state.in_flight = None;
         }
     }
 }
 
-impl fmt::Debug for Surveys {
+impl fmt::Debug for SurveyCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Surveys").field("cloud", &self.cloud.name()).finish_non_exhaustive()
+        f.debug_struct("SurveyCache").field("cloud", &self.cloud.name()).finish_non_exhaustive()
     }
 }

@@ -1,7 +1,7 @@
-//! Saying everything, and nothing twice (law 4).
+//! Which events a pass publishes, and which were published before (law 4).
 //!
-//! A pass that finds nothing to do says nothing. So what was said last is remembered per Service, in memory: after a
-//! restart a assignment refusal is said once more, which tells the reader that it still stands.
+//! A pass that finds nothing to do publishes nothing. What was published last is remembered per Service, in memory: after
+//! a restart a refusal that still holds is published once more.
 
 use crate::{
     decide::service::{
@@ -20,23 +20,23 @@ pub enum Occasion {
     Nodes,
 }
 
-/// What people know about one Service.
+/// What was published about one Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
-    /// The assignment notices: refusals and whatever the planner adds.
-    assignment: Vec<Notice>,
+pub struct EventDedup {
+    /// The refusals and notices of the last turn.
+    last: Vec<Notice>,
     /// That the Service is an orphan, or its owner unclear.
     opening: Option<Notice>,
     /// That there are no nodes.
     no_nodes: bool,
-    /// Work began, and its end was not told yet.
+    /// The start of work was published, and its end was not.
     working: bool,
-    /// The removal was announced.
+    /// The start of the removal was published.
     deleting: bool,
 }
 
-impl Told {
-    /// What to say when a pass opens.
+impl EventDedup {
+    /// What to publish when a pass opens.
     pub fn opening(&mut self, opening: &Opening<'_>) -> Vec<Notice> {
         let notice = match opening {
             Opening::Orphan { provider } => Some(events::orphan(provider)),
@@ -49,7 +49,7 @@ impl Told {
         news.into_iter().chain(begins).collect()
     }
 
-    /// What to say when a pass closes. `nodes` are the names behind the load balancer.
+    /// What to publish when a pass closes. `nodes` are the names behind the load balancer.
     pub fn closing(
         &mut self,
         goal: Goal,
@@ -78,13 +78,13 @@ impl Told {
         out
     }
 
-    /// What to say when the Service was let go of.
+    /// What to publish when the finalizer is off.
     pub fn released(&mut self) -> Vec<Notice> {
         *self = Self::default();
         vec![events::deleted()]
     }
 
-    /// Work begins; said once until its end is told.
+    /// Work begins; published once until its end is.
     fn begin(&mut self) -> Option<Notice> {
         let news = !self.working;
         self.working = true;
@@ -94,8 +94,8 @@ impl Told {
     /// Refusals and notices that were not among the last ones.
     fn of(&mut self, turn: &Turn) -> Vec<Notice> {
         let now: Vec<_> = events::refused(&turn.refused).into_iter().chain(turn.notices.clone()).collect();
-        let news = now.iter().filter(|notice| !self.assignment.contains(notice)).cloned().collect();
-        self.assignment = now;
+        let news = now.iter().filter(|notice| !self.last.contains(notice)).cloned().collect();
+        self.last = now;
         news
     }
 
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_building_load_balancer_is_announced_and_reported_once() {
-        let mut told = Told::default();
+        let mut told = EventDedup::default();
         let mut say = |rest, done: &[&str], closing: &Closing| {
             let turn = turn(rest, done);
             reasons(&told.closing(Goal::Present, Occasion::Service, &turn, &["n"], closing))
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn preparing_announces_and_says_it_once() {
-        let mut told = Told::default();
+        let mut told = EventDedup::default();
         assert_eq!(reasons(&told.opening(&PREPARE)), ["EnsuringLoadBalancer"]);
         assert_eq!(told.opening(&PREPARE), []);
         assert_eq!(told.opening(&Opening::Ensure { provider: "cloud" }), [], "L4-108");
@@ -222,14 +222,14 @@ mod tests {
             ),
         ];
         for (case, occasion, turn, nodes, closing, want) in table {
-            let said = Told::default().closing(Goal::Present, occasion, &turn, nodes, &closing);
+            let said = EventDedup::default().closing(Goal::Present, occasion, &turn, nodes, &closing);
             assert_eq!(reasons(&said), want, "{case}");
         }
     }
 
     #[test]
     fn the_lack_of_nodes_is_said_when_it_begins_and_when_something_is_done() {
-        let mut told = Told::default();
+        let mut told = EventDedup::default();
         let mut say = |done: &[&str], nodes: &[&str]| {
             let turn = turn(TurnEnd::Converged, done);
             reasons(&told.closing(Goal::Present, Occasion::Nodes, &turn, nodes, &REST))
@@ -243,9 +243,9 @@ mod tests {
 
     #[test]
     fn a_removal_is_announced_once_and_reported() {
-        let mut told = Told::default();
+        let mut told = EventDedup::default();
         let error = Error::temporary("503");
-        let say = |told: &mut Told, rest, done: &[&str], closing: &Closing| {
+        let say = |told: &mut EventDedup, rest, done: &[&str], closing: &Closing| {
             reasons(&told.closing(Goal::Gone, Occasion::Nodes, &turn(rest, done), &[], closing))
         };
         let failed = TurnEnd::Failed(error.clone());
@@ -256,12 +256,12 @@ mod tests {
         );
         assert_eq!(say(&mut told, TurnEnd::Converged, &["delete"], &Closing::Release), [""; 0]);
         assert_eq!(reasons(&told.released()), ["DeletedLoadBalancer"]);
-        assert_eq!(told, Told::default());
+        assert_eq!(told, EventDedup::default());
     }
 
     #[test]
     fn refusals_and_notices_are_said_when_they_are_new() {
-        let mut told = Told::default();
+        let mut told = EventDedup::default();
         let refusal = |field: &str| Refusal {
             reason: "Unsupported",
             field: field.to_owned(),
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn orphans_and_doubts_are_said_once() {
-        let mut told = Told::default();
+        let mut told = EventDedup::default();
         let orphan = Opening::Orphan { provider: "cloud" };
         let doubt = Opening::Doubt(Error::user_input("two ids"));
         assert_eq!(reasons(&told.opening(&orphan)), ["OrphanedLoadBalancer"]);

@@ -1,4 +1,4 @@
-//! Which events of the watch put a Service into the queue, and what a vanished one leaves behind.
+//! Which watch events put a Service into the queue, and what a vanished Service leaves behind.
 
 use crate::{
     decide::service::{
@@ -11,9 +11,9 @@ use crate::{
     view::ServiceView,
 };
 
-/// What the watch said about a Service.
+/// A watch event about a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sighting<'a> {
+pub enum WatchEvent<'a> {
     /// It is there, and was not known before.
     Added(&'a ServiceView),
     /// It was known; perhaps nothing changed.
@@ -25,9 +25,9 @@ pub enum Sighting<'a> {
     },
 }
 
-/// Why a Service is worked on.
+/// Why a Service is put into the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum Trigger {
     /// It is new to us.
     Appeared,
     /// Something changed.
@@ -38,27 +38,27 @@ pub enum Why {
     Doubt,
 }
 
-/// Whether a sighting is work.
+/// Whether a watch event is work.
 ///
 /// A resync of a Service that is as it should be is none; one that needs cleaning up is, every time, so that the
 /// cleanup does not hang on a single event.
 #[must_use]
-pub fn wake(assignments: &Assignments, sighting: Sighting<'_>, written: &Written) -> Option<Why> {
-    let (old, new) = match sighting {
-        Sighting::Added(new) => (None, new),
-        Sighting::Updated { old, new } => (Some(old), new),
+pub fn trigger(assignments: &Assignments, event: WatchEvent<'_>, written: &Written) -> Option<Trigger> {
+    let (old, new) = match event {
+        WatchEvent::Added(new) => (None, new),
+        WatchEvent::Updated { old, new } => (Some(old), new),
     };
     let assignment = assignments.of(new);
     let change = old.and_then(|old| needs_update(assignments, old, new, written));
     if let Some(change) = change {
-        Some(Why::Changed(change))
+        Some(Trigger::Changed(change))
     } else if needs_cleanup(new, &assignment) {
-        Some(Why::Cleanup)
+        Some(Trigger::Cleanup)
     } else if old.is_none() && wants(new, &assignment) {
-        Some(Why::Appeared)
+        Some(Trigger::Appeared)
     } else {
         let news = old.is_none_or(|old| assignments.of(old).doubt != assignment.doubt);
-        (assignment.doubt.is_some() && news).then_some(Why::Doubt)
+        (assignment.doubt.is_some() && news).then_some(Trigger::Doubt)
     }
 }
 
@@ -121,35 +121,40 @@ mod tests {
         let renamed = annotated(service(), "note", "1");
         let annotated_and_going = held(deleting(annotated(service(), "note", "1")));
         let table = [
-            ("a new Service that wants a load balancer", None, service(), Some(Why::Appeared)),
-            ("one of our own at start-up", None, held(published(service())), Some(Why::Appeared)),
+            ("a new Service that wants a load balancer", None, service(), Some(Trigger::Appeared)),
+            ("one of our own at start-up", None, held(published(service())), Some(Trigger::Appeared)),
             ("FW-174 a new ClusterIP without the finalizer", None, cluster_ip(), None),
-            ("FW-175 a new ClusterIP with the finalizer", None, held(cluster_ip()), Some(Why::Cleanup)),
+            ("FW-175 a new ClusterIP with the finalizer", None, held(cluster_ip()), Some(Trigger::Cleanup)),
             ("L3-111 a new Service of another class", None, classy("example.net/other"), None),
-            ("a new Service whose owner is unclear", None, lost(), Some(Why::Doubt)),
+            ("a new Service whose owner is unclear", None, lost(), Some(Trigger::Doubt)),
             ("FW-172 resync of a healthy one", Some(held(service())), held(service()), None),
             (
                 "FW-173 resync of one that needs cleaning up",
                 Some(held(cluster_ip())),
                 held(cluster_ip()),
-                Some(Why::Cleanup),
+                Some(Trigger::Cleanup),
             ),
-            ("deletion begins", Some(held(service())), held(deleting(service())), Some(Why::Cleanup)),
-            ("an edit", Some(service()), renamed, Some(Why::Changed(Change::Annotation("note".to_owned())))),
+            ("deletion begins", Some(held(service())), held(deleting(service())), Some(Trigger::Cleanup)),
+            (
+                "an edit",
+                Some(service()),
+                renamed,
+                Some(Trigger::Changed(Change::Annotation("note".to_owned()))),
+            ),
             (
                 "a change is named before the cleanup",
                 Some(held(service())),
                 annotated_and_going,
-                Some(Why::Changed(Change::Annotation("note".to_owned()))),
+                Some(Trigger::Changed(Change::Annotation("note".to_owned()))),
             ),
             ("resync of one whose owner is unclear", Some(lost()), lost(), None),
-            ("the owner becomes unclear", Some(cluster_ip()), lost(), Some(Why::Doubt)),
+            ("the owner becomes unclear", Some(cluster_ip()), lost(), Some(Trigger::Doubt)),
         ];
         let assignments = assignments();
         for (case, old, new, want) in table {
-            let sighting =
-                old.as_ref().map_or(Sighting::Added(&new), |old| Sighting::Updated { old, new: &new });
-            assert_eq!(wake(&assignments, sighting, &Written::new()), want, "{case}");
+            let event =
+                old.as_ref().map_or(WatchEvent::Added(&new), |old| WatchEvent::Updated { old, new: &new });
+            assert_eq!(trigger(&assignments, event, &Written::new()), want, "{case}");
         }
     }
 
@@ -157,9 +162,9 @@ mod tests {
     fn our_own_writes_wake_nobody() {
         let written: Written = [("cloud.example/id".to_owned(), Some("7".to_owned()))].into();
         let new = held(published(annotated(service(), "cloud.example/id", "7")));
-        let sighting = Sighting::Updated { old: &service(), new: &new };
-        assert_eq!(wake(&assignments(), sighting, &written), None, "L4-105");
-        assert!(wake(&assignments(), sighting, &Written::new()).is_some());
+        let event = WatchEvent::Updated { old: &service(), new: &new };
+        assert_eq!(trigger(&assignments(), event, &written), None, "L4-105");
+        assert!(trigger(&assignments(), event, &Written::new()).is_some());
     }
 
     #[test]

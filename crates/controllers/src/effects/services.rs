@@ -1,0 +1,420 @@
+//! What a pass over a Service does to the world.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use cloudberth_core::{
+    Category, Error, NodeView, ObjectKey, Result, ServiceView,
+    decide::service::{
+        change::remember,
+        events,
+        lifecycle::{Closing, Opening},
+        patch,
+    },
+    lb::{
+        Goal, INTENT_ANNOTATION, Impact, LockKey, Notice, Permit, PlannedStep, StepReport, Survey, Turn,
+        TurnEnd,
+    },
+    provider::Boxed,
+    time::Tick,
+};
+use serde_json::Value;
+
+use crate::{
+    dry_run::{
+        DryRun,
+        words::{self, Values},
+    },
+    lock,
+    service::{Interrupted, ServiceController, SurveyCache, SyncInput, SyncReason},
+};
+
+/// How long one write may take.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What a pass sees of the world and does to it. There are two: [`Live`] and [`Dry`].
+pub(crate) trait ServiceEffects: Send + Sync {
+    /// Whether nothing is sent, to no cloud and no API server.
+    fn is_dry(&self) -> bool;
+
+    /// The newest version of this very object.
+    fn newest(&self) -> Arc<ServiceView>;
+
+    /// Whether this very object is gone from the cluster.
+    fn is_gone(&self, _service: &ServiceView) -> bool {
+        false
+    }
+
+    /// The nodes of the cluster.
+    fn nodes(&self) -> Vec<Arc<NodeView>>;
+
+    /// The time from which on a listing is new enough.
+    fn now(&self) -> Tick;
+
+    /// Takes these locks too; `false` where another Service has one of them.
+    fn acquire(&self, _keys: &[LockKey]) -> bool {
+        true
+    }
+
+    /// What there is in the cloud. While the cloud is away it is not asked.
+    fn survey<'a>(&'a self, input: &'a SyncInput<'_>, not_before: Tick) -> Boxed<'a, Result<Survey>>;
+
+    /// Writes on the Service, if there is anything to write.
+    fn write(&self, body: Option<Value>) -> Boxed<'_, Result<()>>;
+
+    /// Writes what takes the finalizer off.
+    fn release(&self, body: Option<Value>) -> Boxed<'_, Result<()>> {
+        self.write(body)
+    }
+
+    /// A pass opened so.
+    fn opened(&self, opening: &Opening<'_>);
+
+    /// A step for the load balancer behind `keys` was answered, or given up.
+    fn step(&self, report: StepReport, keys: &[LockKey]);
+
+    /// A turn ended, or was given up.
+    fn turn_over(&self, _keys: &[LockKey], _permit: Permit, _ended: bool) {}
+
+    /// A pass closed so, with these nodes behind the load balancer.
+    fn closed(&self, goal: Goal, turn: &Turn, nodes: &[&str], closing: &Closing);
+}
+
+/// The real world.
+pub(crate) struct Live<'a> {
+    controller: &'a ServiceController,
+    pub(crate) cloud: &'a SurveyCache,
+    pub(crate) key: &'a ObjectKey,
+    pub(crate) reason: SyncReason,
+    /// The newest version that this pass has seen, in case the store has lost it by now.
+    seen: Mutex<Arc<ServiceView>>,
+}
+
+impl<'a> Live<'a> {
+    pub(crate) fn new(
+        controller: &'a ServiceController,
+        cloud: &'a SurveyCache,
+        key: &'a ObjectKey,
+        service: Arc<ServiceView>,
+        reason: SyncReason,
+    ) -> Self {
+        Self { controller, cloud, key, reason, seen: Mutex::new(service) }
+    }
+
+    pub(crate) fn say(&self, notices: impl IntoIterator<Item = Notice>) {
+        self.controller.tell(&self.newest(), notices);
+    }
+
+    async fn patch(&self, body: Option<Value>) -> Result<()> {
+        let Some(body) = body else { return Ok(()) };
+        // The watch may be faster than the answer.
+        self.controller.states.of(self.key, |state| remember(&mut state.written, &body));
+        let cluster = &self.controller.ctx.cluster;
+        let answer = cluster.patch_service(&cluster.call(WRITE_TIMEOUT), self.key, &body).await?;
+        let mut seen = lock(&self.seen);
+        if answer.uid == seen.uid {
+            *seen = answer;
+        }
+        Ok(())
+    }
+
+    async fn let_go(&self, body: Option<Value>) -> Result<()> {
+        let states = &self.controller.states;
+        let uid = self.newest().uid.clone();
+        states.of(self.key, |state| state.released = Some(uid));
+        let written = self.patch(body).await;
+        let failure = written.as_ref().err().map(Error::category);
+        if failure == Some(Category::Conflict) {
+            states.of(self.key, |state| state.released = None);
+        }
+        if failure.is_some_and(|category| category != Category::NotFound) {
+            return written;
+        }
+        lock(&self.controller.synced).forget(self.key);
+        let notices = states.of(self.key, |state| state.told.released());
+        self.say(notices);
+        Ok(())
+    }
+}
+
+impl ServiceEffects for Live<'_> {
+    fn is_dry(&self) -> bool {
+        false
+    }
+
+    /// The store has the answers of our own writes too.
+    fn newest(&self) -> Arc<ServiceView> {
+        let mut seen = lock(&self.seen);
+        let known = self.controller.ctx.cluster.services.get(self.key);
+        if let Some(known) = known.filter(|known| known.uid == seen.uid) {
+            *seen = known;
+        }
+        Arc::clone(&seen)
+    }
+
+    fn is_gone(&self, service: &ServiceView) -> bool {
+        let known = self.controller.ctx.cluster.services.get(self.key);
+        known.is_none_or(|known| known.uid != service.uid)
+    }
+
+    fn nodes(&self) -> Vec<Arc<NodeView>> {
+        self.controller.ctx.cluster.nodes.all()
+    }
+
+    fn now(&self) -> Tick {
+        self.controller.ctx.clock().now()
+    }
+
+    fn acquire(&self, keys: &[LockKey]) -> bool {
+        lock(&self.controller.locks).acquire(self.key, keys)
+    }
+
+    fn survey<'a>(&'a self, input: &'a SyncInput<'_>, not_before: Tick) -> Boxed<'a, Result<Survey>> {
+        Box::pin(async move {
+            let away = input.task().and_then(|(_, goal)| self.cloud.away(goal));
+            match away {
+                Some(why) => Err(why),
+                None => self.cloud.survey(input.keys(), not_before).await,
+            }
+        })
+    }
+
+    fn write(&self, body: Option<Value>) -> Boxed<'_, Result<()>> {
+        Box::pin(self.patch(body))
+    }
+
+    fn release(&self, body: Option<Value>) -> Boxed<'_, Result<()>> {
+        Box::pin(self.let_go(body))
+    }
+
+    fn opened(&self, opening: &Opening<'_>) {
+        let orphan = matches!(opening, Opening::Orphan { .. }).then(|| self.newest().uid.clone());
+        let notices = self.controller.states.of(self.key, |state| {
+            if orphan.is_some() && state.orphan != orphan {
+                self.controller.ctx.metrics.service.orphans.inc();
+            }
+            state.orphan = orphan.or_else(|| state.orphan.take());
+            state.told.opening(opening)
+        });
+        self.say(notices);
+    }
+
+    fn step(&self, report: StepReport, keys: &[LockKey]) {
+        let StepReport { label, impact, result } = report;
+        match result {
+            Ok(()) => tracing::info!(service = %self.key, %impact, "{label}"),
+            Err(why) => tracing::warn!(service = %self.key, %impact, %why, "{label}: not done, or not known"),
+        }
+        self.cloud.mutated(keys);
+    }
+
+    fn turn_over(&self, keys: &[LockKey], permit: Permit, ended: bool) {
+        if !ended {
+            self.cloud.mutated(keys);
+        }
+        // What a turn that was allowed to create has sent may still be on its way.
+        if permit == Permit::Create {
+            lock(&self.controller.intents).touched(self.key, self.now());
+        }
+    }
+
+    fn closed(&self, goal: Goal, turn: &Turn, nodes: &[&str], closing: &Closing) {
+        self.cloud.heard(goal, turn);
+        let notices = self.controller.states.of(self.key, |state| {
+            state.further |= state.progress.advance(turn);
+            state.told.closing(goal, self.reason.occasion(), turn, nodes, closing)
+        });
+        self.say(notices);
+        if self.reason == SyncReason::Nodes && goal == Goal::Present {
+            let metrics = &self.controller.ctx.metrics.service;
+            metrics.load_balancer_syncs.inc();
+            if matches!(closing, Closing::Retry { .. }) {
+                metrics.node_sync_errors.inc();
+            }
+        }
+    }
+}
+
+/// What all Services of one dry run share: the time, the nodes, and one survey of each cloud.
+pub(crate) struct DryWorld<'a> {
+    pub(crate) begun: Tick,
+    nodes: &'a [Arc<NodeView>],
+    surveys: Mutex<BTreeMap<String, Result<Survey>>>,
+}
+
+impl<'a> DryWorld<'a> {
+    pub(crate) const fn new(begun: Tick, nodes: &'a [Arc<NodeView>]) -> Self {
+        Self { begun, nodes, surveys: Mutex::new(BTreeMap::new()) }
+    }
+}
+
+/// A world in which every write succeeds and is only noted.
+pub(crate) struct Dry<'a> {
+    world: &'a DryWorld<'a>,
+    before: Arc<ServiceView>,
+    assumed: Mutex<Arc<ServiceView>>,
+    noted: Mutex<Noted>,
+}
+
+#[derive(Default)]
+struct Noted {
+    /// The write that puts the finalizer on.
+    prepared: Option<Value>,
+    steps: Vec<PlannedStep>,
+    /// All later writes in one.
+    written: Value,
+    told: DryRun,
+}
+
+impl<'a> Dry<'a> {
+    pub(crate) fn new(world: &'a DryWorld<'a>, service: Arc<ServiceView>) -> Self {
+        let assumed = Mutex::new(Arc::clone(&service));
+        Self { world, before: service, assumed, noted: Mutex::default() }
+    }
+
+    /// What is said about a Service that concerns no cloud of ours.
+    pub(crate) fn left(self, opening: &Opening<'_>) -> DryRun {
+        self.opened(opening);
+        self.finish(None, Ok(None))
+    }
+
+    /// What the pass would do at the cloud that it was about.
+    pub(crate) fn finish(self, cloud: Option<String>, ended: Result<Option<Closing>, Interrupted>) -> DryRun {
+        let Noted { prepared, steps, written, mut told } =
+            self.noted.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        told.cloud = cloud.clone().or(told.cloud);
+        match ended {
+            Ok(_) => {}
+            Err(Interrupted::NotOurs(None)) => return DryRun::default(),
+            Err(Interrupted::Changed) => {
+                told.unknown = Some(Error::permanent("internal error: a dry run changed the Service"));
+            }
+            Err(Interrupted::NotOurs(Some(why))) => {
+                return DryRun::unknown(cloud.as_deref().unwrap_or_default(), why);
+            }
+            Err(Interrupted::Error(why)) => told.unknown = Some(why),
+        }
+        // What is published after steps are the cloud's answers to them, and these can only be assumed.
+        let values = if steps.is_empty() { Values::Known } else { Values::Assumed };
+        // An intent that the pass itself puts on and takes off again is no news.
+        let stays = self.before.annotations.contains_key(INTENT_ANNOTATION);
+        if let Some(body) = prepared.and_then(|body| without_intent(body, false)) {
+            told.step(Impact::None, words::service(&body, Values::Known));
+        }
+        told.steps.extend(steps);
+        if let Some(body) = without_intent(written, stays) {
+            told.step(Impact::None, words::service(&body, values));
+        }
+        told
+    }
+
+    fn note(&self, body: Value) {
+        let mut assumed = lock(&self.assumed);
+        *assumed = Arc::new(patch::assume(&assumed, &body));
+        let mut noted = lock(&self.noted);
+        if body.pointer("/metadata/finalizers").is_some() {
+            noted.prepared = Some(body);
+        } else {
+            merge(&mut noted.written, body);
+        }
+    }
+}
+
+impl ServiceEffects for Dry<'_> {
+    fn is_dry(&self) -> bool {
+        true
+    }
+
+    fn newest(&self) -> Arc<ServiceView> {
+        Arc::clone(&lock(&self.assumed))
+    }
+
+    fn nodes(&self) -> Vec<Arc<NodeView>> {
+        self.world.nodes.to_vec()
+    }
+
+    fn now(&self) -> Tick {
+        self.world.begun
+    }
+
+    fn survey<'a>(&'a self, input: &'a SyncInput<'_>, _: Tick) -> Boxed<'a, Result<Survey>> {
+        Box::pin(async move {
+            let cloud = input.cloud;
+            let known = lock(&self.world.surveys).get(cloud.name()).cloned();
+            if let Some(known) = known {
+                return known;
+            }
+            let survey = cloud.survey(&[], self.world.begun).await;
+            lock(&self.world.surveys).insert(cloud.name().to_owned(), survey.clone());
+            survey
+        })
+    }
+
+    fn write(&self, body: Option<Value>) -> Boxed<'_, Result<()>> {
+        body.into_iter().for_each(|body| self.note(body));
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn opened(&self, opening: &Opening<'_>) {
+        let mut noted = lock(&self.noted);
+        // The turn that follows starts again from what the cloud showed.
+        noted.steps.clear();
+        match opening {
+            Opening::Doubt(why) => noted.told.remarks = vec![why.message().to_owned()],
+            Opening::Orphan { provider } => {
+                noted.told.remarks = vec![events::orphan(provider).message];
+                noted.told.cloud = Some((*provider).to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    fn step(&self, report: StepReport, _: &[LockKey]) {
+        lock(&self.noted).steps.push(PlannedStep { label: report.label, impact: report.impact });
+    }
+
+    fn closed(&self, _: Goal, turn: &Turn, _: &[&str], closing: &Closing) {
+        let told = &mut lock(&self.noted).told;
+        told.remarks = turn.refused.iter().map(ToString::to_string).collect();
+        told.remarks.extend(turn.notices.iter().map(|notice| notice.message.clone()));
+        match (closing, &turn.end) {
+            (Closing::Hold { .. }, _) => {
+                told.waits = Some("an earlier creation, which may still show up".to_owned());
+            }
+            (_, TurnEnd::Wait { on, .. }) => told.waits = Some((*on).to_owned()),
+            (Closing::Retry { error, .. }, _) => told.unknown = Some(error.clone()),
+            _ => {}
+        }
+    }
+}
+
+/// Puts one merge patch on top of another.
+fn merge(into: &mut Value, body: Value) {
+    match (into, body) {
+        (Value::Object(into), Value::Object(body)) => {
+            for (key, value) in body {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, body) => *into = body,
+    }
+}
+
+/// The write without its intent, unless that `stays`; `None` where it then changes nothing.
+fn without_intent(mut body: Value, stays: bool) -> Option<Value> {
+    let metadata = body.get_mut("metadata").and_then(Value::as_object_mut)?;
+    let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
+    if let Some(annotations) = annotations {
+        if !stays {
+            annotations.remove(INTENT_ANNOTATION);
+        }
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    }
+    let says = metadata.keys().any(|key| key != "uid" && key != "resourceVersion");
+    (says || body.get("status").is_some()).then_some(body)
+}

@@ -1,0 +1,64 @@
+//! What a pass is about, read once from one version of a Service.
+
+use std::sync::Arc;
+
+use cloudberth_core::{
+    LoadBalancers, ServiceView,
+    decide::service::lifecycle::{Opening, open},
+    lb::{Goal, Intent, LockKey, Request},
+};
+
+use super::{ServiceController, survey_cache::SurveyCache};
+use crate::lock;
+
+/// Everything that a pass starts from.
+#[derive(Clone)]
+pub(crate) struct SyncInput<'a> {
+    pub(crate) cloud: &'a SurveyCache,
+    pub(super) balancers: &'a dyn LoadBalancers,
+    /// The version that the rest was read from.
+    pub(super) service: Arc<ServiceView>,
+    pub(super) request: Request,
+    pub(super) intent: Intent,
+    pub(super) opening: Opening<'a>,
+}
+
+impl SyncInput<'_> {
+    /// The cloud that is asked, and what for; `None` where nothing is to be done.
+    pub(crate) fn task(&self) -> Option<(&str, Goal)> {
+        self.opening.turn().map(|(provider, goal, _)| (provider, goal))
+    }
+
+    pub(crate) fn keys(&self) -> &[LockKey] {
+        &self.request.keys
+    }
+}
+
+impl ServiceController {
+    /// Reads a Service; an error is how a pass over one opens that concerns no cloud of ours.
+    pub(super) fn read(&self, service: Arc<ServiceView>) -> Result<SyncInput<'_>, Opening<'_>> {
+        let assignments = &self.ctx.clouds.assignments;
+        let cloud = assignments.of(&service).holder.and_then(|name| self.clouds.get(name));
+        let Some((cloud, balancers)) = cloud.and_then(|cloud| Some((cloud, cloud.balancers()?))) else {
+            return Err(open(assignments, &service, Intent::Free));
+        };
+        // Judged before the look: what a look shows that began while an intent pended is no proof of absence.
+        let settle_time = balancers.profile().settle_time;
+        let intent = lock(&self.intents).judge(&service, self.ctx.clock().now(), settle_time);
+        Ok(self.input(cloud, balancers, service, intent))
+    }
+
+    /// Reads another version of a Service whose cloud and intent are known.
+    pub(super) fn input<'a>(
+        &'a self,
+        cloud: &'a SurveyCache,
+        balancers: &'a dyn LoadBalancers,
+        service: Arc<ServiceView>,
+        intent: Intent,
+    ) -> SyncInput<'a> {
+        let request = balancers.read(&service, &self.ctx.cluster_name);
+        let opening = open(&self.ctx.clouds.assignments, &service, intent);
+        let opening = if request.name.generated { opening } else { opening.look_first() };
+        SyncInput { cloud, balancers, service, request, intent, opening }
+    }
+}

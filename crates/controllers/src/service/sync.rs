@@ -1,0 +1,301 @@
+//! One pass over one Service, live or dry: observe, decide, act, record.
+
+use std::{sync::Arc, time::Duration};
+
+use cloudberth_core::{
+    Category, Error, Lookup, NodeView, Result,
+    decide::{
+        nodeset::synced::Fleet,
+        service::{
+            account::is_denied,
+            lifecycle::{Closing, Opening, close},
+            ownership::Ownership,
+            patch,
+        },
+    },
+    lb::{Backend, Desired, Effects, Goal, IntentMark, LockKey, Permit, Publish, StepReport, Survey, Turn},
+    provider::Boxed,
+    time::Tick,
+};
+
+use super::{ServiceController, check_account::AccountCheck, input::SyncInput};
+use crate::{effects::services::ServiceEffects, lock};
+
+/// How long one turn of the loop may take.
+const TURN_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Why a pass ended before its time.
+pub(crate) enum Interrupted {
+    /// A write failed.
+    Error(Error),
+    /// The Service is no longer what the pass began with: begin again.
+    Changed,
+    /// It is of another class, and the cloud does not prove that the load balancer is its own, or could not say so.
+    NotOurs(Option<Error>),
+}
+
+impl From<Error> for Interrupted {
+    fn from(why: Error) -> Self {
+        Self::Error(why)
+    }
+}
+
+/// One pass over one Service.
+pub(crate) struct Pass<'a> {
+    pub(super) controller: &'a ServiceController,
+    pub(super) effects: &'a dyn ServiceEffects,
+}
+
+/// How a turn ended.
+struct Ended {
+    turn: Turn,
+    /// Whether it was allowed to create.
+    permit: Permit,
+    /// The names of the nodes behind the load balancer.
+    nodes: Vec<String>,
+}
+
+impl<'a> Pass<'a> {
+    /// Takes the Service as far as it goes now; `None` where nothing is to be done about it.
+    ///
+    /// The cloud may have been looked at as early as `not_before`.
+    pub(super) async fn sync(
+        &self,
+        mut input: SyncInput<'a>,
+        not_before: Tick,
+    ) -> Result<Option<Closing>, Interrupted> {
+        let Some((_, goal)) = input.task() else {
+            self.effects.opened(&input.opening);
+            return Ok(None);
+        };
+        let mut ended = self.attempt(&mut input, None, not_before).await?;
+        if is_denied(goal, &ended.turn, input.intent, &self.effects.newest(), &self.keys(&input)) {
+            ended = self.confirm(&mut input, ended).await?;
+        }
+        let mut closing = self.close(&input, goal, &ended);
+        if closing == Closing::RecordIntent {
+            ended = self.attempt(&mut input, Some(Permit::Create), not_before).await?;
+            closing = self.close(&input, goal, &ended);
+        }
+        self.record(&mut input, &closing).await?;
+        Ok(Some(closing))
+    }
+
+    /// Looks at the cloud and has a turn of the loop, with an intent on the Service if the turn may create.
+    async fn attempt(
+        &self,
+        input: &mut SyncInput<'a>,
+        permit: Option<Permit>,
+        not_before: Tick,
+    ) -> Result<Ended, Interrupted> {
+        self.recheck(input)?;
+        let survey = match self.effects.survey(input, not_before).await {
+            Ok(survey) => survey,
+            Err(why) => return Ok(self.unknown(input, why)),
+        };
+        if !self.recheck(input)? {
+            // What was looked at is not what the Service lays claim to now.
+            return Err(Interrupted::Changed);
+        }
+        if matches!(input.opening, Opening::CleanupIfProven { .. }) {
+            self.prove(input, &survey).await?;
+        }
+        self.effects.opened(&input.opening);
+        let permit = permit.or(input.opening.turn().map(|(_, _, permit)| permit)).unwrap_or(Permit::NoCreate);
+        if permit == Permit::Create || matches!(input.opening, Opening::Prepare { .. }) {
+            self.prepare(input, permit).await?;
+        }
+        Ok(self.turn(input, &survey, permit).await)
+    }
+
+    /// Reads the Service again if there is a newer version, and says whether it lays claim to the same things.
+    /// Interrupted, if it is gone, asks for something else, or for what another Service works on.
+    fn recheck(&self, input: &mut SyncInput<'a>) -> Result<bool, Interrupted> {
+        let service = self.effects.newest();
+        if self.effects.is_gone(&service) {
+            return Err(Interrupted::Changed);
+        }
+        if service.resource_version == input.service.resource_version {
+            input.service = service;
+            return Ok(true);
+        }
+        let now = self.controller.input(input.cloud, input.balancers, service, input.intent);
+        let same = now.keys() == input.keys();
+        if now.task() != input.task() || !(same || self.effects.acquire(now.keys())) {
+            return Err(Interrupted::Changed);
+        }
+        *input = now;
+        Ok(same)
+    }
+
+    /// What the newest version lays claim to.
+    fn keys(&self, input: &SyncInput<'a>) -> Vec<LockKey> {
+        let service = self.effects.newest();
+        if service.resource_version == input.service.resource_version {
+            return input.keys().to_vec();
+        }
+        input.balancers.read(&service, &self.controller.ctx.cluster_name).keys
+    }
+
+    /// Goes on with a Service of another class only if the cloud proves that the load balancer is its own. People who
+    /// look at somebody else's Service are not told about it.
+    async fn prove(&self, input: &SyncInput<'a>, survey: &Survey) -> Result<(), Interrupted> {
+        let want = self.desired(input);
+        let call = self.controller.ctx.cluster.call(TURN_TIMEOUT);
+        match input.balancers.owner(&call, survey, &want).await {
+            Lookup::Present(Ownership::Proven) => Ok(()),
+            Lookup::Present(_) | Lookup::Absent => Err(Interrupted::NotOurs(None)),
+            Lookup::Unknown(why) => Err(Interrupted::NotOurs(Some(why))),
+        }
+    }
+
+    /// Puts the finalizer on, with an intent if the turn may create. Where somebody else wrote at the same time and that
+    /// is known by now, the pass begins again at once.
+    async fn prepare(&self, input: &mut SyncInput<'a>, permit: Permit) -> Result<(), Interrupted> {
+        let Some((provider, _)) = input.task() else { return Err(Interrupted::Changed) };
+        let ctx = &self.controller.ctx;
+        let intent =
+            (permit == Permit::Create).then(|| (ctx.clock().wall(), input.request.name.text.as_str()));
+        let body = patch::prepare(&ctx.clouds.assignments, &input.service, provider, intent);
+        if let Err(why) = self.effects.write(body).await {
+            let known = self.effects.newest().resource_version != input.service.resource_version;
+            return Err(if known && why.category() == Category::Conflict {
+                Interrupted::Changed
+            } else {
+                why.context("failed to add load balancer cleanup finalizer").into()
+            });
+        }
+        self.recheck(input).map(|_| ())
+    }
+
+    /// Has a turn of the loop with the newest nodes.
+    async fn turn(&self, input: &SyncInput<'a>, survey: &Survey, permit: Permit) -> Ended {
+        let want = self.desired(input);
+        let members: Vec<_> = want.backends.iter().map(|backend| Arc::clone(&backend.node)).collect();
+        if want.goal == Goal::Present && !self.effects.is_dry() {
+            lock(&self.controller.synced).note(&want.service.key(), Fleet::of(&members));
+        }
+        let call = self.controller.ctx.cluster.call(TURN_TIMEOUT);
+        let mut under_way = UnderWay { pass: self, input, permit, ended: false };
+        let turn = input.balancers.turn(&call, survey, &want, permit, &under_way).await;
+        under_way.ended = true;
+        Ended { turn, permit, nodes: members.iter().map(|node| node.name.clone()).collect() }
+    }
+
+    /// What the Service wants of its cloud, with the nodes that belong behind its load balancer.
+    fn desired(&self, input: &SyncInput<'a>) -> Desired {
+        let ctx = &self.controller.ctx;
+        let (provider, goal) = input.task().unwrap_or((input.cloud.name(), Goal::Gone));
+        let backend = |node| Backend { node, local_endpoint: None };
+        Desired {
+            service: Arc::clone(&input.service),
+            cluster: ctx.cluster_name.clone(),
+            goal,
+            backends: self.members(input).into_iter().map(backend).collect(),
+            rivals: lock(&self.controller.index).rivals(&input.service.key(), provider, input.keys()),
+        }
+    }
+
+    /// The nodes behind the load balancer; none behind one that has to go.
+    fn members(&self, input: &SyncInput<'a>) -> Vec<Arc<NodeView>> {
+        match input.task() {
+            Some((provider, Goal::Present)) => {
+                self.controller.members(provider, input.request.selector.as_ref(), &self.effects.nodes())
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn unknown(&self, input: &SyncInput<'a>, why: Error) -> Ended {
+        let nodes = self.members(input).iter().map(|node| node.name.clone()).collect();
+        Ended { turn: Turn::unknown(why), permit: Permit::NoCreate, nodes }
+    }
+
+    /// Believes a turn that found nothing only if that was in the cluster's own account.
+    ///
+    /// The instances are listed after the denial, and where they vouch for the account, the load balancer is looked for
+    /// once more after that. A credential that was another account's before or after the listing is found out either way.
+    async fn confirm(&self, input: &mut SyncInput<'a>, denied: Ended) -> Result<Ended, Interrupted> {
+        let (began, nodes) = (self.effects.now(), self.effects.nodes());
+        match self.controller.check_account(input.cloud.cloud(), &nodes, began).await {
+            Ok(AccountCheck::Silent) => Ok(denied),
+            Ok(AccountCheck::Ours(seen)) => self.attempt(input, Some(Permit::NoCreate), seen).await,
+            Err(why) => Ok(self.unknown(input, why)),
+        }
+    }
+
+    fn close(&self, input: &SyncInput<'a>, goal: Goal, ended: &Ended) -> Closing {
+        let closing = close(goal, ended.permit, &ended.turn, input.intent);
+        let nodes: Vec<_> = ended.nodes.iter().map(String::as_str).collect();
+        self.effects.closed(goal, &ended.turn, &nodes, &closing);
+        closing
+    }
+
+    /// Writes what is to be written at the end.
+    async fn record(&self, input: &mut SyncInput<'a>, closing: &Closing) -> Result<(), Interrupted> {
+        match closing {
+            Closing::TurnEnd { clear_intent }
+            | Closing::Wait { clear_intent, .. }
+            | Closing::Retry { clear_intent, .. } => {
+                Ok(self.publish(&Publish::default(), *clear_intent).await?)
+            }
+            Closing::Hold { .. } => Ok(()),
+            Closing::Release => self.release(input).await,
+            Closing::RecordIntent => {
+                Err(Error::permanent("internal error: an intent is asked for twice").into())
+            }
+        }
+    }
+
+    /// Takes the finalizer off, unless the Service wants its load balancer back by now. From here on the object may
+    /// vanish at any moment.
+    async fn release(&self, input: &mut SyncInput<'a>) -> Result<(), Interrupted> {
+        let service = self.effects.newest();
+        if !self.effects.is_gone(&service) {
+            self.recheck(input)?;
+        }
+        let assignment = self.controller.ctx.clouds.assignments.of(&service);
+        let recorded = input.balancers.profile().annotations.recorded();
+        match self.effects.release(patch::release(&service, &assignment, recorded)).await {
+            Err(why) if why.category() != Category::NotFound => {
+                Err(why.context("failed to remove load balancer cleanup finalizer").into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes what differs. An object that is gone needs nothing.
+    async fn publish(&self, publish: &Publish, clear_intent: bool) -> Result<()> {
+        let publish = publish.fit_for(self.controller.ctx.cluster.version());
+        let body = patch::record(&self.effects.newest(), &publish, clear_intent);
+        patch::written(self.effects.write(body).await)
+    }
+}
+
+/// A turn that is under way. One that never ends, because of a bug, may have changed things all the same.
+struct UnderWay<'p, 'a> {
+    pass: &'p Pass<'a>,
+    input: &'p SyncInput<'a>,
+    permit: Permit,
+    ended: bool,
+}
+
+impl Effects for UnderWay<'_, '_> {
+    fn is_dry(&self) -> bool {
+        self.pass.effects.is_dry()
+    }
+
+    fn record<'b>(&'b self, publish: &'b Publish, intent: IntentMark) -> Boxed<'b, Result<()>> {
+        Box::pin(self.pass.publish(publish, intent == IntentMark::Clear))
+    }
+
+    fn step(&self, report: StepReport) {
+        self.pass.effects.step(report, &self.pass.keys(self.input));
+    }
+}
+
+impl Drop for UnderWay<'_, '_> {
+    fn drop(&mut self) {
+        self.pass.effects.turn_over(self.input.keys(), self.permit, self.ended);
+    }
+}

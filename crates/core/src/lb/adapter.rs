@@ -1,0 +1,182 @@
+//! The object-safe side of [`Balancers`]: what the framework sees of a cloud whose types it does not know.
+
+use std::{any::Any, sync::Arc, time::Duration};
+
+use crate::{
+    annotation::Table,
+    call::Call,
+    decide::{
+        nodeset::Selector,
+        service::ownership::{self, Ownership},
+    },
+    error::{Error, Result},
+    lb::{
+        Balancers, Desired, Effects, Goal, LockKey, LockKind, Name, Permit, Refusal, Turn, TurnEnd, drive,
+        intended_name,
+    },
+    lookup::Lookup,
+    net::parse_ip,
+    provider::Boxed,
+    view::ServiceView,
+};
+
+/// A survey of any cloud, shared by all Services of a pass. Only the provider that made it can read it.
+pub type Survey = Arc<dyn Any + Send + Sync>;
+
+/// What holds for all load balancers of a cloud.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile<'a> {
+    /// [`Balancers::annotations`].
+    pub annotations: &'a Table,
+    /// [`Balancers::marks`].
+    pub marks: &'a [&'static str],
+    /// [`Balancers::settle_time`].
+    pub settle_time: Duration,
+}
+
+/// What one version of a Service asks of a cloud, before the cloud is looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// [`Balancers::name_for`].
+    pub name: Name,
+    /// [`Balancers::lock_keys`], with what a recorded intent names and what the status shows. Two Services with a key in
+    /// common are never worked on at once, and each sees the other as a rival.
+    pub keys: Vec<LockKey>,
+    /// [`Balancers::selector`]; `None` also where it cannot be read, which the plan refuses.
+    pub selector: Option<Selector>,
+}
+
+/// The load balancers of one cloud, whichever it is. Every [`Balancers`] is one; providers write that.
+pub trait LoadBalancers: Send + Sync {
+    /// What holds for all of them.
+    fn profile(&self) -> Profile<'_>;
+
+    /// What a Service asks for. Pure.
+    fn read(&self, service: &ServiceView, cluster: &str) -> Request;
+
+    /// [`Balancers::shows`].
+    fn shows<'a>(&'a self, call: &'a Call, id: &'a str) -> Boxed<'a, Lookup<()>>;
+
+    /// [`Balancers::survey`].
+    fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>>;
+
+    /// Whose the load balancer is that was found for a Service; `Absent` where none was.
+    fn owner<'a>(
+        &'a self,
+        call: &'a Call,
+        survey: &'a Survey,
+        want: &'a Desired,
+    ) -> Boxed<'a, Lookup<Ownership>>;
+
+    /// One turn of the loop for one Service: observe, and if what there is is this Service's, then decide,
+    /// execute and fold until there is nothing more to do now. Dry [`Effects`] make it a dry run.
+    fn turn<'a>(
+        &'a self,
+        call: &'a Call,
+        survey: &'a Survey,
+        want: &'a Desired,
+        permit: Permit,
+        effects: &'a dyn Effects,
+    ) -> Boxed<'a, Turn>;
+}
+
+impl<B: Balancers> LoadBalancers for B {
+    fn profile(&self) -> Profile<'_> {
+        Profile { annotations: self.annotations(), marks: self.marks(), settle_time: self.settle_time() }
+    }
+
+    fn read(&self, service: &ServiceView, cluster: &str) -> Request {
+        let mut keys = self.lock_keys(service, cluster);
+        let intended = intended_name(service).map(|name| LockKey::new(LockKind::Name, name));
+        let published = service.ingress.iter().filter_map(|entry| parse_ip(entry.ip.as_deref()?));
+        let published = published.map(|ip| LockKey::new(LockKind::Published, ip.to_string()));
+        for key in intended.into_iter().chain(published) {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        let selector = self.selector(service).ok().flatten();
+        Request { name: self.name_for(service, cluster), keys, selector }
+    }
+
+    fn shows<'a>(&'a self, call: &'a Call, id: &'a str) -> Boxed<'a, Lookup<()>> {
+        Box::pin(Balancers::shows(self, call, id))
+    }
+
+    fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>> {
+        Box::pin(async { Balancers::survey(self, call).await.map(|survey| Arc::new(survey) as Survey) })
+    }
+
+    fn owner<'a>(
+        &'a self,
+        call: &'a Call,
+        survey: &'a Survey,
+        want: &'a Desired,
+    ) -> Boxed<'a, Lookup<Ownership>> {
+        Box::pin(async move {
+            match look(self, call, survey, want).await {
+                Lookup::Present(observed) => match judge(self, want, &observed) {
+                    Some((verdict, _)) => Lookup::Present(verdict),
+                    None => Lookup::Absent,
+                },
+                Lookup::Absent => Lookup::Absent,
+                Lookup::Unknown(why) => Lookup::Unknown(why),
+            }
+        })
+    }
+
+    fn turn<'a>(
+        &'a self,
+        call: &'a Call,
+        survey: &'a Survey,
+        want: &'a Desired,
+        permit: Permit,
+        effects: &'a dyn Effects,
+    ) -> Boxed<'a, Turn> {
+        Box::pin(async move {
+            let observed = match look(self, call, survey, want).await.known() {
+                Ok(observed) => observed,
+                Err(why) => return Turn::unknown(why),
+            };
+            match observed.as_ref().and_then(|observed| judge(self, want, observed)?.1) {
+                Some(refusal) => Turn { refused: vec![refusal], ..Turn::new().end(left_alone(want.goal)) },
+                None => drive(self, call, effects, want, observed, permit).await,
+            }
+        })
+    }
+}
+
+async fn look<B: Balancers>(
+    balancers: &B,
+    call: &Call,
+    survey: &Survey,
+    want: &Desired,
+) -> Lookup<B::Observed> {
+    match survey.downcast_ref::<B::Survey>() {
+        Some(survey) => balancers.observe(call, survey, want).await,
+        None => Lookup::Unknown(Error::permanent("internal error: the survey is of another cloud")),
+    }
+}
+
+/// Whose the observed load balancer is, and why nothing is done about it where it is not this Service's.
+fn judge<B: Balancers>(
+    balancers: &B,
+    want: &Desired,
+    observed: &B::Observed,
+) -> Option<(Ownership, Option<Refusal>)> {
+    let Desired { service, cluster, goal, .. } = want;
+    let found = balancers.identity(observed)?;
+    let keys = balancers.lock_keys(service, cluster);
+    let verdict = ownership::judge(service, &keys, &balancers.name_for(service, cluster), &found);
+    let refusal = ownership::refusal(&verdict, &found, *goal, balancers.marks().first().copied());
+    Some((verdict, refusal))
+}
+
+/// How a turn ends where what is there is not this Service's: nothing is created beside it, and nobody has to wait for
+/// it to go.
+const fn left_alone(goal: Goal) -> TurnEnd {
+    match goal {
+        Goal::Present => TurnEnd::Refused,
+        Goal::Gone => TurnEnd::Converged,
+    }
+}
