@@ -19,6 +19,7 @@
 mod action;
 pub mod annotations;
 mod api;
+mod factory;
 mod find;
 mod instances;
 mod observed;
@@ -35,6 +36,7 @@ pub mod wire;
 
 pub use action::{Action, Answer, Method, Request};
 pub use api::Surroundings;
+pub use factory::FACTORY;
 pub use find::{Trail, balancer_name, default_name, identity, name_for};
 pub use observed::{
     BackendInstance, BackendInstances, FlawedPart, Observed, ObservedBalancer, ObservedPool, Parts,

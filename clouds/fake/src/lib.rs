@@ -16,6 +16,7 @@
 
 mod balancers;
 mod cloud;
+mod factory;
 mod instances;
 mod provider;
 mod routes;
@@ -25,4 +26,5 @@ pub use cloud::{
     Balancer, CallRecord, Cloud, FakeInstance, Fault, Listener, PowerState, Protocol, Request, RouteRecord,
     SimSettings,
 };
+pub use factory::FACTORY;
 pub use provider::FakeProvider;

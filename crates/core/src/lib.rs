@@ -24,6 +24,7 @@ pub mod lookup;
 pub mod net;
 pub mod provider;
 pub mod provider_id;
+pub mod rights;
 pub mod route;
 pub mod secret;
 pub mod time;

@@ -12,19 +12,20 @@ mod start;
 use std::{ffi::OsString, io::Write, process::ExitCode, sync::Arc};
 
 use cloudberth_core::{Clock, Error, Random};
-use cloudberth_http::surroundings::{SystemClock, dice_from_os, environment};
+use cloudberth_http::{
+    Env, ProviderFactory,
+    surroundings::{SystemClock, dice_from_os, environment},
+};
 use futures_util::FutureExt;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     command::{Call, CommandLine, EXIT_MISTAKE, Request},
-    env::Env,
     flags::Level,
     logging::{Verbosity, log},
     options::{Known, Output},
     plan::{EXIT_UNKNOWN, Plan},
-    program::Build,
-    registry::Offer,
+    program::{Build, preset_provider},
 };
 use start::Started;
 
@@ -34,23 +35,28 @@ const EXIT_FATAL: u8 = 255;
 /// Runs `controller-manager` as it was called.
 ///
 /// `called` is the name under which the program was called, `program` the one that help shows, `args` what follows.
-pub fn controller_manager(called: &str, program: &str, args: Vec<OsString>, offers: &[Offer]) -> ExitCode {
-    run_line(&read(called, program, args, offers), offers)
+pub fn controller_manager(
+    called: &str,
+    program: &str,
+    args: Vec<OsString>,
+    factories: &[ProviderFactory],
+) -> ExitCode {
+    run_line(&read(called, program, args, factories), factories)
 }
 
 /// Says what [`controller_manager`] would do with the same flags, and does nothing.
-pub fn plan(called: &str, program: &str, flags: Vec<OsString>, offers: &[Offer]) -> ExitCode {
+pub fn plan(called: &str, program: &str, flags: Vec<OsString>, factories: &[ProviderFactory]) -> ExitCode {
     let args = std::iter::once("--dry-run".into()).chain(flags).collect();
-    let mut line = read(called, program, args, offers);
+    let mut line = read(called, program, args, factories);
     // Whatever the flags say: who asks for a plan gets nothing else.
     line.options.dry_run = true;
-    run_line(&line, offers)
+    run_line(&line, factories)
 }
 
-fn read(called: &str, program: &str, args: Vec<OsString>, offers: &[Offer]) -> CommandLine {
-    let names: Vec<_> = offers.iter().map(|offer| offer.name).collect();
+fn read(called: &str, program: &str, args: Vec<OsString>, factories: &[ProviderFactory]) -> CommandLine {
+    let names: Vec<_> = factories.iter().map(|factory| factory.name).collect();
     let call = Call {
-        called,
+        preset: preset_provider(factories, called),
         program,
         known: Known { providers: &names, webhooks: &[] },
         build: BUILD,
@@ -60,7 +66,7 @@ fn read(called: &str, program: &str, args: Vec<OsString>, offers: &[Offer]) -> C
     CommandLine::read(&call, args)
 }
 
-fn run_line(line: &CommandLine, offers: &[Offer]) -> ExitCode {
+fn run_line(line: &CommandLine, factories: &[ProviderFactory]) -> ExitCode {
     if let Request::Print(text) = &line.request {
         let _ = std::io::stdout().write_all(text.as_bytes());
         return ExitCode::SUCCESS;
@@ -69,7 +75,7 @@ fn run_line(line: &CommandLine, offers: &[Offer]) -> ExitCode {
         Ok(runtime) => runtime,
         Err(why) => return complain(&format!("Error: {why}\n"), EXIT_FATAL),
     };
-    runtime.block_on(run(line, offers))
+    runtime.block_on(run(line, factories))
 }
 
 /// How this was built, as far as the compiler tells.
@@ -85,11 +91,11 @@ fn complain(text: &str, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-async fn run(line: &CommandLine, offers: &[Offer]) -> ExitCode {
+async fn run(line: &CommandLine, factories: &[ProviderFactory]) -> ExitCode {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let random = Arc::new(dice_from_os());
     let env: Env = environment().into_iter().collect();
-    let found = start::find(line, offers, &env, &clock, &random).await;
+    let found = start::find(line, factories, &env, &clock, &random).await;
     let more = found.as_ref().err().map(Vec::as_slice).unwrap_or_default();
     if let Some(complaint) = line.complaint(more) {
         return complain(&complaint, EXIT_MISTAKE);
@@ -103,7 +109,7 @@ async fn run(line: &CommandLine, offers: &[Offer]) -> ExitCode {
     // Somebody who embeds the program may have a log already.
     let _ = tracing::subscriber::set_global_default(log(logging.format, &verbosity, std::io::stderr));
     tell_settings(line, &verbosity);
-    found.notes.tell();
+    found.notes.log();
     if line.options.dry_run {
         return match start::preview(line, found, &clock, &random).await {
             Ok(plan) => tell(&plan, line.options.output),
