@@ -37,7 +37,7 @@ pub mod wire;
 pub use action::{Action, Answer, Method, Request};
 pub use api::Surroundings;
 pub use factory::FACTORY;
-pub use find::{Trail, balancer_name, default_name, identity, name_for};
+pub use find::{all_told, balancer_name, default_name, follow, identity, name_for, trail_of};
 pub use observed::{
     BackendInstance, BackendInstances, FlawedPart, Observed, ObservedBalancer, ObservedPool, Parts,
     PrivateAddress,

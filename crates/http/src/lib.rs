@@ -53,6 +53,7 @@ mod operation;
 mod pager;
 mod proxy;
 mod retry;
+mod shared;
 pub mod surroundings;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -75,6 +76,7 @@ pub use operation::{Operation, Read, Write};
 pub use pager::{Array, Envelope, LinkHeader, Next, Numbered, Page, Pager};
 pub use proxy::Proxies;
 pub use retry::{Policy, retry_after};
+pub use shared::Shared;
 pub use token::TokenSource;
 pub use transport::{AnswerBody, RequestBody, Transport, TransportError};
 pub use wire::{Roots, connect, in_time};

@@ -8,14 +8,12 @@ use cloudberth_core::{
 };
 use cloudberth_http::{Flawed, Item};
 
-use super::{
-    Survey,
-    survey::{Servers, whole},
-};
+use super::{Survey, survey::Servers};
 use crate::{
-    BackendInstances, Observed, ObservedBalancer, Parts, Trail,
+    BackendInstances, Observed, ObservedBalancer, Parts, all_told,
     annotations::{FLOATING_IPS, TABLE},
     api::Api,
+    follow, trail_of,
     uuid::{ServerId, parse_uuid, server_id},
     wire::{BalancerStatus, LoadBalancer, Member, Named, Server},
 };
@@ -37,22 +35,22 @@ impl Look<'_> {
     /// The load balancer alone; `None` where there is none.
     pub(super) async fn balancer(self) -> Result<Option<LoadBalancer>> {
         let Look { api, call, survey, want } = self;
-        let trail = Trail::of(&want.service, want.goal)?;
-        let asked = match &trail.uuid {
+        let trail = trail_of(&want.service, want.goal)?;
+        let asked = match &trail.id {
             Some(id) => api.balancer(call, id).await.known()?,
             None => None,
         };
-        // A name that fits was found: whoever else bears it is not looked for.
+        // The recorded id and the name agree, so there is no need to look for others of that name.
         if let Some(balancer) = asked.as_ref().filter(|balancer| balancer.name == trail.name) {
             return Ok(Some(balancer.clone()));
         }
         let listed = survey.balancers(api, call).await?;
-        // What the source denies a listing does not bring back.
-        let denied = if asked.is_none() { trail.uuid.as_deref() } else { None };
-        trail.clear_of(&listed.flawed)?;
+        // The lookup by id is newer than the listing: what it denies no longer exists, even if the listing shows it.
+        let denied = if asked.is_none() { trail.id.as_deref() } else { None };
+        all_told(&trail, &listed.flawed)?;
         let listed: Vec<LoadBalancer> =
             listed.whole.iter().filter(|balancer| Some(balancer.uuid.as_str()) != denied).cloned().collect();
-        match trail.follow(&listed, asked.as_ref())? {
+        match follow(&trail, &listed, asked.as_ref())? {
             None => Ok(None),
             Some(found) if asked.as_ref().is_some_and(|asked| asked.uuid == found.uuid) => {
                 Ok(Some(found.clone()))
@@ -101,7 +99,7 @@ impl Look<'_> {
         parts.all_readable(&balancer.uuid)?;
         let mut members: BTreeMap<String, Vec<Member>> = BTreeMap::new();
         for pool in parts.pools_of(&balancer.uuid) {
-            let (own, flawed) = Item::sort(whole(api.members(call, pool)).await?);
+            let (own, flawed) = Item::sort(api.members(call, pool).await?.all()?);
             if let Some(Flawed { identity, why }) = flawed.into_iter().next() {
                 let place =
                     format!("member {} of pool {pool} of load balancer {}", identity.uuid, balancer.uuid);

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use cloudberth_core::{
     ServiceView,
     annotation::{INVALID, Parsed, Value, WITHOUT_EFFECT},
-    lb::{Desired, Notice, Refusal, Severity},
+    lb::{Desired, Notice, Refusal},
     net::parse_ip,
     view::{ExternalTrafficPolicy, SessionAffinity},
 };
@@ -28,8 +28,6 @@ use crate::{
     observed::{BackendInstances, Observed, ObservedBalancer, PrivateAddress},
 };
 
-/// The reason of the refusal of a field.
-pub(crate) const UNSUPPORTED: &str = "UnsupportedField";
 /// The reason of the warning that no node takes traffic, known from the program that we replace.
 pub(crate) const NO_VALID_NODES: &str = "NoValidNodes";
 /// The reason of the warning that a node is left out.
@@ -69,14 +67,6 @@ pub(crate) struct Spec<'a> {
     pub(crate) annotations: Parsed<'a>,
     pub(crate) refused: Vec<Refusal>,
     pub(crate) notices: Vec<Notice>,
-}
-
-pub(crate) fn refusal(reason: &'static str, field: &str, message: impl Into<String>) -> Refusal {
-    Refusal { reason, field: field.to_owned(), message: message.into() }
-}
-
-pub(crate) fn warning(reason: &'static str, message: impl Into<String>) -> Notice {
-    Notice { severity: Severity::Warning, reason, message: message.into() }
 }
 
 impl<'a> Spec<'a> {
@@ -137,7 +127,7 @@ impl<'a> Spec<'a> {
         }
         if let ExternalTrafficPolicy::Other(text) = external_traffic_policy {
             let message = format!("{text:?} is neither Cluster nor Local");
-            spec.refused.push(refusal(UNSUPPORTED, "spec.externalTrafficPolicy", message));
+            spec.refused.push(Refusal::unsupported("spec.externalTrafficPolicy", message));
         }
         spec.affinity(session_affinity);
         spec.address(load_balancer_ip.as_deref(), observed.existing.as_ref());
@@ -155,7 +145,7 @@ impl<'a> Spec<'a> {
                 "set {} to source_ip, which keeps a client with a node, or use None",
                 POOL_ALGORITHM.name()
             );
-            self.refused.push(refusal(UNSUPPORTED, "spec.sessionAffinity", message));
+            self.refused.push(Refusal::unsupported("spec.sessionAffinity", message));
         }
     }
 
@@ -171,7 +161,7 @@ impl<'a> Spec<'a> {
                 FLOATING_IPS.name(),
                 VIP_ADDRESSES.name()
             );
-            self.refused.push(refusal(UNSUPPORTED, "spec.loadBalancerIP", message));
+            self.refused.push(Refusal::unsupported("spec.loadBalancerIP", message));
         }
     }
 
@@ -187,7 +177,7 @@ impl<'a> Spec<'a> {
             let zones: Vec<_> = zones.into_iter().map(String::as_str).collect();
             let message =
                 format!("nodes are in several zones ({}); say in which it should be", zones.join(", "));
-            self.refused.push(refusal(INVALID, ZONE.name(), message));
+            self.refused.push(Refusal::new(INVALID, ZONE.name(), message));
         } else {
             self.zone = zones.into_iter().next().cloned();
         }
@@ -204,12 +194,12 @@ impl<'a> Spec<'a> {
         let BackendInstances { missing, unknown, .. } = &observed.instances;
         if !missing.is_empty() {
             let message = format!("nodes take no traffic: {}", few(missing));
-            self.notices.push(warning(NODE_LEFT_OUT, message));
+            self.notices.push(Notice::warning(NODE_LEFT_OUT, message));
         }
         if !unknown.is_empty() {
             let message =
                 format!("servers of nodes cannot be read, so no member is removed: {}", few(unknown));
-            self.notices.push(warning(ADDRESS_UNKNOWN, message));
+            self.notices.push(Notice::warning(ADDRESS_UNKNOWN, message));
         }
         if want.backends.is_empty() {
             let value = want.service.annotations.get(NODE_SELECTOR.name());
@@ -217,7 +207,7 @@ impl<'a> Spec<'a> {
                 Some(value) => format!("no node matches {}: {value}", NODE_SELECTOR.name()),
                 None => format!("no node can take traffic; {} is not set", NODE_SELECTOR.name()),
             };
-            self.notices.push(warning(NO_VALID_NODES, message));
+            self.notices.push(Notice::warning(NO_VALID_NODES, message));
         }
     }
 
@@ -241,7 +231,7 @@ impl<'a> Spec<'a> {
         }
         if had_any && chosen.is_empty() {
             let message = format!("{}: no node has an address in these subnets", ALLOWED_SUBNETS.name());
-            self.notices.push(warning(NO_VALID_NODES, message));
+            self.notices.push(Notice::warning(NO_VALID_NODES, message));
         } else if !observed.instances.found.is_empty() && !had_any {
             let mut message = "no node has a private address, so none takes traffic";
             if present().next().is_some() {
@@ -249,7 +239,7 @@ impl<'a> Spec<'a> {
                 self.sight = Sight::Blind;
                 message = "no node shows a private address; the members that are there stay";
             }
-            self.notices.push(warning(NO_VALID_NODES, message));
+            self.notices.push(Notice::warning(NO_VALID_NODES, message));
         }
         if self.annotations.get(&NODE_SELECTOR) == Value::Wrong {
             // Nobody knows which nodes are meant: no others come in, and those that are gone go.
@@ -261,6 +251,6 @@ impl<'a> Spec<'a> {
 
     /// Says that an annotation does nothing here.
     fn without_effect(&mut self, key: &str, why: &str) {
-        self.notices.push(warning(WITHOUT_EFFECT, format!("{key}: it has no effect: {why}")));
+        self.notices.push(Notice::warning(WITHOUT_EFFECT, format!("{key}: it has no effect: {why}")));
     }
 }

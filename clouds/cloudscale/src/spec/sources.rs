@@ -6,11 +6,12 @@ use cloudberth_core::{
     ServiceView,
     annotation::Value,
     decide::service::source_ranges::{SOURCE_RANGES_ANNOTATION, source_ranges},
+    lb::{Notice, Refusal},
     net::{parse_cidr, parse_ip},
 };
 use ipnet::IpNet;
 
-use super::{Spec, UNSUPPORTED, ports::Sources, refusal, warning};
+use super::{Spec, ports::Sources};
 use crate::{annotations::ALLOWED_CIDRS, observed::Observed};
 
 const FIELD: &str = "spec.loadBalancerSourceRanges";
@@ -51,7 +52,7 @@ impl Spec<'_> {
         }
         if !annotated.is_empty() {
             let message = format!("{} says something else and counts; make them equal", ALLOWED_CIDRS.name());
-            self.refused.push(refusal(UNSUPPORTED, FIELD, message));
+            self.refused.push(Refusal::unsupported(FIELD, message));
             return Sources::These(annotated);
         }
         if ours || observed.existing.is_none() {
@@ -61,7 +62,7 @@ impl Spec<'_> {
             "{FIELD} is not carried out, because this load balancer was there before cloudberth; use {}",
             ALLOWED_CIDRS.name()
         );
-        self.notices.push(warning(RANGES_IGNORED, message));
+        self.notices.push(Notice::warning(RANGES_IGNORED, message));
         Sources::These(annotated)
     }
 
@@ -79,7 +80,7 @@ impl Spec<'_> {
                 let field = if by_field { FIELD } else { SOURCE_RANGES_ANNOTATION };
                 let message = why.message();
                 let message = message.strip_prefix(&format!("{field}: ")).unwrap_or(message);
-                self.refused.push(refusal(UNSUPPORTED, field, message));
+                self.refused.push(Refusal::unsupported(field, message));
                 None
             }
         }

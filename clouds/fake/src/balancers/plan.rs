@@ -69,10 +69,9 @@ fn converge(scheme: &str, want: &Desired, observed: &Observed) -> Decision<Actio
 /// Refuses a floating address that another Service keys too: the two would take it from each other for ever.
 fn contested(want: &Desired, refused: &mut Vec<Refusal>) {
     let rivals = want.rivals.iter().filter(|rival| rival.key.kind == LockKind::Address);
-    refused.extend(rivals.map(|rival| Refusal {
-        reason: "AddressTaken",
-        field: FLOATING_ADDRESS.name().to_owned(),
-        message: format!("{} is assigned to another service: {}", rival.key.value, rival.service),
+    refused.extend(rivals.map(|rival| {
+        let message = format!("{} is assigned to another service: {}", rival.key.value, rival.service);
+        Refusal::new("AddressTaken", FLOATING_ADDRESS.name(), message)
     }));
 }
 
@@ -144,7 +143,7 @@ pub(super) fn fold(observed: Option<Observed>, act: &Action, answer: &Answer) ->
         (Action::AddMember { instance, .. }, Answer::Part(id)) => {
             there.members.insert(id.clone(), instance.clone());
         }
-        (Action::AddMember { instance, .. }, Answer::NoMachine) => {
+        (Action::AddMember { instance, .. }, Answer::NoInstance) => {
             missing.insert(instance.clone());
         }
         (Action::RemoveListener { listener, .. }, _) => {

@@ -19,6 +19,7 @@ mod intent;
 mod locks;
 mod model;
 mod server;
+mod trail;
 
 pub use balancers::{Balancers, Outcome};
 pub use driver::{Executor, IntentMark, MAX_ROUNDS, drive};
@@ -31,3 +32,4 @@ pub use model::{
     Permit, Plan, PlannedStep, Publish, Refusal, Rival, Severity, Step, Turn, TurnEnd,
 };
 pub use server::ServerVersion;
+pub use trail::{Candidate, Trail};
