@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 #![allow(clippy::print_stdout, reason = "what was counted is to be read")]
 
-mod answers;
 mod balancers;
 mod budget;
 mod changes;

@@ -14,6 +14,19 @@ use cloudberth_core::{Clock, Provider, ServiceView};
 
 pub use scene::{Scene, annotation};
 
+/// Makes a test of each named check for one cloud: `checks! { Cloud; ownership: a_copied_id_is_no_proof; }`.
+#[macro_export]
+macro_rules! checks {
+    ($cloud:ty; $($module:ident: $($check:ident),+;)+) => {
+        $($(
+            #[tokio::test(start_paused = true)]
+            async fn $check() {
+                $crate::checks::$module::$check::<$cloud>().await;
+            }
+        )+)+
+    };
+}
+
 /// A simulated cloud with the provider for it: what a check needs to know of them.
 ///
 /// Clones show the same cloud.
