@@ -1,4 +1,4 @@
-//! From listings to what there is for one Service. Pure.
+//! What there is for one Service, from listings. Pure.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
     wire::{LoadBalancer, Member, Named, Server, Stub},
 };
 
-/// What the names of load balancers begin with that nobody gave a name.
+/// The beginning of generated names.
 const GENERATED: &str = "k8s-service-";
 
 /// The name of a Service's load balancer: the one that the annotation gives, else one that carries the UID. An empty
@@ -32,13 +32,13 @@ fn given_name(service: &ServiceView) -> Option<String> {
     TABLE.parse(&service.annotations).get(&NAME).set().filter(|name| !name.is_empty())
 }
 
-/// The name that says by itself whose load balancer it is.
+/// The generated name, which carries the UID and so says whose load balancer it is.
 #[must_use]
 pub fn default_name(service: &ServiceView) -> String {
     format!("{GENERATED}{}", service.uid)
 }
 
-/// The name of a new load balancer, and whether it says by itself whose it is.
+/// The name of a new load balancer, and whether it is the generated one.
 #[must_use]
 pub fn name_for(service: &ServiceView) -> Name {
     let text = balancer_name(service);
@@ -103,7 +103,7 @@ pub fn all_told(trail: &Trail, flawed: &[Flawed<Named>]) -> Result<()> {
 /// The server of a node.
 enum Found<'a> {
     Whole(&'a Server),
-    /// It is there, and this cannot be read.
+    /// It exists, and this is why it cannot be read.
     Flawed(&'a str),
 }
 
@@ -115,8 +115,8 @@ impl BackendInstances {
 
     /// The servers of the nodes that `want` names, from a complete listing.
     ///
-    /// A node without a server is left out with the reason. If no server can be seen for any of them, the listing is
-    /// rather that of another project, or tells nothing: that is an error, and nothing is emptied.
+    /// A node without a server is left out with the reason. If none of the nodes has a server, the listing is probably
+    /// that of another project: that is an error, and no pool is emptied.
     pub fn among<'a>(
         want: &Desired,
         servers: impl IntoIterator<Item = &'a Server>,
@@ -158,7 +158,7 @@ impl BackendInstances {
     }
 }
 
-/// The id of the server that is called so. One whose name cannot be read may be called anything.
+/// The id of the only server with this name. A server whose name cannot be read counts as one of them.
 fn by_name(servers: &[&Server], flawed: &[Flawed<Named>], name: &str) -> Result<String, String> {
     let may_be = |flawed: &&Flawed<Named>| flawed.identity.name.as_ref().is_none_or(|own| own == name);
     let whole = servers.iter().filter(|server| server.name == name).map(|server| &server.uuid);
@@ -214,7 +214,7 @@ impl Parts {
         }
     }
 
-    /// An error if one of these floating IPs is there and cannot be read: nobody knows where it leads.
+    /// An error if one of these floating IPs exists and cannot be read: where it is assigned is not known.
     pub fn all_told(&self, wanted: &[Floating]) -> Result<()> {
         let named = |network: &str| {
             Floating::parse(network).is_none_or(|ip| wanted.iter().any(|wanted| wanted.network == ip.network))
@@ -230,7 +230,7 @@ impl Parts {
 }
 
 impl ObservedBalancer {
-    /// A load balancer about whose parts nothing has been read: one that is changing, or that is to go.
+    /// A load balancer without its parts: one that is changing, or that is to be deleted.
     #[must_use]
     pub fn bare(balancer: LoadBalancer, changing_for: Duration) -> Self {
         Self { balancer, changing_for, ..Self::default() }

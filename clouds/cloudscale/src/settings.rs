@@ -1,4 +1,4 @@
-//! What the environment says about the cloud.
+//! The settings, from environment variables.
 
 use std::{fmt, time::Duration};
 
@@ -29,8 +29,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads the variables, of which empty ones count as not set. `token` is what [`TOKEN`] led to. Tells everything
-    /// that is wrong at once.
+    /// Reads the variables; an empty one counts as not set. `token` is the one that [`TOKEN`] names. Reports every
+    /// mistake at once.
     pub fn read<'a>(
         token: Result<Option<TokenSource>>,
         variable: impl Fn(&str) -> Option<&'a str>,
@@ -63,8 +63,8 @@ impl fmt::Display for Settings {
     }
 }
 
-/// The address that everything lies under. `v1` is taken from the last slash on, as a link on a page would be, so
-/// `https://h/` and `https://h/v1` mean the same; and so does `https://h/v1/`.
+/// The base URL. `v1` replaces what follows the last slash, as a relative link does, so `https://h/` and `https://h/v1`
+/// mean the same; and so does `https://h/v1/`.
 fn root(url: &str) -> String {
     let url = url.trim();
     let url = url.split(['?', '#']).next().unwrap_or(url);
@@ -78,8 +78,8 @@ fn root(url: &str) -> String {
     format!("{before}{folder}/v1")
 }
 
-/// Whole seconds. What is no positive number means the default, as it always did; what is too long to be a time means
-/// nothing at all.
+/// Whole seconds. What is not a positive number means the default, as in the replaced program; one that is too large is
+/// a mistake.
 fn timeout(text: Option<&str>, warnings: &mut Vec<String>) -> Result<Duration> {
     let Some(text) = text else { return Ok(DEFAULT_TIMEOUT) };
     match text

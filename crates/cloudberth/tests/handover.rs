@@ -86,7 +86,7 @@ async fn a_leader_that_lost_its_lease_stands_again_in_the_same_process() {
     first.signal("STOP");
     let other = another_leads(&cluster, &name).await;
     first.signal("CONT");
-    first.says(&["this replica does not lead any more; it stands again"]).await;
+    first.says(&["this replica does not lead any more; it stays in the election"]).await;
     cluster.sees_work("one").await;
     assert_eq!(cluster.holder().await, Some(other.clone()));
     assert_eq!(first.ended(), None);

@@ -4,7 +4,7 @@
 //!   arguments ──► options ──► kubeconfig, clouds, port ──► every mistake at once, exit 1
 //!                                      │
 //!                                      ├──► --dry-run: the plan to stdout, exit 0, 1 or 2
-//!                                      └──► replica and HTTPS port ──► SIGTERM ──► the Lease is let go of, exit 0
+//!                                      └──► replica and HTTPS port ──► SIGTERM ──► the Lease is released, exit 0
 //! ```
 
 mod start;
@@ -48,7 +48,7 @@ pub fn controller_manager(
 pub fn plan(called: &str, program: &str, flags: Vec<OsString>, factories: &[ProviderFactory]) -> ExitCode {
     let args = std::iter::once("--dry-run".into()).chain(flags).collect();
     let mut line = read(called, program, args, factories);
-    // Whatever the flags say: who asks for a plan gets nothing else.
+    // Even with --dry-run=false: `plan` must not change anything.
     line.options.dry_run = true;
     run_line(&line, factories)
 }
@@ -78,7 +78,7 @@ fn run_line(line: &CommandLine, factories: &[ProviderFactory]) -> ExitCode {
     runtime.block_on(run(line, factories))
 }
 
-/// How this was built, as far as the compiler tells.
+/// How this was built, as far as the compiler knows.
 const BUILD: Build<'static> = Build {
     commit: "",
     date: "",
@@ -106,13 +106,13 @@ async fn run(line: &CommandLine, factories: &[ProviderFactory]) -> ExitCode {
     let logging = &line.options.logging;
     let modules = logging.modules.iter().map(|(name, level)| (name.clone(), number(*level)));
     let verbosity = Verbosity::new(number(logging.level)).with_modules(modules.collect());
-    // Somebody who embeds the program may have a log already.
+    // A program that embeds this one may have a log already.
     let _ = tracing::subscriber::set_global_default(log(logging.format, &verbosity, std::io::stderr));
-    tell_settings(line, &verbosity);
+    log_settings(line, &verbosity);
     found.notes.log();
     if line.options.dry_run {
         return match start::preview(line, found, &clock, &random).await {
-            Ok(plan) => tell(&plan, line.options.output),
+            Ok(plan) => print(&plan, line.options.output),
             Err(why) => complain(&format!("Error: {why}\n"), EXIT_FATAL),
         };
     }
@@ -122,8 +122,8 @@ async fn run(line: &CommandLine, factories: &[ProviderFactory]) -> ExitCode {
     }
 }
 
-/// Prints a plan. One that nobody could read was not told.
-fn tell(plan: &Plan, output: Output) -> ExitCode {
+/// Prints a plan. If it cannot be printed, the exit code says that nothing is known.
+fn print(plan: &Plan, output: Output) -> ExitCode {
     let text = match output {
         Output::Text => plan.to_text(),
         Output::Json => plan.to_json(),
@@ -134,7 +134,7 @@ fn tell(plan: &Plan, output: Output) -> ExitCode {
     }
 }
 
-fn tell_settings(line: &CommandLine, verbosity: &Verbosity) {
+fn log_settings(line: &CommandLine, verbosity: &Verbosity) {
     tracing::info!(version = line.version(), "cloudberth");
     if verbosity.get() >= 1 {
         line.flag_lines().iter().for_each(|flag| tracing::info!("{flag}"));
@@ -165,7 +165,7 @@ async fn serve(started: Started) -> ExitCode {
         () = told() => {}
         () = &mut work => return complain("Error: the program ended by itself\n", EXIT_FATAL),
     }
-    tracing::info!("told to stop; what is under way ends first");
+    tracing::info!("stopping; waiting for work under way");
     drop(stop);
     tokio::select! {
         biased;
@@ -192,7 +192,7 @@ fn uuid(high: u64, low: u64) -> String {
     [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
 }
 
-/// What is wrong with the surroundings, beside the flags.
+/// What is wrong beside the flags.
 type Mistakes = Vec<Error>;
 
 #[cfg(test)]

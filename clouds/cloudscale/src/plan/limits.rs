@@ -1,4 +1,4 @@
-//! What cannot be: immutable settings, and things that another Service keys too.
+//! What is refused: changes of immutable settings, and what another Service claims too.
 
 use std::net::IpAddr;
 
@@ -23,8 +23,8 @@ const TAKEN: &str = "AddressTaken";
 
 /// Whether we created the load balancer for this Service.
 ///
-/// Our record says so, or this turn did it; and where the answer was lost, the intent that still stands says it of a load
-/// balancer whose name carries the UID.
+/// True if our record says so or this turn created it; and where the answer was lost, if an intent is still recorded and
+/// the name carries the UID.
 pub(super) fn created_here(want: &Desired, existing: &ObservedBalancer) -> bool {
     let annotations = &want.service.annotations;
     let parsed = TABLE.parse(annotations);
@@ -35,7 +35,7 @@ pub(super) fn created_here(want: &Desired, existing: &ObservedBalancer) -> bool 
     existing.new || marked || recovered
 }
 
-/// Refuses what cannot be changed on a load balancer that is there. Everything else goes on.
+/// Refuses what cannot be changed on an existing load balancer. Everything else is carried out.
 pub(super) fn immutable(spec: &mut Spec<'_>, want: &Desired, existing: &ObservedBalancer) {
     let balancer = &existing.balancer;
     let id = &balancer.uuid;
@@ -66,7 +66,7 @@ pub(super) fn immutable(spec: &mut Spec<'_>, want: &Desired, existing: &Observed
     }
 }
 
-/// In the same order; an address or subnet that is not given is whatever it is.
+/// Compares in order; an address or subnet that is not given matches any.
 fn same_vips(wanted: &[Vip], observed: &[VipAddress]) -> bool {
     let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let same = |(wanted, observed): (&Vip, &VipAddress)| {
@@ -82,10 +82,10 @@ fn same_vips(wanted: &[Vip], observed: &[VipAddress]) -> bool {
     wanted.len() == observed.len() && wanted.iter().zip(observed).all(same)
 }
 
-/// Why the load balancer is not this Service's to work on, if another one keys it too.
+/// Why this Service must not change the load balancer, if another one claims it too.
 ///
-/// A name that carries the UID, our own creation, the recorded id that nobody else has, or an address that only this
-/// Service shows settle it. Otherwise neither touches it.
+/// It belongs to this Service if its name carries the UID, if we created it, if no other Service records its id, or if
+/// only this Service publishes its address. Otherwise neither changes it.
 pub(super) fn contested(want: &Desired, existing: Option<&ObservedBalancer>) -> Option<Refusal> {
     let rivals = |kind| want.rivals.iter().find(move |rival| rival.key.kind == kind);
     let rival: &Rival = rivals(LockKind::Id).or_else(|| rivals(LockKind::Name))?;
@@ -112,8 +112,8 @@ pub(super) fn contested(want: &Desired, existing: Option<&ObservedBalancer>) -> 
     Some(Refusal::new(CLAIMED, field, text))
 }
 
-/// The floating IPs that still have to be assigned. One that another Service keys too is left to whoever has it; if
-/// nobody has, to the Service that comes first by namespace and name.
+/// The floating IPs that still have to be assigned. One that another Service claims too stays where it is assigned; if
+/// it is free, it goes to the Service that comes first by namespace and name.
 pub(super) fn floating(spec: &mut Spec<'_>, want: &Desired, existing: &ObservedBalancer) -> Vec<Floating> {
     let mut missing = Vec::new();
     for ip in spec.floating_ips.clone() {

@@ -158,12 +158,12 @@ fn record(spec: &Spec<'_>, existing: &ObservedBalancer, ours: bool) -> Publish {
     Publish { ingress: None, annotations: annotations.collect() }
 }
 
-/// What a Service lays claim to: the name and the id of its load balancer, and floating IPs in canonical form.
+/// What a Service locks: the name and the id of its load balancer, and floating IPs in canonical form.
 #[must_use]
 pub fn lock_keys(service: &ServiceView) -> Vec<LockKey> {
     let floating = TABLE.parse(&service.annotations).get(&FLOATING_IPS).set().unwrap_or_default();
     let addresses = floating.iter().map(|ip| LockKey::new(LockKind::Address, ip.network.to_string()));
-    // What has to go is found by the same trail, only never in vain.
+    // The trail of a deletion is the same, and never an error.
     let trail = trail_of(service, Goal::Gone).ok();
     let balancer = trail.into_iter().flat_map(|trail| {
         let id = trail.id.map(|uuid| LockKey::new(LockKind::Id, uuid));

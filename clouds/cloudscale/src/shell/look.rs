@@ -1,4 +1,4 @@
-//! What there is for one Service: as few questions as prove it.
+//! What there is for one Service, with as few requests as prove it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,11 +18,11 @@ use crate::{
     wire::{BalancerStatus, LoadBalancer, Member, Named, Server},
 };
 
-/// So many servers that a listing lacks are asked about one by one. If the source denies all of these, it is believed
-/// about the others.
+/// How many servers that a listing lacks are looked up one by one. If all of them are absent, the others are taken to be
+/// absent too.
 const ASKED: usize = 16;
 
-/// One look.
+/// One observation.
 #[derive(Clone, Copy)]
 pub(super) struct Look<'a> {
     pub(super) api: &'a Api,
@@ -55,7 +55,7 @@ impl Look<'_> {
             Some(found) if asked.as_ref().is_some_and(|asked| asked.uuid == found.uuid) => {
                 Ok(Some(found.clone()))
             }
-            // The listing may be old; the source knows.
+            // The listing may be old, so the source is asked.
             Some(found) => api.balancer(call, &found.uuid).await.known(),
         }
     }
@@ -110,7 +110,7 @@ impl Look<'_> {
         ObservedBalancer::assemble(balancer, &parts, members)
     }
 
-    /// The servers of the nodes. One that the listing lacks is asked about at the source before its node is left out.
+    /// The servers of the nodes. One that the listing lacks is looked up before its node is left out.
     async fn instances(self) -> Result<BackendInstances> {
         let Look { api, call, survey, want } = self;
         if want.backends.is_empty() {
@@ -131,7 +131,7 @@ impl Look<'_> {
             }
         });
         let (known, lacking): (Vec<_>, Vec<_>) = ids.partition(|id| there.contains(id));
-        // A listing that shows none of the nodes is that of another project: there is nobody to ask about them.
+        // A listing that shows none of the nodes is that of another project, so lookups would prove nothing.
         let asked = if !known.is_empty() || short.is_some() {
             self.confirm(&lacking, short.as_deref()).await?
         } else {
@@ -142,7 +142,7 @@ impl Look<'_> {
         BackendInstances::among(want, listed.whole.iter().chain(&asked), &flawed)
     }
 
-    /// Those of the lacking servers that exist all the same.
+    /// Those of the servers lacking from the listing that exist.
     async fn confirm(self, lacking: &[String], short: Option<&str>) -> Result<Vec<Item<Server, Named>>> {
         let Look { api, call, survey, .. } = self;
         let mut found = Vec::new();

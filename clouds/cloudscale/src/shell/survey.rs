@@ -54,7 +54,7 @@ pub(crate) struct Survey {
     listeners: Shared<Kind<Listener>>,
     monitors: Shared<Kind<HealthMonitor>>,
     floating_ips: Shared<Listed<FloatingIp, FloatingIdentity>>,
-    /// What the source said about servers that the listing lacks.
+    /// Lookups of servers that the listing lacks.
     unlisted: Mutex<BTreeMap<String, Lookup<Item<Server, Named>>>>,
 }
 

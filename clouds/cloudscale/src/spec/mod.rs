@@ -1,7 +1,7 @@
 //! What a Service asks for: every field and annotation is honoured or refused (law 8).
 //!
-//! A wish is read against what there is. Where an annotation is wrong, what runs now is the spec: the refusal says so,
-//! and nothing changes because of it.
+//! The spec is read against what was observed. Where an annotation is wrong, the observed value stays: it is refused, and
+//! nothing changes because of it.
 
 mod ports;
 mod sources;
@@ -37,14 +37,14 @@ pub(crate) const ADDRESS_UNKNOWN: &str = "NodeAddressUnknown";
 /// How many of many are named in one message.
 const NAMED: usize = 5;
 
-/// How much of the nodes' addresses is known. What is not known is no reason to take anything away (law 5).
+/// How much of the nodes' addresses is known. Members are not removed because something is unknown (law 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sight {
     /// All of it.
     Clear,
-    /// Servers of some nodes cannot be read: any member may be one of theirs.
+    /// The servers of some nodes cannot be read, so any member may be one of theirs.
     Dim,
-    /// Servers are there and none shows an address, while a pool has members.
+    /// There are servers and none shows an address, although a pool has members.
     Blind,
 }
 
@@ -122,7 +122,7 @@ impl<'a> Spec<'a> {
             annotations: parsed,
         };
         if spec.annotations.settle(&FORCE_HOSTNAME, None).is_some_and(|host| !host.is_empty()) {
-            // Nobody sees the mode then.
+            // A host name is published without a mode.
             spec.refused.retain(|refusal| refusal.field != IP_MODE.name());
         }
         if let ExternalTrafficPolicy::Other(text) = external_traffic_policy {
@@ -165,7 +165,7 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// Where a new load balancer goes: where the annotation says, else where all the servers are.
+    /// The zone of a new load balancer: the annotation's, else the one that all servers are in.
     fn zone(&mut self, observed: &Observed) {
         self.zone = self.annotations.get(&ZONE).set().filter(|zone| !zone.is_empty());
         if self.zone.is_some() || observed.existing.is_some() {
@@ -183,7 +183,7 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// Says which nodes take no traffic although somebody might think so.
+    /// Warns about nodes that take no traffic although one might expect it.
     fn nodes(&mut self, want: &Desired, observed: &Observed) {
         let few = |nodes: &[(String, String)]| {
             let each = nodes.iter().take(NAMED).map(|(node, why)| format!("{node}: {why}"));
@@ -224,7 +224,7 @@ impl<'a> Spec<'a> {
             Value::Set(subnets) if !subnets.is_empty() => chosen.retain(|a| subnets.contains(&a.subnet)),
             Value::Set(_) | Value::Unset => {}
             Value::Wrong => {
-                // Nobody knows which subnets are meant: those that are used now.
+                // Which subnets are meant is not known, so those in use stay.
                 let used: BTreeSet<_> = present().filter_map(|m| Some(&m.subnet.as_ref()?.uuid)).collect();
                 chosen.retain(|a| used.is_empty() || used.contains(&a.subnet));
             }
@@ -235,21 +235,21 @@ impl<'a> Spec<'a> {
         } else if !observed.instances.found.is_empty() && !had_any {
             let mut message = "no node has a private address, so none takes traffic";
             if present().next().is_some() {
-                // A whole cluster does not lose its addresses; rather the cloud did not tell.
+                // A whole cluster does not lose its addresses; the answer is more likely incomplete.
                 self.sight = Sight::Blind;
                 message = "no node shows a private address; the members that are there stay";
             }
             self.notices.push(Notice::warning(NO_VALID_NODES, message));
         }
         if self.annotations.get(&NODE_SELECTOR) == Value::Wrong {
-            // Nobody knows which nodes are meant: no others come in, and those that are gone go.
+            // Which nodes are meant is not known: no node is added, and those that are gone are removed.
             let used: BTreeSet<&String> = present().map(|member| &member.address).collect();
             chosen.retain(|a| used.contains(&a.address));
         }
         chosen
     }
 
-    /// Says that an annotation does nothing here.
+    /// Warns that an annotation has no effect.
     fn without_effect(&mut self, key: &str, why: &str) {
         self.notices.push(Notice::warning(WITHOUT_EFFECT, format!("{key}: it has no effect: {why}")));
     }

@@ -55,7 +55,7 @@ pub(crate) struct WantedListener {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WantedMonitor {
     pub(crate) kind: String,
-    /// `None` leaves whatever is there.
+    /// `None` keeps the observed value.
     pub(crate) http: Option<HttpOptions>,
     pub(crate) delay: i64,
     pub(crate) timeout: i64,
@@ -156,7 +156,7 @@ impl Spec<'_> {
             }
             let running = Running::of(observed, &port.pool, port.udp);
             if matches!(sources, Sources::Running) && running.listener.is_none() {
-                // Nobody knows who may connect, and no port is open that would tell: a new one would let everybody in.
+                // Who may connect is not known, and no open port shows it: a new port would let everybody in.
                 self.ports_refused = true;
                 continue;
             }
@@ -243,7 +243,7 @@ impl Spec<'_> {
         }
     }
 
-    /// What is said about checks that are not as the annotations say, once for all ports.
+    /// Warns, once for all ports, about health-check annotations that are not carried out.
     fn monitor_notices(&mut self, local: bool) {
         let kind = self.annotations.get(&MONITOR_TYPE).set();
         let http = matches!(self.annotations.get(&MONITOR_HTTP), Value::Set(Some(_)));
@@ -269,7 +269,7 @@ impl Spec<'_> {
 pub(super) enum Sources {
     /// These; none is everybody.
     These(Vec<String>),
-    /// Whoever may now, because what is written cannot be read.
+    /// Those who may now, because the setting cannot be read.
     Running,
 }
 

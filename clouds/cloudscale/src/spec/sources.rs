@@ -32,7 +32,7 @@ impl Spec<'_> {
     /// Who may connect, by the annotation or by the field.
     ///
     /// The program that we replace ignores the field. So it is carried out on load balancers that we created; on one
-    /// that was taken over it would close a door that was open until now, and a warning says what to do instead.
+    /// that was taken over it would cut off clients that can connect now, so a warning says what to do instead.
     pub(super) fn sources(&mut self, service: &ServiceView, observed: &Observed, ours: bool) -> Sources {
         let annotated = match self.annotations.get(&ALLOWED_CIDRS) {
             Value::Set(list) => Some(list.into_iter().map(|source| source.text).collect::<Vec<_>>()),
@@ -66,8 +66,8 @@ impl Spec<'_> {
         Sources::These(annotated)
     }
 
-    /// The ranges that the field asks for, or the annotation that stands for it; none where nothing is said, `None` where
-    /// something is said that is refused.
+    /// The ranges of the field, or of the annotation that stands for it; empty where neither is set, `None` where the
+    /// value is refused.
     fn ranges(&mut self, service: &ServiceView) -> Option<Vec<String>> {
         let by_field = service.source_ranges.as_ref().is_some_and(|list| !list.is_empty());
         let annotation = service.annotations.get(SOURCE_RANGES_ANNOTATION);

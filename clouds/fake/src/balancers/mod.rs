@@ -27,61 +27,24 @@ pub struct Fakes {
 
 /// One mutation.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are what the names say")]
 pub enum Action {
     /// Builds an empty load balancer.
-    Create {
-        /// Its name.
-        name: String,
-        /// How it chooses.
-        algorithm: String,
-    },
+    Create { name: String, algorithm: String },
     /// Changes how it chooses.
-    SetAlgorithm {
-        /// Which one.
-        balancer: String,
-        /// How.
-        algorithm: String,
-    },
+    SetAlgorithm { balancer: String, algorithm: String },
     /// Opens a port.
-    AddListener {
-        /// On which one.
-        balancer: String,
-        /// Which port.
-        listener: Listener,
-    },
+    AddListener { balancer: String, listener: Listener },
     /// Closes a port.
-    RemoveListener {
-        /// On which one.
-        balancer: String,
-        /// Which port.
-        listener: String,
-    },
+    RemoveListener { balancer: String, listener: String },
     /// Puts an instance behind it.
-    AddMember {
-        /// Behind which one.
-        balancer: String,
-        /// Which instance.
-        instance: String,
-    },
+    AddMember { balancer: String, instance: String },
     /// Takes an instance out.
-    RemoveMember {
-        /// Of which one.
-        balancer: String,
-        /// Which member.
-        member: String,
-    },
-    /// Leads a floating address to it.
-    Attach {
-        /// To which one.
-        balancer: String,
-        /// Which address.
-        address: String,
-    },
+    RemoveMember { balancer: String, member: String },
+    /// Attaches a floating address.
+    Attach { balancer: String, address: String },
     /// Deletes it with its parts.
-    Delete {
-        /// Which one.
-        balancer: String,
-    },
+    Delete { balancer: String },
 }
 
 /// What the cloud answers.
@@ -93,7 +56,7 @@ pub enum Answer {
     Part(String),
     /// The instance that should become a member does not exist: there is nothing to put behind the load balancer.
     NoInstance,
-    /// Nothing to say.
+    /// Done.
     Done,
 }
 
@@ -129,7 +92,7 @@ impl Fakes {
             })
             .await;
         match Lookup::from(found.map_err(Trouble::error)).map(Observed::from) {
-            // Each has one from the start, so this is not the whole answer.
+            // Every load balancer has an address from the start, so this answer is incomplete.
             Lookup::Present(observed) if observed.there.address.is_empty() => {
                 Lookup::Unknown(Error::temporary(format!("the address of load balancer {id} was not told")))
             }
@@ -204,7 +167,7 @@ impl Balancers for Fakes {
         all.await.map_err(Trouble::error)
     }
 
-    /// By the recorded id first, asked at the source; then by name.
+    /// First a lookup of the recorded id, then the listing by name.
     async fn observe(&self, call: &Call, all: &Listing<Balancer>, want: &Desired) -> Lookup<Observed> {
         let mut trail = spec::trail(&want.service, &want.cluster);
         if let Some(id) = trail.id.take() {
@@ -261,7 +224,7 @@ impl Balancers for Fakes {
                     Answer::Done
                 }
                 Action::Delete { balancer } => match world.delete_balancer(balancer, now) {
-                    // Somebody was quicker: it is as it should be.
+                    // It is gone already, which is what was wanted.
                     Err(gone) if gone.category() == Category::NotFound => Answer::Done,
                     result => result.map(|()| Answer::Done)?,
                 },

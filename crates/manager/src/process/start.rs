@@ -91,7 +91,7 @@ pub(super) async fn find(
         }
     }
     // A port that is in use is no mistake of the settings of a program that is not going to start anyway.
-    // A plan serves nobody.
+    // A plan serves no pages.
     let starts = mistakes.is_empty() && line.mistakes.is_empty() && !options.dry_run;
     let wanted = options.serving.as_ref().filter(|_| starts);
     let port = match wanted.map(|serving| Port::open(serving, clock)).transpose() {
@@ -134,7 +134,7 @@ pub(super) struct Started {
     lease_namespace: String,
 }
 
-/// Puts everything together. Only what the cluster itself says can still go wrong.
+/// Puts everything together. From here on only the cluster can cause an error.
 pub(super) async fn begin(
     line: &CommandLine,
     found: Found,
@@ -154,7 +154,7 @@ pub(super) async fn begin(
     let election = options.election.as_ref();
     let leaders = election.and_then(|election| election.migration.as_ref());
     let leaders = leaders.map(|migration| migration.controller_leaders.as_slice()).unwrap_or_default();
-    let [controllers, moved] = settings::teams(&options.controllers, leaders);
+    let [controllers, moved] = settings::by_lock(&options.controllers, leaders);
     let parts = Parts {
         client: client.clone(),
         lease_client: unhindered.client("cloudberth/leader-election", clock)?,
@@ -180,7 +180,7 @@ pub(super) async fn begin(
             let pages = serve::pages(&replica, heart.clone(), registry, config, verbosity, serving.profiling);
             let thread = Thread::start("port").map_err(|why| Error::permanent(why.to_string()))?;
             let (serving, clock, random) = (serving.clone(), Arc::clone(clock), Arc::clone(random));
-            // Whoever knocks at the port makes us ask; those questions must not use up what the controllers need.
+            // Strangers at the port cause requests to the cluster; these must not use up the controllers' budget.
             let (kube, ceiling, rest) = (kube.clone(), throttle(options, &clock), metrics.rest.clone());
             // The clients that ask about callers belong to the thread that they are made on.
             let opened = thread.spawn(async move {
@@ -221,7 +221,7 @@ pub(super) async fn preview(
     };
     let migration = options.election.as_ref().and_then(|election| election.migration.as_ref());
     let leaders = migration.map(|migration| migration.controller_leaders.as_slice()).unwrap_or_default();
-    let [controllers, moved] = settings::teams(&options.controllers, leaders);
+    let [controllers, moved] = settings::by_lock(&options.controllers, leaders);
     // Behind which lock of ours a controller runs makes no difference to what it would do.
     let controllers = ControllerSettings {
         node: controllers.node.or(moved.node),
@@ -309,7 +309,7 @@ impl Started {
     }
 }
 
-/// Names what is wrong with the installation, once.
+/// Logs what is wrong with the installation, once.
 async fn look_around(replica: &Replica, client: &Client, rights: &[Right], lease_namespace: &str) {
     let (missing, trouble) = selfcheck::missing_rights(client, rights, lease_namespace).await;
     for missing in &missing {
@@ -320,7 +320,7 @@ async fn look_around(replica: &Replica, client: &Client, rights: &[Right], lease
         }
     }
     if let Some(why) = trouble {
-        tracing::warn!(%why, "whether all rights are there could not be asked");
+        tracing::warn!(%why, "cannot check the program's rights");
     }
     let ctx = replica.ctx();
     for cloud in ctx.clouds.with_instances() {
