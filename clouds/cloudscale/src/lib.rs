@@ -21,6 +21,8 @@ pub mod annotations;
 mod api;
 mod factory;
 mod find;
+#[cfg(test)]
+mod fixture;
 mod instances;
 mod observed;
 mod plan;
@@ -29,8 +31,6 @@ mod servers;
 mod settings;
 mod shell;
 mod spec;
-#[cfg(test)]
-mod testkit;
 pub mod uuid;
 pub mod wire;
 

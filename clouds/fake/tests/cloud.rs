@@ -32,13 +32,13 @@ impl Clock for TestClock {
     }
 }
 
-struct Bench {
+struct Fixture {
     cloud: Cloud,
     provider: FakeProvider,
     clock: Arc<dyn Clock>,
 }
 
-impl Bench {
+impl Fixture {
     fn new(settings: SimSettings) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(TestClock(Instant::now()));
         let cloud = Cloud::new(Arc::clone(&clock), Random::seeded(1), settings);
@@ -56,18 +56,18 @@ impl Bench {
     }
 
     /// Turns until the Service rests, as a controller would.
-    async fn converge(&self, want: &Desired, page: &Page) -> TurnEnd {
+    async fn converge(&self, want: &Desired, recorder: &Recorder) -> TurnEnd {
         let balancers = self.provider.load_balancers().unwrap();
         for _ in 0..100 {
             let call = self.call(Arc::new(Unguarded));
             let rest = match balancers.survey(&call).await {
                 Err(error) => TurnEnd::Unknown(error),
                 Ok(survey) => {
-                    let want = page.on(want);
-                    let first = balancers.turn(&call, &survey, &want, Permit::NoCreate, page).await;
+                    let want = recorder.on(want);
+                    let first = balancers.turn(&call, &survey, &want, Permit::NoCreate, recorder).await;
                     match first.end {
                         TurnEnd::NeedsIntent => {
-                            balancers.turn(&call, &survey, &want, Permit::Create, page).await.end
+                            balancers.turn(&call, &survey, &want, Permit::Create, recorder).await.end
                         }
                         rest => rest,
                     }
@@ -85,12 +85,12 @@ impl Bench {
 }
 
 #[derive(Default)]
-struct Page {
+struct Recorder {
     published: Mutex<Publish>,
     writes: AtomicU64,
 }
 
-impl Page {
+impl Recorder {
     fn on(&self, want: &Desired) -> Desired {
         let mut want = want.clone();
         let recorded = self.published.lock().unwrap().annotations.clone();
@@ -99,7 +99,7 @@ impl Page {
     }
 }
 
-impl ServiceRecorder for Page {
+impl ServiceRecorder for Recorder {
     fn record<'a>(&'a self, publish: &'a Publish, _: IntentMark) -> Boxed<'a, Result<()>> {
         *self.published.lock().unwrap() = publish.clone();
         self.writes.fetch_add(1, Ordering::Relaxed);
@@ -142,95 +142,95 @@ fn gone(mut want: Desired) -> Desired {
 
 #[tokio::test(start_paused = true)]
 async fn listings_lag_and_lookups_do_not() {
-    let bench = Bench::new(SimSettings { lag: Duration::from_secs(3), ..SimSettings::default() });
-    let instance = bench.cloud.add_instance("a", "north-1");
+    let fixture = Fixture::new(SimSettings { lag: Duration::from_secs(3), ..SimSettings::default() });
+    let instance = fixture.cloud.add_instance("a", "north-1");
     let id = format!("fake://{}", instance.id).parse().unwrap();
-    assert_eq!(bench.names().await.unwrap(), (vec![], true));
-    let found = bench.provider.get(&bench.call(Arc::new(ReadOnly)), &id).await.known().unwrap().unwrap();
+    assert_eq!(fixture.names().await.unwrap(), (vec![], true));
+    let found = fixture.provider.get(&fixture.call(Arc::new(ReadOnly)), &id).await.known().unwrap().unwrap();
     assert_eq!(
         (found.name.as_str(), found.zone.unwrap().as_str(), found.region.unwrap().as_str()),
         ("a", "north-1", "north")
     );
     tokio::time::sleep(Duration::from_secs(3)).await;
-    assert_eq!(bench.names().await.unwrap().0, ["a"]);
-    bench.cloud.set_state(&instance.id, PowerState::Stopped);
-    bench.cloud.resize(&instance.id, "big");
-    let list = Instances::list(&bench.provider, &bench.call(Arc::new(ReadOnly))).await.unwrap();
+    assert_eq!(fixture.names().await.unwrap().0, ["a"]);
+    fixture.cloud.set_state(&instance.id, PowerState::Stopped);
+    fixture.cloud.resize(&instance.id, "big");
+    let list = Instances::list(&fixture.provider, &fixture.call(Arc::new(ReadOnly))).await.unwrap();
     assert_eq!(
         (list.items[0].state, list.items[0].instance_type.clone().unwrap().as_str()),
         (InstanceState::Stopped, "big")
     );
-    bench.cloud.delete_instance(&instance.id);
-    assert_eq!(bench.names().await.unwrap().0, ["a"], "a listing still shows it");
-    assert_eq!(bench.provider.get(&bench.call(Arc::new(ReadOnly)), &id).await, Lookup::Absent);
+    fixture.cloud.delete_instance(&instance.id);
+    assert_eq!(fixture.names().await.unwrap().0, ["a"], "a listing still shows it");
+    assert_eq!(fixture.provider.get(&fixture.call(Arc::new(ReadOnly)), &id).await, Lookup::Absent);
     tokio::time::sleep(Duration::from_secs(3)).await;
-    assert_eq!(bench.names().await.unwrap().0, Vec::<String>::new());
+    assert_eq!(fixture.names().await.unwrap().0, Vec::<String>::new());
     let foreign = "other://1".parse().unwrap();
     assert!(matches!(
-        bench.provider.get(&bench.call(Arc::new(ReadOnly)), &foreign).await,
+        fixture.provider.get(&fixture.call(Arc::new(ReadOnly)), &foreign).await,
         Lookup::Unknown(_)
     ));
 }
 
 #[tokio::test(start_paused = true)]
 async fn faults_are_what_they_say() {
-    let bench = Bench::new(SimSettings { latency: Duration::from_millis(100), ..SimSettings::default() });
-    bench.cloud.add_instance("a", "north-1");
-    bench.cloud.add_instance("b", "north-2");
-    let fault = |fault| bench.cloud.plan_faults(move |_| Some(fault));
+    let fixture = Fixture::new(SimSettings { latency: Duration::from_millis(100), ..SimSettings::default() });
+    fixture.cloud.add_instance("a", "north-1");
+    fixture.cloud.add_instance("b", "north-2");
+    let fault = |fault| fixture.cloud.plan_faults(move |_| Some(fault));
     fault(Fault::Refuse(Category::Unauthorised));
-    assert_eq!(bench.names().await.unwrap_err().category(), Category::Unauthorised);
+    assert_eq!(fixture.names().await.unwrap_err().category(), Category::Unauthorised);
     fault(Fault::RequestLost);
-    assert_eq!(bench.names().await.unwrap_err().category(), Category::Temporary);
+    assert_eq!(fixture.names().await.unwrap_err().category(), Category::Temporary);
     fault(Fault::Deny);
-    assert_eq!(bench.names().await.unwrap(), (vec![], true), "a lie looks like the truth");
+    assert_eq!(fixture.names().await.unwrap(), (vec![], true), "a lie looks like the truth");
     fault(Fault::ShortPage);
-    assert_eq!(bench.names().await.unwrap(), (vec!["a".into()], false));
+    assert_eq!(fixture.names().await.unwrap(), (vec!["a".into()], false));
     fault(Fault::Stall(Duration::ZERO));
-    let before = bench.clock.now();
-    assert!(bench.names().await.unwrap_err().message().contains("no answer in time"), "L12-2");
-    assert_eq!(bench.clock.now().since(before), Duration::from_secs(30), "the call ends at its deadline");
-    bench.cloud.stop_faults();
-    assert_eq!(bench.names().await.unwrap().0, ["a", "b"]);
-    let outcomes: Vec<_> = bench.cloud.calls().iter().map(|c| c.outcome).collect();
+    let before = fixture.clock.now();
+    assert!(fixture.names().await.unwrap_err().message().contains("no answer in time"), "L12-2");
+    assert_eq!(fixture.clock.now().since(before), Duration::from_secs(30), "the call ends at its deadline");
+    fixture.cloud.stop_faults();
+    assert_eq!(fixture.names().await.unwrap().0, ["a", "b"]);
+    let outcomes: Vec<_> = fixture.cloud.calls().iter().map(|c| c.outcome).collect();
     assert_eq!(outcomes, ["unauthorised", "ok", "ok", "ok", "ok"], "a lost request never arrived");
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_hangs_up_loses_the_answer_and_not_the_write() {
-    let bench = Bench::new(SimSettings { latency: Duration::from_secs(1), ..SimSettings::default() });
+    let fixture = Fixture::new(SimSettings { latency: Duration::from_secs(1), ..SimSettings::default() });
     let new =
         NewRoute { hint: "u".into(), node: "a".into(), addresses: vec![], destination: "10.0.0.0/24".into() };
     let changes = [RouteChange::Create(new)];
-    let call = bench.call(Arc::new(Unguarded));
+    let call = fixture.call(Arc::new(Unguarded));
     let hung_up =
-        tokio::time::timeout(Duration::from_millis(10), bench.provider.apply(&call, &changes)).await;
+        tokio::time::timeout(Duration::from_millis(10), fixture.provider.apply(&call, &changes)).await;
     assert!(hung_up.is_err());
-    assert!(bench.cloud.routes().is_empty(), "it is still on its way");
+    assert!(fixture.cloud.routes().is_empty(), "it is still on its way");
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(bench.cloud.routes().len(), 1, "L6-21 it arrives all the same");
+    assert_eq!(fixture.cloud.routes().len(), 1, "L6-21 it arrives all the same");
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_without_the_leaders_claim() {
-    let bench = Bench::new(SimSettings::default());
+    let fixture = Fixture::new(SimSettings::default());
     let changes = [RouteChange::Create(NewRoute {
         hint: "u".into(),
         node: "a".into(),
         addresses: vec![],
         destination: "10.0.0.0/24".into(),
     })];
-    let answers = bench.provider.apply(&bench.call(Arc::new(ReadOnly)), &changes).await;
+    let answers = fixture.provider.apply(&fixture.call(Arc::new(ReadOnly)), &changes).await;
     assert_eq!(answers[0].as_ref().unwrap_err().category(), Category::Cancelled, "L9-7");
-    assert!(bench.cloud.calls().is_empty(), "L9-8 not even sent");
-    assert_eq!(bench.provider.apply(&bench.call(Arc::new(Unguarded)), &changes).await, [Ok(())]);
-    let again = bench.provider.apply(&bench.call(Arc::new(Unguarded)), &changes).await;
+    assert!(fixture.cloud.calls().is_empty(), "L9-8 not even sent");
+    assert_eq!(fixture.provider.apply(&fixture.call(Arc::new(Unguarded)), &changes).await, [Ok(())]);
+    let again = fixture.provider.apply(&fixture.call(Arc::new(Unguarded)), &changes).await;
     assert_eq!(again[0].as_ref().unwrap_err().category(), Category::Conflict);
-    let listed = Routes::list(&bench.provider, &bench.call(Arc::new(ReadOnly))).await.unwrap();
+    let listed = Routes::list(&fixture.provider, &fixture.call(Arc::new(ReadOnly))).await.unwrap();
     let removal = [RouteChange::Delete(listed.items[0].clone())];
-    assert_eq!(bench.provider.apply(&bench.call(Arc::new(Unguarded)), &removal).await, [Ok(())]);
-    assert!(bench.cloud.routes().is_empty());
-    let places = Zones::list(&bench.provider, &bench.call(Arc::new(ReadOnly))).await.unwrap();
+    assert_eq!(fixture.provider.apply(&fixture.call(Arc::new(Unguarded)), &removal).await, [Ok(())]);
+    assert!(fixture.cloud.routes().is_empty());
+    let places = Zones::list(&fixture.provider, &fixture.call(Arc::new(ReadOnly))).await.unwrap();
     assert_eq!(places.items.len(), 2);
 }
 
@@ -241,10 +241,10 @@ async fn a_load_balancer_follows_its_service_and_rests() {
         latency: Duration::from_millis(20),
         ..SimSettings::default()
     };
-    let bench = Bench::new(settings);
-    bench.cloud.add_floating("192.0.2.9");
-    let ids: Vec<_> = ["a", "b", "c"].map(|name| bench.cloud.add_instance(name, "north-1").id).into();
-    let page = Page::default();
+    let fixture = Fixture::new(settings);
+    fixture.cloud.add_floating("192.0.2.9");
+    let ids: Vec<_> = ["a", "b", "c"].map(|name| fixture.cloud.add_instance(name, "north-1").id).into();
+    let recorder = Recorder::default();
     let mut wish = want(&[80, 53], &ids[..2]);
     {
         let service = Arc::make_mut(&mut wish.service);
@@ -253,41 +253,45 @@ async fn a_load_balancer_follows_its_service_and_rests() {
         service.annotations.insert(FLOATING_ADDRESS.name().into(), "192.0.2.9".into());
         service.annotations.insert("fake.cloudberth.dev/algorithm".into(), "least-connections".into());
     }
-    assert_eq!(bench.converge(&wish, &page).await, TurnEnd::Converged);
-    let built = bench.cloud.balancers().remove(0);
+    assert_eq!(fixture.converge(&wish, &recorder).await, TurnEnd::Converged);
+    let built = fixture.cloud.balancers().remove(0);
     assert_eq!(
         (built.listeners.len(), built.members.len(), built.algorithm.as_str()),
         (3, 2, "least-connections")
     );
     assert!(built.floating.contains("192.0.2.9"));
-    let published = page.published.lock().unwrap().clone();
+    let published = recorder.published.lock().unwrap().clone();
     assert_eq!(published.annotations[BALANCER_ID.name()], built.id);
     assert_eq!(published.ingress.unwrap()[0].ip.as_deref(), Some(built.address.as_str()));
 
-    let calls = bench.cloud.calls().len();
-    assert_eq!(bench.converge(&wish, &page).await, TurnEnd::Converged);
-    assert!(bench.cloud.calls()[calls..].iter().all(|c| !c.write), "L4-3 a second pass only looks");
+    let calls = fixture.cloud.calls().len();
+    assert_eq!(fixture.converge(&wish, &recorder).await, TurnEnd::Converged);
+    assert!(fixture.cloud.calls()[calls..].iter().all(|c| !c.write), "L4-3 a second pass only looks");
 
-    bench.cloud.delete_instance(&ids[0]);
+    fixture.cloud.delete_instance(&ids[0]);
     let wish = want(&[443], &[ids[0].clone(), ids[2].clone()]);
-    assert_eq!(bench.converge(&wish, &page).await, TurnEnd::Converged, "a dead instance keeps nobody out");
-    let changed = bench.cloud.balancers().remove(0);
+    assert_eq!(
+        fixture.converge(&wish, &recorder).await,
+        TurnEnd::Converged,
+        "a dead instance keeps nobody out"
+    );
+    let changed = fixture.cloud.balancers().remove(0);
     assert_eq!(changed.members.values().collect::<Vec<_>>(), [&ids[2]]);
     assert_eq!(changed.listeners.values().map(|l| l.port).collect::<Vec<_>>(), [443]);
     assert_eq!(changed.algorithm, "round-robin", "an annotation that goes takes its effect along");
 
     let mut moved = wish.clone();
     Arc::make_mut(&mut moved.service).ports[0].node_port = 31_000;
-    assert_eq!(bench.converge(&moved, &page).await, TurnEnd::Converged);
-    assert_eq!(bench.cloud.balancers()[0].listeners.values().next().unwrap().node_port, 31_000);
+    assert_eq!(fixture.converge(&moved, &recorder).await, TurnEnd::Converged);
+    assert_eq!(fixture.cloud.balancers()[0].listeners.values().next().unwrap().node_port, 31_000);
 
-    assert_eq!(bench.converge(&gone(moved), &page).await, TurnEnd::Converged);
-    assert!(bench.cloud.balancers().is_empty());
+    assert_eq!(fixture.converge(&gone(moved), &recorder).await, TurnEnd::Converged);
+    assert!(fixture.cloud.balancers().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_refused_field_is_named_at_once_and_nothing_is_built() {
-    let bench = Bench::new(SimSettings::default());
+    let fixture = Fixture::new(SimSettings::default());
     let mut wish = want(&[80], &[]);
     {
         let service = Arc::make_mut(&mut wish.service);
@@ -304,10 +308,10 @@ async fn every_refused_field_is_named_at_once_and_nothing_is_built() {
         service.ip_families = vec![cloudberth_core::net::IpFamily::V6];
         service.annotations.insert("fake.cloudberth.dev/algorithm".into(), "fastest".into());
     }
-    let page = Page::default();
-    assert_eq!(bench.converge(&wish, &page).await, TurnEnd::Refused, "L8-8");
-    let call = bench.call(Arc::new(Unguarded));
-    let balancers = bench.provider.load_balancers().unwrap();
+    let recorder = Recorder::default();
+    assert_eq!(fixture.converge(&wish, &recorder).await, TurnEnd::Refused, "L8-8");
+    let call = fixture.call(Arc::new(Unguarded));
+    let balancers = fixture.provider.load_balancers().unwrap();
     let survey = balancers.survey(&call).await.unwrap();
     let plan = balancers.dry_run(&call, &survey, &wish).await;
     let mut fields: Vec<_> = plan.refused.iter().map(|r| r.field.as_str()).collect();
@@ -322,16 +326,16 @@ async fn every_refused_field_is_named_at_once_and_nothing_is_built() {
         "spec.sessionAffinity",
     ];
     assert_eq!(fields, all, "L8-9");
-    assert!(bench.cloud.balancers().is_empty());
+    assert!(fixture.cloud.balancers().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_quota_is_said_in_words_and_twins_are_left_alone() {
-    let bench = Bench::new(SimSettings { quota: 0, ..SimSettings::default() });
-    let call = bench.call(Arc::new(Unguarded));
-    let balancers = bench.provider.load_balancers().unwrap();
+    let fixture = Fixture::new(SimSettings { quota: 0, ..SimSettings::default() });
+    let call = fixture.call(Arc::new(Unguarded));
+    let balancers = fixture.provider.load_balancers().unwrap();
     let survey = balancers.survey(&call).await.unwrap();
-    let turn = balancers.turn(&call, &survey, &want(&[80], &[]), Permit::Create, &Page::default()).await;
+    let turn = balancers.turn(&call, &survey, &want(&[80], &[]), Permit::Create, &Recorder::default()).await;
     let TurnEnd::Failed(error) = turn.end else { panic!("{turn:?}") };
     assert!(error.message().contains("the quota of 0 load balancers is used up"), "{error}");
     assert_eq!(error.category(), Category::Permanent);
@@ -344,17 +348,21 @@ async fn any_one_fault_at_any_request_changes_nothing_about_the_end() {
     let stall = Fault::Stall(Duration::from_secs(20));
     for fault in [Fault::RequestLost, Fault::AnswerLost, stall, Fault::Refuse(Category::Temporary)] {
         for number in 0..40 {
-            let bench = Bench::new(SimSettings {
+            let fixture = Fixture::new(SimSettings {
                 build: Duration::from_secs(1),
                 lag: Duration::from_secs(2),
                 ..SimSettings::default()
             });
-            let ids: Vec<_> = ["a", "b"].map(|name| bench.cloud.add_instance(name, "north-1").id).into();
-            bench.cloud.plan_faults(move |request| (request.number == number).then_some(fault));
-            let page = Page::default();
+            let ids: Vec<_> = ["a", "b"].map(|name| fixture.cloud.add_instance(name, "north-1").id).into();
+            fixture.cloud.plan_faults(move |request| (request.number == number).then_some(fault));
+            let recorder = Recorder::default();
             for wish in story(&ids) {
-                assert_eq!(bench.converge(&wish, &page).await, TurnEnd::Converged, "{fault:?} {number}");
-                let there = bench.cloud.balancers();
+                assert_eq!(
+                    fixture.converge(&wish, &recorder).await,
+                    TurnEnd::Converged,
+                    "{fault:?} {number}"
+                );
+                let there = fixture.cloud.balancers();
                 assert_eq!(
                     there.len(),
                     usize::from(wish.goal == Goal::Present),

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 #![cfg(feature = "sim")]
 
-mod common;
+mod fixture;
 
-use common::{Cluster, Process, until};
+use fixture::{Cluster, Process, until};
 use jiff::{SignedDuration, Timestamp};
 
 /// What managers here are told, unless they are told otherwise.

@@ -2,12 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 #![cfg(feature = "sim")]
 
-mod common;
+mod fixture;
 
 use std::{net::TcpListener, process::Output};
 
 use cloudberth::CLOUDS;
-use common::{Place, text};
+use fixture::{Place, text};
 
 /// The lines that begin with `Error: `, if the program ended with exit code 1, wrote nothing to stdout, and showed
 /// nothing of its inside.

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 #![cfg(feature = "sim")]
 
-mod common;
+mod fixture;
 
-use common::{Answer, Cluster, Process, TOKEN, ask, free_port, kubeconfig, pages, until};
+use fixture::{Answer, Cluster, Process, TOKEN, ask, free_port, kubeconfig, pages, until};
 use http::Method;
 use kube::Client;
 use tokio::{

@@ -13,7 +13,7 @@ use cloudberth_core::{
 };
 use serde_json::json;
 
-use crate::kit::*;
+use crate::fixture::*;
 
 const OTHER: &str = "c0ffee01-2d6b-4e55-8a7e-31f2a9b4d002";
 const UNKNOWN: &str = "00000000-0000-4000-8000-000000000000";

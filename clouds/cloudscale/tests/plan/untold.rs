@@ -9,7 +9,7 @@ use cloudberth_core::{
 };
 use cloudberth_http::Flawed;
 
-use crate::kit::*;
+use crate::fixture::*;
 
 fn flawed(number: usize) -> Flawed<Named> {
     let identity = Named { uuid: server_uuid(number), name: Some(format!("node-{number:03}")) };
