@@ -9,12 +9,12 @@ use crate::wire::{
 
 /// One mutation.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are what the names say")]
 pub enum Action {
     /// Builds a load balancer without parts.
     CreateBalancer(NewBalancer),
     /// Renames a load balancer.
     RenameBalancer {
-        /// Which one.
         balancer: String,
         /// How it is called from now on.
         name: String,
@@ -22,66 +22,33 @@ pub enum Action {
     /// Adds a pool without members.
     CreatePool(NewPool),
     /// Adds a member.
-    CreateMember {
-        /// To which pool.
-        pool: String,
-        /// What.
-        member: NewMember,
-    },
+    CreateMember { pool: String, member: NewMember },
     /// Opens a port.
     CreateListener(NewListener),
     /// Watches a pool.
     CreateMonitor(NewMonitor),
     /// Changes one attribute of a listener.
-    UpdateListener {
-        /// Which one.
-        listener: String,
-        /// What.
-        change: ListenerChange,
-    },
+    UpdateListener { listener: String, change: ListenerChange },
     /// Changes one attribute of a health monitor.
-    UpdateMonitor {
-        /// Which one.
-        monitor: String,
-        /// What.
-        change: MonitorChange,
-    },
-    /// Leads a floating IP to a load balancer.
+    UpdateMonitor { monitor: String, change: MonitorChange },
+    /// Assigns a floating IP to a load balancer.
     AssignFloatingIp {
         /// The address without the length of its network.
         address: String,
         /// The network as [`FloatingIp::network`](crate::wire::FloatingIp::network) shows it.
         network: String,
-        /// To which one.
         balancer: String,
     },
     /// Closes a port.
-    DeleteListener {
-        /// Which one.
-        listener: String,
-    },
+    DeleteListener { listener: String },
     /// Removes a member.
-    DeleteMember {
-        /// Of which pool.
-        pool: String,
-        /// Which one.
-        member: String,
-    },
+    DeleteMember { pool: String, member: String },
     /// Stops watching a pool.
-    DeleteMonitor {
-        /// Which one.
-        monitor: String,
-    },
+    DeleteMonitor { monitor: String },
     /// Removes a pool with all that is below it.
-    DeletePool {
-        /// Which one.
-        pool: String,
-    },
+    DeletePool { pool: String },
     /// Deletes a load balancer with all that is below it.
-    DeleteBalancer {
-        /// Which one.
-        balancer: String,
-    },
+    DeleteBalancer { balancer: String },
 }
 
 /// What the cloud answers.
@@ -97,7 +64,7 @@ pub enum Answer {
     Listener(Box<Listener>),
     /// The new health monitor.
     Monitor(Box<HealthMonitor>),
-    /// Nothing to say. A deletion of something that is gone already is answered by this too.
+    /// Done. The answer to a deletion of something that no longer exists is this too.
     Done,
 }
 

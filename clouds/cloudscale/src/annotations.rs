@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use cloudberth_core::{
     annotation::{By, Int, Json, JsonList, Key, Kind, OneOf, Pattern, Table, Text},
     decide::nodeset::Selector,
-    error::Error,
     lb::Impact,
     net::{parse_cidr, parse_ip},
 };
@@ -284,13 +283,11 @@ pub static ALLOWED_SUBNETS: Key<JsonList<Text>> =
         .about("Ids of the subnets in which nodes are reached; an empty list is all of them.");
 
 /// Which nodes become members.
-pub static NODE_SELECTOR: Key<By<Selector>> = Key::new(
-    "k8s.cloudscale.ch/loadbalancer-node-selector",
-    By::new("a label selector", |text| text.parse().map_err(|why: Error| why.message().to_owned())),
-)
-.default("")
-.impact(Impact::Minimal)
-.about("Only nodes whose labels match take traffic. One that matches no node empties every pool.");
+pub static NODE_SELECTOR: Key<By<Selector>> =
+    Key::new("k8s.cloudscale.ch/loadbalancer-node-selector", Selector::KIND)
+        .default("")
+        .impact(Impact::Minimal)
+        .about("Only nodes whose labels match take traffic. One that matches no node empties every pool.");
 
 /// The load balancer that we created, and on which `spec.loadBalancerSourceRanges` is therefore carried out.
 pub static CREATED: Key<Text> = Key::new("cloudberth.dev/cloudscale-created", Text).recorded().about(

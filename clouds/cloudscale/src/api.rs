@@ -29,11 +29,11 @@ const BACKOFF: Backoff = Backoff { first: Duration::from_millis(250), longest: D
 /// What the client is made of besides its settings.
 #[derive(Clone)]
 pub struct Surroundings {
-    /// The way to the API.
+    /// What requests are sent through.
     pub transport: Transport,
     /// Time.
     pub clock: Arc<dyn Clock>,
-    /// Chance.
+    /// Randomness.
     pub random: Arc<Random>,
     /// Sees every call.
     pub observer: Arc<dyn Observer>,
@@ -49,7 +49,7 @@ impl fmt::Debug for Surroundings {
 #[derive(Clone, Debug)]
 pub(crate) struct Api(Client);
 
-/// What is wanted of a server, and what tells it from others.
+/// How a listed server is kept, and its id.
 #[derive(Deserialize)]
 #[serde(from = "Item<Server, Named>", bound(deserialize = "T: From<Item<Server, Named>>"))]
 struct Trimmed<T> {
@@ -129,7 +129,7 @@ impl Api {
         Box::pin(self.0.list(call, operation, &Array, id)).await
     }
 
-    /// A listing is one array that holds everything.
+    /// A listing is one array, without pages.
     pub(crate) async fn list<T, K>(
         &self,
         call: &Call,
@@ -162,7 +162,7 @@ impl Api {
             }
             _ => done(match request.method {
                 Method::Delete => {
-                    // A removal that is repeated removes nothing else: ids are not given twice.
+                    // Repeating a deletion is safe: ids are not used twice.
                     let dialect = Dialect { category: unfinished, undone: maintenance, ..Dialect::default() };
                     Box::pin(self.0.remove(call, operation(&request).repeatable().dialect(dialect))).await
                 }
@@ -210,7 +210,7 @@ fn operation(request: &Request) -> Operation<Write> {
     }
 }
 
-/// A removal has nothing in it that a user could have written wrong: 400 says that the thing is still being built.
+/// A deletion carries nothing that a user could have written wrong: 400 means that the resource is still being built.
 fn unfinished(answer: &Raw) -> Option<Category> {
     (answer.status() == 400).then_some(Category::Conflict)
 }

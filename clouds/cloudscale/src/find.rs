@@ -1,10 +1,10 @@
-//! From listings to what there is for one Service. Pure.
+//! What there is for one Service, from listings. Pure.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use cloudberth_core::{
     Category, Error, Result, ServiceView,
-    lb::{Desired, Goal, Identity, Name, intended_name},
+    lb::{Candidate, Desired, Goal, Identity, Name, Trail},
 };
 use cloudberth_http::Flawed;
 
@@ -18,7 +18,7 @@ use crate::{
     wire::{LoadBalancer, Member, Named, Server, Stub},
 };
 
-/// What the names of load balancers begin with that nobody gave a name.
+/// The beginning of generated names.
 const GENERATED: &str = "k8s-service-";
 
 /// The name of a Service's load balancer: the one that the annotation gives, else one that carries the UID. An empty
@@ -32,13 +32,13 @@ fn given_name(service: &ServiceView) -> Option<String> {
     TABLE.parse(&service.annotations).get(&NAME).set().filter(|name| !name.is_empty())
 }
 
-/// The name that says by itself whose load balancer it is.
+/// The generated name, which carries the UID and so says whose load balancer it is.
 #[must_use]
 pub fn default_name(service: &ServiceView) -> String {
     format!("{GENERATED}{}", service.uid)
 }
 
-/// The name of a new load balancer, and whether it says by itself whose it is.
+/// The name of a new load balancer, and whether it is the generated one.
 #[must_use]
 pub fn name_for(service: &ServiceView) -> Name {
     let text = balancer_name(service);
@@ -57,83 +57,45 @@ pub fn identity(balancer: &LoadBalancer) -> Identity {
     }
 }
 
-/// By what a Service's load balancer is found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trail {
-    /// The recorded id, in the form in which listings show it; `None` for a text that cannot be an id.
-    pub uuid: Option<String>,
-    /// The name.
-    pub name: String,
-    /// The name of a creation that may have been sent, where it is another one by now.
-    pub intended: Option<String>,
+/// The trail of a Service. An empty name is a mistake where no id is recorded either; what is to be deleted is looked for
+/// by its generated name then.
+pub fn trail_of(service: &ServiceView, goal: Goal) -> Result<Trail> {
+    let parsed = TABLE.parse(&service.annotations);
+    let text = parsed.get(&UUID).set().filter(|text| !text.is_empty());
+    if goal == Goal::Present && text.is_none() && parsed.get(&NAME).set().as_deref() == Some("") {
+        let message = format!("{}: the name is empty; give one, or remove the annotation", NAME.name());
+        return Err(Error::user_input(message));
+    }
+    let id = text.as_deref().and_then(parse_uuid);
+    Ok(Trail::new(service, id, balancer_name(service), [UUID.name(), NAME.name()]))
 }
 
-impl Trail {
-    /// The trail of a Service. A name that is empty leads nowhere where no id is recorded either; what is to be deleted
-    /// is looked for by its own name then.
-    pub fn of(service: &ServiceView, goal: Goal) -> Result<Self> {
-        let parsed = TABLE.parse(&service.annotations);
-        let text = parsed.get(&UUID).set().filter(|text| !text.is_empty());
-        if goal == Goal::Present && text.is_none() && parsed.get(&NAME).set().as_deref() == Some("") {
-            let message = format!("{}: the name is empty; give one, or remove the annotation", NAME.name());
-            return Err(Error::user_input(message));
-        }
-        let name = balancer_name(service);
-        let intended = intended_name(service).filter(|intended| *intended != name).map(str::to_owned);
-        Ok(Self { uuid: text.as_deref().and_then(parse_uuid), name, intended })
-    }
-
-    /// The one load balancer to which the trail leads: by id, by name, or by both. Several are an error that names
-    /// them, and nothing is touched.
-    ///
-    /// What was created under a name that was edited since is found too. Whatever else bears the name that a user gives
-    /// now stands back for it: a name that was given shows nothing about whose it is.
-    ///
-    /// `asked` is what the source itself showed under the recorded id; the listing may lack it.
-    pub fn follow<'a>(
-        &self,
-        listed: &'a [LoadBalancer],
-        asked: Option<&'a LoadBalancer>,
-    ) -> Result<Option<&'a LoadBalancer>> {
-        let mut found: BTreeMap<&str, &LoadBalancer> = BTreeMap::new();
-        let recorded = |b: &LoadBalancer| self.uuid.as_deref() == Some(&b.uuid);
-        let intended = |b: &LoadBalancer| self.intended.as_deref() == Some(&b.name);
-        for balancer in listed.iter().chain(asked) {
-            if balancer.name == self.name || recorded(balancer) || intended(balancer) {
-                found.insert(&balancer.uuid, balancer);
-            }
-        }
-        if found.values().any(|b| intended(b)) {
-            found.retain(|_, b| recorded(b) || intended(b) || b.name.starts_with(GENERATED));
-        }
-        if found.len() < 2 {
-            return Ok(found.into_values().next());
-        }
-        let named: Vec<_> = found.values().map(|b| format!("{} ({})", b.uuid, b.name)).collect();
-        let message = format!(
-            "found more than one load balancer: {}; rename or delete all but one, or correct {} and {}",
-            named.join(", "),
-            UUID.name(),
-            NAME.name()
-        );
-        Err(Error::new(Category::Conflict, message))
-    }
+/// The load balancer that the trail leads to. `asked` is what the source itself showed under the recorded id; the listing
+/// may lack it.
+pub fn follow<'a>(
+    trail: &Trail,
+    listed: &'a [LoadBalancer],
+    asked: Option<&'a LoadBalancer>,
+) -> Result<Option<&'a LoadBalancer>> {
+    trail.follow(listed.iter().chain(asked), |balancer| Candidate {
+        id: &balancer.uuid,
+        name: &balancer.name,
+        generated: balancer.name.starts_with(GENERATED),
+    })
 }
 
-impl Trail {
-    /// An error if one of the load balancers that are listed and cannot be read may be the one to which the trail leads.
-    /// About the recorded id the source itself was asked.
-    pub fn clear_of(&self, flawed: &[Flawed<Named>]) -> Result<()> {
-        let may_be = |Named { uuid, name }: &Named| {
-            let named = name.as_ref().is_none_or(|name| *name == self.name);
-            named && self.uuid.as_ref() != Some(uuid)
-        };
-        match flawed.iter().find(|flawed| may_be(&flawed.identity)) {
-            None => Ok(()),
-            Some(Flawed { identity, why }) => {
-                let text = format!("load balancer {} cannot be read: {why}", identity.uuid);
-                Err(Error::temporary(text))
-            }
+/// An error if a listed load balancer that cannot be read may be the one that the trail leads to. The one with the
+/// recorded id is not: the source itself was asked about it.
+pub fn all_told(trail: &Trail, flawed: &[Flawed<Named>]) -> Result<()> {
+    let may_be = |Named { uuid, name }: &Named| {
+        let named = name.as_ref().is_none_or(|name| *name == trail.name);
+        named && trail.id.as_ref() != Some(uuid)
+    };
+    match flawed.iter().find(|flawed| may_be(&flawed.identity)) {
+        None => Ok(()),
+        Some(Flawed { identity, why }) => {
+            let text = format!("load balancer {} cannot be read: {why}", identity.uuid);
+            Err(Error::temporary(text))
         }
     }
 }
@@ -141,7 +103,7 @@ impl Trail {
 /// The server of a node.
 enum Found<'a> {
     Whole(&'a Server),
-    /// It is there, and this cannot be read.
+    /// It exists, and this is why it cannot be read.
     Flawed(&'a str),
 }
 
@@ -153,8 +115,8 @@ impl BackendInstances {
 
     /// The servers of the nodes that `want` names, from a complete listing.
     ///
-    /// A node without a server is left out with the reason. If no server can be seen for any of them, the listing is
-    /// rather that of another project, or tells nothing: that is an error, and nothing is emptied.
+    /// A node without a server is left out with the reason. If none of the nodes has a server, the listing is probably
+    /// that of another project: that is an error, and no pool is emptied.
     pub fn among<'a>(
         want: &Desired,
         servers: impl IntoIterator<Item = &'a Server>,
@@ -196,7 +158,7 @@ impl BackendInstances {
     }
 }
 
-/// The id of the server that is called so. One whose name cannot be read may be called anything.
+/// The id of the only server with this name. A server whose name cannot be read counts as one of them.
 fn by_name(servers: &[&Server], flawed: &[Flawed<Named>], name: &str) -> Result<String, String> {
     let may_be = |flawed: &&Flawed<Named>| flawed.identity.name.as_ref().is_none_or(|own| own == name);
     let whole = servers.iter().filter(|server| server.name == name).map(|server| &server.uuid);
@@ -252,7 +214,7 @@ impl Parts {
         }
     }
 
-    /// An error if one of these floating IPs is there and cannot be read: nobody knows where it leads.
+    /// An error if one of these floating IPs exists and cannot be read: where it is assigned is not known.
     pub fn all_told(&self, wanted: &[Floating]) -> Result<()> {
         let named = |network: &str| {
             Floating::parse(network).is_none_or(|ip| wanted.iter().any(|wanted| wanted.network == ip.network))
@@ -268,7 +230,7 @@ impl Parts {
 }
 
 impl ObservedBalancer {
-    /// A load balancer about whose parts nothing has been read: one that is changing, or that is to go.
+    /// A load balancer without its parts: one that is changing, or that is to be deleted.
     #[must_use]
     pub fn bare(balancer: LoadBalancer, changing_for: Duration) -> Self {
         Self { balancer, changing_for, ..Self::default() }

@@ -1,4 +1,4 @@
-//! BackendInstances: one listing, one look-up by id, one by name.
+//! Instances: one listing, one lookup by id, one by name.
 
 use cloudberth_core::{
     Call, Category, Error, Instance, Instances, Listing, Lookup, ProviderId, Result, provider::Boxed,
@@ -41,7 +41,7 @@ impl Instances for CloudscaleProvider {
     }
 }
 
-/// The server that is called exactly so. Several are an error that names them: nobody knows which is meant.
+/// The only server with exactly this name. Several are an error that names them.
 fn named(all: &Listing<Instance>, name: &str) -> Lookup<Instance> {
     let fitting: Vec<&Instance> = all.items.iter().filter(|instance| instance.name == name).collect();
     match (fitting.as_slice(), &all.short) {

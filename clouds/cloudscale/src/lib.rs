@@ -19,7 +19,10 @@
 mod action;
 pub mod annotations;
 mod api;
+mod factory;
 mod find;
+#[cfg(test)]
+mod fixture;
 mod instances;
 mod observed;
 mod plan;
@@ -28,14 +31,13 @@ mod servers;
 mod settings;
 mod shell;
 mod spec;
-#[cfg(test)]
-mod testkit;
 pub mod uuid;
 pub mod wire;
 
 pub use action::{Action, Answer, Method, Request};
 pub use api::Surroundings;
-pub use find::{Trail, balancer_name, default_name, identity, name_for};
+pub use factory::FACTORY;
+pub use find::{all_told, balancer_name, default_name, follow, identity, name_for, trail_of};
 pub use observed::{
     BackendInstance, BackendInstances, FlawedPart, Observed, ObservedBalancer, ObservedPool, Parts,
     PrivateAddress,

@@ -8,7 +8,7 @@ use crate::wire::{
     FloatingIdentity, FloatingIp, HealthMonitor, Listener, LoadBalancer, Member, PartIdentity, Pool,
 };
 
-/// The listings that a look at a settled load balancer needs; project-wide, so one set serves every Service of a pass.
+/// The listings that observing a settled load balancer needs; project-wide, so one set serves every Service of a pass.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
     /// Every pool of the project.

@@ -34,7 +34,7 @@ impl Server {
         let mut instance = Instance::new(ProviderId::new(SCHEME, &self.id()?)?, &self.name);
         instance.state = match self.status.as_str() {
             "running" => InstanceState::Running,
-            // Nothing else is a shut-down instance: a rescue system runs, and what changes will be something else soon.
+            // Only this is shut down: a rescue system runs, and `changing` will be another status soon.
             "stopped" => InstanceState::Stopped,
             _ => InstanceState::Other,
         };
@@ -57,10 +57,10 @@ impl Server {
     }
 }
 
-/// A server as an instance, or why it is none.
+/// A server as an instance, or why it cannot be one.
 pub(crate) struct Read(Result<Instance>);
 
-/// A server that is there, as an instance. If it cannot be read, only that it is there is known of the instance.
+/// A server that exists, as an instance. Of one that cannot be read, only its existence is known.
 pub(crate) fn instance(server: Item<Server, Named>) -> Result<Instance> {
     match server {
         Item::Whole(server) => server.instance(),
@@ -78,8 +78,7 @@ impl From<Item<Server, Named>> for Read {
     }
 }
 
-/// BackendInstances, and why an instance may be missing: a server that cannot be told apart, or one whose name cannot be read and
-/// that may have any.
+/// The instances, and why one may be missing: a server without a readable id, or one whose name cannot be read.
 pub(crate) fn instances(servers: Vec<Read>) -> (Vec<Instance>, Option<String>) {
     let mut instances = Vec::with_capacity(servers.len());
     let mut flaw = None;
@@ -99,7 +98,7 @@ pub(crate) fn instances(servers: Vec<Read>) -> (Vec<Instance>, Option<String>) {
     (instances, flaw)
 }
 
-/// A server with what makes a member of a pool: a survey is kept for as long as it is the newest.
+/// A server with only what a pool member needs: a survey stays in memory for as long as it is the newest.
 pub(crate) struct Reachable(pub(crate) Item<Server, Named>);
 
 impl From<Item<Server, Named>> for Reachable {

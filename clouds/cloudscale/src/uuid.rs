@@ -3,7 +3,7 @@
 /// The scheme of provider ids, and the name of the provider.
 pub const SCHEME: &str = "cloudscale";
 
-/// Reads a UUID in any spelling that was ever accepted: with hyphens or without, in any case, as a URN, or between
+/// Reads a UUID in any spelling that the replaced program accepts: with hyphens or without, in any case, as a URN, or between
 /// braces. The result is lower-case with hyphens.
 #[must_use]
 pub fn parse_uuid(text: &str) -> Option<String> {

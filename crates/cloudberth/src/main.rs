@@ -3,11 +3,11 @@
 use std::{ffi::OsString, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use cloudberth::CLOUDS;
 use cloudberth_manager::{process, program::preset_provider};
 
 #[cfg(feature = "demo")]
 mod demo;
-mod offers;
 #[cfg(feature = "sim")]
 mod sim;
 
@@ -48,14 +48,14 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
     let called = arguments.next().unwrap_or_default().to_string_lossy().into_owned();
     // Called by the name of a program that it replaces, it is that program.
-    if preset_provider(&called).is_some() {
-        return process::controller_manager(&called, &called, arguments.collect(), offers::ALL);
+    if preset_provider(CLOUDS, &called).is_some() {
+        return process::controller_manager(&called, &called, arguments.collect(), CLOUDS);
     }
     match Arguments::parse().command {
         Command::ControllerManager { flags } => {
-            process::controller_manager(&called, "cloudberth controller-manager", flags, offers::ALL)
+            process::controller_manager(&called, "cloudberth controller-manager", flags, CLOUDS)
         }
-        Command::Plan { flags } => process::plan(&called, "cloudberth plan", flags, offers::ALL),
+        Command::Plan { flags } => process::plan(&called, "cloudberth plan", flags, CLOUDS),
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::run(&arguments),
         #[cfg(feature = "sim")]

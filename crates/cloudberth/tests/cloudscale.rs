@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 #![cfg(feature = "sim")]
 
-mod common;
+mod fixture;
 
 use std::{os::unix::fs::symlink, path::Path, process::Command};
 
-use common::{Cluster, PROGRAM, Process, text, until};
+use fixture::{Cluster, PROGRAM, Process, text, until};
 use serde_json::{Value, json};
 
 const NAME: &str = "cloudscale-cloud-controller-manager";

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 #![cfg(feature = "sim")]
 
-mod common;
+mod fixture;
 
-use common::{Cluster, Process, until};
+use fixture::{Cluster, Process, until};
 use jiff::{SignedDuration, Timestamp};
 
 /// What managers here are told, unless they are told otherwise.
@@ -86,7 +86,7 @@ async fn a_leader_that_lost_its_lease_stands_again_in_the_same_process() {
     first.signal("STOP");
     let other = another_leads(&cluster, &name).await;
     first.signal("CONT");
-    first.says(&["this replica does not lead any more; it stands again"]).await;
+    first.says(&["this replica does not lead any more; it stays in the election"]).await;
     cluster.sees_work("one").await;
     assert_eq!(cluster.holder().await, Some(other.clone()));
     assert_eq!(first.ended(), None);

@@ -2,12 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 #![cfg(feature = "sim")]
 
-mod common;
+mod fixture;
 
 use std::{net::TcpListener, process::Output};
 
-use cloudberth_manager::program::preset_provider;
-use common::{Place, text};
+use cloudberth::CLOUDS;
+use fixture::{Place, text};
 
 /// The lines that begin with `Error: `, if the program ended with exit code 1, wrote nothing to stdout, and showed
 /// nothing of its inside.
@@ -101,21 +101,15 @@ fn help_and_version_need_nothing() {
 }
 
 #[test]
-fn an_old_name_stands_for_its_cloud() {
-    for name in ["binarylane", "brightbox", "cloudlycke", "cloudscale"] {
-        let called = format!("{name}-cloud-controller-manager");
-        assert_eq!(preset_provider(&called), Some(name));
-        let place = Place::new();
-        let output = place.run_as(&called, &["--kubeconfig=/nowhere/at-all"]);
-        let said = errors(name, &output);
-        // Either this build does not have that cloud and says so, or it has and its settings are the next thing missing.
-        let known =
-            place.run(&["controller-manager", "--cloud-provider=none-such", "--kubeconfig=/nowhere/at-all"]);
-        let has = errors(name, &known)[0].contains(name);
-        let about_cloud = said.iter().any(|line| line.contains(&format!("unknown cloud provider {name:?}")));
-        assert_eq!(about_cloud, !has, "{said:?}");
-        assert!(!said.iter().any(|line| line.contains("cannot be empty")), "{said:?}");
-        assert!(said.iter().any(|line| line.contains("--kubeconfig /nowhere/at-all: ")), "{said:?}");
+fn an_old_name_presets_its_cloud() {
+    for factory in CLOUDS {
+        for called in factory.replaces {
+            let said = errors(called, &Place::new().run_as(called, &["--kubeconfig=/nowhere/at-all"]));
+            let name = format!("{}: ", factory.name);
+            assert!(said.iter().any(|line| line.starts_with(&name)), "its settings are missing: {said:?}");
+            assert!(!said.iter().any(|line| line.contains("--cloud-provider")), "{said:?}");
+            assert!(said.iter().any(|line| line.contains("--kubeconfig /nowhere/at-all: ")), "{said:?}");
+        }
     }
     let place = Place::new();
     let help = text(&place.run_as("cloudscale-cloud-controller-manager", &["--help"]).stdout);

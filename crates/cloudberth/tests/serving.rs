@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 #![cfg(feature = "sim")]
 
-mod common;
+mod fixture;
 
-use common::{Answer, Cluster, Process, TOKEN, ask, free_port, kubeconfig, pages, until};
+use fixture::{Answer, Cluster, Process, TOKEN, ask, free_port, kubeconfig, pages, until};
 use http::Method;
 use kube::Client;
 use tokio::{
@@ -139,7 +139,7 @@ async fn an_account_that_the_cluster_does_not_know_is_told_about() {
     let server = admin.lines().find_map(|line| line.trim().strip_prefix("server: ")).unwrap().to_owned();
     cluster.place.write("stranger", &kubeconfig(&server, "a-token-that-nobody-knows"));
     let mut manager = cluster.manager("stranger.log", &["--kubeconfig=stranger", "--secure-port=0"]);
-    let line = manager.says(&["WARN", "whether all rights are there could not be asked"]).await;
+    let line = manager.says(&["WARN", "cannot check the program's rights"]).await;
     assert!(line.contains("Unauthorized") && !line.contains("a-token-that-nobody-knows"), "{line}");
     assert_eq!(cluster.holder().await, None, "who may not write the Lease does not lead");
     manager.signal("TERM");

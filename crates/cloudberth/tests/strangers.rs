@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 #![cfg(feature = "sim")]
 
-mod common;
+mod fixture;
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use common::{Cluster, Process, free_port, until};
+use fixture::{Cluster, Process, free_port, until};
 use futures_util::{StreamExt as _, stream};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustls::{

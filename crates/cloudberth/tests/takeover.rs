@@ -4,15 +4,15 @@
 #![allow(clippy::print_stdout, reason = "how many variants were looked at is worth reading")]
 #![cfg(feature = "sim")]
 
-mod common;
+mod fixture;
 
 use std::{path::Path, sync::Arc};
 
 use cloudberth_core::Random;
 use cloudberth_http::surroundings::SystemClock;
 use cloudscale_sim::{Cloud, SimSettings};
-use common::{PROGRAM, Place, text};
 use embedded_kube::{Call, KubeApi};
+use fixture::{PROGRAM, Place, text};
 use serde_json::json;
 use sim_kit::Surroundings;
 use testing_kit::{

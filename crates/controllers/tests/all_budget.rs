@@ -31,7 +31,7 @@ use cloudberth_fake::{CallRecord, FakeProvider, PowerState};
 use cloudberth_runtime::metrics::queue::PoolLabels;
 use embedded_kube::Call;
 use serde_json::{Value, json};
-use testing_kit::{PROGRAM, Stage};
+use testing_kit::{ClusterFixture, PROGRAM};
 use tokio::task::AbortHandle;
 
 const NODES: usize = 1_000;
@@ -56,7 +56,7 @@ fn everybody() -> ControllerSettings {
     }
 }
 
-fn start(stage: &mut Stage) -> AbortHandle {
+fn start(stage: &mut ClusterFixture) -> AbortHandle {
     let controllers = ControllerSet::new(&stage.ctx, &everybody()).unwrap();
     assert_eq!(
         controllers.names().collect::<Vec<_>>(),
@@ -72,13 +72,13 @@ struct Bill {
 }
 
 impl Bill {
-    fn open(stage: &Stage) -> Self {
+    fn open(stage: &ClusterFixture) -> Self {
         let kube = stage.api.calls(0).last().map_or(0, |call| call.number + 1);
         Self { kube, cloud: stage.clouds[0].calls().len() }
     }
 
     /// The writes of the controllers to Kubernetes, as `patch nodes/status` and so on.
-    fn writes(&self, stage: &Stage) -> BTreeMap<String, usize> {
+    fn writes(&self, stage: &ClusterFixture) -> BTreeMap<String, usize> {
         let kind = |call: Call| match call.subresource.as_str() {
             "" => format!("{} {}", call.verb, call.resource),
             part => format!("{} {}/{part}", call.verb, call.resource),
@@ -86,25 +86,25 @@ impl Bill {
         tally(stage.writes(self.kube).into_iter().map(kind))
     }
 
-    fn calls(&self, stage: &Stage, write: bool) -> Vec<CallRecord> {
+    fn calls(&self, stage: &ClusterFixture, write: bool) -> Vec<CallRecord> {
         stage.clouds[0].calls().into_iter().skip(self.cloud).filter(|call| call.write == write).collect()
     }
 
     /// What was read from the cloud, and how often.
-    fn reads(&self, stage: &Stage) -> BTreeMap<&'static str, usize> {
+    fn reads(&self, stage: &ClusterFixture) -> BTreeMap<&'static str, usize> {
         tally(self.calls(stage, false).into_iter().map(|call| call.operation))
     }
 
     /// What was changed in the cloud, and how often.
-    fn mutations(&self, stage: &Stage) -> BTreeMap<&'static str, usize> {
+    fn mutations(&self, stage: &ClusterFixture) -> BTreeMap<&'static str, usize> {
         tally(self.calls(stage, true).into_iter().map(|call| call.operation))
     }
 
-    fn listings(&self, stage: &Stage) -> usize {
+    fn listings(&self, stage: &ClusterFixture) -> usize {
         self.reads(stage).get("list instances").copied().unwrap_or(0)
     }
 
-    fn assert_nothing_was_changed(&self, stage: &Stage, case: &str) {
+    fn assert_nothing_was_changed(&self, stage: &ClusterFixture, case: &str) {
         assert_eq!(self.writes(stage), BTreeMap::new(), "{case}");
         assert_eq!(self.mutations(stage), BTreeMap::new(), "{case}");
     }
@@ -117,12 +117,12 @@ fn tally<T: Ord>(items: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
 }
 
 /// The instance of a node.
-fn instance(stage: &Stage, node: &str) -> String {
+fn instance(stage: &ClusterFixture, node: &str) -> String {
     stage.clouds[0].instances().into_iter().find(|instance| instance.name == node).unwrap().id
 }
 
 /// Nodes that are Ready and wait for their cloud, and Services that wait for their load balancers.
-async fn populate(stage: &Stage, nodes: usize, services: usize) {
+async fn populate(stage: &ClusterFixture, nodes: usize, services: usize) {
     for number in 0..nodes {
         stage.join(&name(number)).await;
         stage.set_ready(&name(number), true).await;
@@ -132,17 +132,17 @@ async fn populate(stage: &Stage, nodes: usize, services: usize) {
     }
 }
 
-async fn serve(stage: &Stage, name: &str) {
+async fn serve(stage: &ClusterFixture, name: &str) {
     let body = json!({"spec": {"type": "LoadBalancer", "ports": [{"port": 80, "protocol": "TCP"}]}});
     stage.create(&stage.services(), "Service", name, body).await;
 }
 
-fn assert_members(stage: &Stage, members: usize) {
+fn assert_members(stage: &ClusterFixture, members: usize) {
     let sizes = stage.clouds[0].balancers().iter().map(|balancer| balancer.members.len()).collect::<Vec<_>>();
     assert_eq!(sizes, vec![members; SERVICES], "the instances behind each load balancer");
 }
 
-async fn initialisation(stage: &mut Stage) -> AbortHandle {
+async fn initialisation(stage: &mut ClusterFixture) -> AbortHandle {
     populate(stage, NODES, SERVICES).await;
     let bill = Bill::open(stage);
     let controllers = start(stage);
@@ -170,7 +170,7 @@ async fn initialisation(stage: &mut Stage) -> AbortHandle {
     controllers
 }
 
-async fn quiet_hour(stage: &Stage) {
+async fn quiet_hour(stage: &ClusterFixture) {
     let bill = Bill::open(stage);
     stage.pass(3_600).await;
     let listings = bill.listings(stage);
@@ -180,7 +180,7 @@ async fn quiet_hour(stage: &Stage) {
     assert_eq!(bill.reads(stage).get("get instance"), None, "L7-602 nobody is asked about alone");
 }
 
-async fn new_terms(stage: &mut Stage, controllers: &AbortHandle) {
+async fn new_terms(stage: &mut ClusterFixture, controllers: &AbortHandle) {
     controllers.abort();
     stage.pass(5).await;
     let bill = Bill::open(stage);
@@ -192,7 +192,7 @@ async fn new_terms(stage: &mut Stage, controllers: &AbortHandle) {
     controllers.abort();
 
     stage.reboot();
-    stage.run_ground();
+    stage.run_watches();
     let bill = Bill::open(stage);
     start(stage);
     stage.pass(60).await;
@@ -201,7 +201,7 @@ async fn new_terms(stage: &mut Stage, controllers: &AbortHandle) {
     assert!(bill.listings(stage) <= 1, "L7-603");
 }
 
-async fn an_hour_with_200_that_are_not_ready(stage: &Stage) {
+async fn an_hour_with_200_that_are_not_ready(stage: &ClusterFixture) {
     let quiet = 12;
     for number in 0..200 {
         stage.set_ready(&name(number), false).await;
@@ -220,7 +220,11 @@ async fn an_hour_with_200_that_are_not_ready(stage: &Stage) {
 }
 
 /// Passes time until something holds; how long that took. Within `most` seconds, or never.
-async fn seconds_until(stage: &Stage, most: u64, mut holds: impl AsyncFnMut() -> bool) -> Option<u64> {
+async fn seconds_until(
+    stage: &ClusterFixture,
+    most: u64,
+    mut holds: impl AsyncFnMut() -> bool,
+) -> Option<u64> {
     for second in 0..=most {
         if holds().await {
             return Some(second);
@@ -230,7 +234,7 @@ async fn seconds_until(stage: &Stage, most: u64, mut holds: impl AsyncFnMut() ->
     None
 }
 
-async fn trouble_with_instances(stage: &Stage) {
+async fn trouble_with_instances(stage: &ClusterFixture) {
     let (stopped, dead) = (name(300), name(301));
     stage.clouds[0].set_state(&instance(stage, &stopped), PowerState::Stopped);
     let bill = Bill::open(stage);
@@ -250,7 +254,7 @@ async fn trouble_with_instances(stage: &Stage) {
     assert_members(stage, NODES - 1);
 }
 
-async fn one_more_node(stage: &Stage) {
+async fn one_more_node(stage: &ClusterFixture) {
     let bill = Bill::open(stage);
     stage.clouds[0].add_instance("newcomer", "north-1");
     let taint = json!({"key": UNINITIALISED, "value": "true", "effect": "NoSchedule"});
@@ -282,8 +286,8 @@ async fn one_more_node(stage: &Stage) {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_nodes_and_a_hundred_services() {
-    let mut stage = Stage::new();
-    stage.run_ground();
+    let mut stage = ClusterFixture::new();
+    stage.run_watches();
     let controllers = initialisation(&mut stage).await;
     quiet_hour(&stage).await;
     new_terms(&mut stage, &controllers).await;
@@ -367,11 +371,11 @@ impl LoadBalancers for Buggy {
 
 #[tokio::test(start_paused = true)]
 async fn a_planner_that_panics_for_one_service_serves_the_others() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let fake = FakeProvider::new("alpha", &stage.clouds[0], PROGRAM, Arc::clone(&stage.clock));
     let provider: Arc<dyn Provider> = Arc::new(Buggy(fake));
     stage.ctx.clouds = Clouds::new(vec![(provider, BTreeSet::new())], None, &stage.clock).unwrap();
-    stage.run_ground();
+    stage.run_watches();
     let nodes = 10;
     populate(&stage, nodes, SERVICES).await;
     start(&mut stage);

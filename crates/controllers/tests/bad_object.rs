@@ -20,7 +20,7 @@ use cloudberth_core::{
 use cloudberth_fake::FakeProvider;
 use cloudberth_runtime::metrics::queue::PoolLabels;
 use serde_json::json;
-use testing_kit::{PROGRAM, Stage};
+use testing_kit::{ClusterFixture, PROGRAM};
 
 const UNLUCKY: &str = "alpha://unlucky";
 
@@ -52,12 +52,12 @@ impl Provider for Odd {
 
 #[tokio::test(start_paused = true)]
 async fn an_id_on_which_the_provider_panics_stalls_its_own_node_only() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let fake = FakeProvider::new("alpha", &stage.clouds[0], PROGRAM, Arc::clone(&stage.clock));
     let provider: Arc<dyn Provider> = Arc::new(Odd(fake));
     let clouds = Clouds::new(vec![(provider, BTreeSet::new())], None, &stage.clock).unwrap();
     stage.ctx.clouds = clouds.metered(&stage.ctx.metrics.queues);
-    stage.run_ground();
+    stage.run_watches();
     let settings = ControllerSettings {
         node: Some(NodeSettings::default()),
         lifecycle: Some(LifecycleSettings { period: Duration::from_secs(5), cap: Cap::LAW, workers: 4 }),

@@ -7,11 +7,11 @@ use std::time::Duration;
 use cloudberth_core::Category;
 use cloudberth_fake::Fault;
 use futures_util::future::join_all;
-use testing_kit::Stage;
+use testing_kit::ClusterFixture;
 
 #[tokio::test(start_paused = true)]
 async fn everybody_who_asks_at_once_is_served_by_one_listing() {
-    let stage = Stage::new();
+    let stage = ClusterFixture::new();
     stage.clouds[0].add_instance("a", "north-1");
     let inventory = &stage.ctx.clouds.named("alpha").unwrap().inventory;
     let now = stage.clock.now();
@@ -29,7 +29,7 @@ async fn everybody_who_asks_at_once_is_served_by_one_listing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_listing_that_was_begun_too_early_is_awaited_and_not_believed() {
-    let stage = Stage::with(&["alpha"], |settings| settings.latency = Duration::from_secs(4));
+    let stage = ClusterFixture::with(&["alpha"], |settings| settings.latency = Duration::from_secs(4));
     let inventory = &stage.ctx.clouds.named("alpha").unwrap().inventory;
     let start = stage.clock.now();
     let late = async {
@@ -43,7 +43,7 @@ async fn a_listing_that_was_begun_too_early_is_awaited_and_not_believed() {
 
 #[tokio::test(start_paused = true)]
 async fn what_failed_for_one_is_not_tried_again_for_each() {
-    let stage = Stage::new();
+    let stage = ClusterFixture::new();
     stage.clouds[0].plan_faults(|_| Some(Fault::Refuse(Category::Unauthorised)));
     let inventory = &stage.ctx.clouds.named("alpha").unwrap().inventory;
     for _ in 0..100 {
@@ -58,7 +58,7 @@ async fn what_failed_for_one_is_not_tried_again_for_each() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_asked_before_a_term_does_not_serve_it() {
-    let stage = Stage::with(&["alpha"], |settings| settings.latency = Duration::from_secs(4));
+    let stage = ClusterFixture::with(&["alpha"], |settings| settings.latency = Duration::from_secs(4));
     let inventory = &stage.ctx.clouds.named("alpha").unwrap().inventory;
     let start = stage.clock.now();
     inventory.listing(start).await;

@@ -10,11 +10,11 @@ use cloudberth_fake::PowerState;
 use embedded_kube::{Fault, Harm};
 use lifecycle_nodes::{Patients, gone, lookups};
 use serde_json::json;
-use testing_kit::Stage;
+use testing_kit::ClusterFixture;
 
 #[tokio::test(start_paused = true)]
 async fn a_stopped_instance_is_marked_in_seconds_and_unmarked_when_its_node_is_ready() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let id = stage.member(0, "a").await;
     stage.member(0, "b").await;
     stage.begin_lifecycle();
@@ -41,7 +41,7 @@ async fn a_stopped_instance_is_marked_in_seconds_and_unmarked_when_its_node_is_r
 
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_instance_is_gone_goes_within_a_minute() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let id = stage.member(0, "a").await;
     stage.member(0, "b").await;
     stage.begin_lifecycle();
@@ -68,7 +68,7 @@ async fn a_node_whose_instance_is_gone_goes_within_a_minute() {
 
 #[tokio::test(start_paused = true)]
 async fn one_listing_is_counted_as_the_questions_that_it_answers() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     for name in ["a", "b", "c"] {
         stage.member(0, name).await;
     }
@@ -82,7 +82,7 @@ async fn one_listing_is_counted_as_the_questions_that_it_answers() {
 
 #[tokio::test(start_paused = true)]
 async fn a_quiet_hour_of_a_thousand_nodes_takes_twelve_listings() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     for number in 0..1_000 {
         stage.member(0, &format!("n{number}")).await;
     }
@@ -111,7 +111,7 @@ async fn a_quiet_hour_of_a_thousand_nodes_takes_twelve_listings() {
 
 #[tokio::test(start_paused = true)]
 async fn a_listing_that_somebody_else_asked_for_counts() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let id = stage.member(0, "a").await;
     stage.begin_lifecycle();
     stage.pass(100).await;
@@ -134,7 +134,7 @@ async fn a_listing_that_somebody_else_asked_for_counts() {
 
 #[tokio::test(start_paused = true)]
 async fn nodes_without_an_id_are_reported_once_and_foreign_ones_not_looked_at() {
-    let mut stage = Stage::with(&["alpha", "beta"], |_| {});
+    let mut stage = ClusterFixture::with(&["alpha", "beta"], |_| {});
     stage.member(0, "a").await;
     stage.member(1, "b").await;
     stage.register("stray", None).await;
@@ -161,7 +161,7 @@ async fn nodes_without_an_id_are_reported_once_and_foreign_ones_not_looked_at() 
 
 #[tokio::test(start_paused = true)]
 async fn each_cloud_answers_for_its_own_nodes() {
-    let mut stage = Stage::with(&["alpha", "beta"], |_| {});
+    let mut stage = ClusterFixture::with(&["alpha", "beta"], |_| {});
     let id = stage.member(0, "a").await;
     let other = stage.member(1, "b").await;
     for name in ["a2", "a3"] {
@@ -187,7 +187,7 @@ async fn each_cloud_answers_for_its_own_nodes() {
 #[tokio::test(start_paused = true)]
 async fn a_conflict_on_the_mark_is_decided_anew() {
     for (conflicts, marked) in [(4, true), (5, false)] {
-        let mut stage = Stage::new();
+        let mut stage = ClusterFixture::new();
         let id = stage.member(0, "a").await;
         stage.begin_lifecycle();
         stage.pass(100).await;
@@ -206,7 +206,7 @@ async fn a_conflict_on_the_mark_is_decided_anew() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deletion_that_fails_is_told_and_tried_again() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let id = stage.member(0, "a").await;
     stage.member(0, "b").await;
     stage.begin_lifecycle();
@@ -230,7 +230,7 @@ async fn a_deletion_that_fails_is_told_and_tried_again() {
 
 #[tokio::test(start_paused = true)]
 async fn the_flag_for_no_deletions_means_none() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let id = stage.member(0, "a").await;
     stage.member(0, "b").await;
     stage.begin_lifecycle_with(Share::Count(0));

@@ -20,12 +20,12 @@ use cloudberth_fake::{Fault, PowerState, Request};
 use embedded_kube::{self as kube, Harm};
 use lifecycle_nodes::{Patients, gone, lookups};
 use serde_json::json;
-use testing_kit::Stage;
+use testing_kit::ClusterFixture;
 
 const TEN: [&str; 10] = ["n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"];
 
 /// A cluster of ten, and the ids of its instances.
-async fn ten(stage: &Stage) -> Vec<String> {
+async fn ten(stage: &ClusterFixture) -> Vec<String> {
     let mut ids = Vec::new();
     for name in TEN {
         ids.push(stage.member(0, name).await);
@@ -49,7 +49,7 @@ async fn a_lying_cloud_costs_no_node_whose_instance_exists() {
     ];
     for (case, lie) in table {
         for not_ready in [1, 10] {
-            let mut stage = Stage::new();
+            let mut stage = ClusterFixture::new();
             ten(&stage).await;
             stage.begin_lifecycle();
             stage.pass(100).await;
@@ -76,7 +76,7 @@ async fn a_lying_cloud_costs_no_node_whose_instance_exists() {
 
 #[tokio::test(start_paused = true)]
 async fn an_outage_puts_a_deletion_off_and_loses_nothing() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let ids = ten(&stage).await;
     stage.begin_lifecycle();
     stage.pass(100).await;
@@ -93,7 +93,7 @@ async fn an_outage_puts_a_deletion_off_and_loses_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_doubt_has_three_ways_out() {
     // Everything is gone: nothing tells this from a token of the wrong project.
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let ids = ten(&stage).await;
     stage.begin_lifecycle();
     stage.pass(100).await;
@@ -139,7 +139,7 @@ async fn a_doubt_has_three_ways_out() {
 
 #[tokio::test(start_paused = true)]
 async fn the_cap_holds_nodes_back_and_says_so_once() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let ids = ten(&stage).await;
     stage.begin_lifecycle();
     stage.pass(700).await;
@@ -170,7 +170,7 @@ async fn the_cap_holds_nodes_back_and_says_so_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_was_replaced_after_the_verdict_survives() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let ids = ten(&stage).await;
     stage.begin_lifecycle();
     stage.pass(100).await;
@@ -180,7 +180,8 @@ async fn a_node_that_was_replaced_after_the_verdict_survives() {
     stage.pass(1).await;
     stage.api.add_fault(kube::Fault::new(Harm::Latency { millis: 5_000 }).on("delete", "nodes"));
     let from = stage.call_count();
-    let looked = |stage: &Stage| stage.api.calls(from).iter().any(|c| c.verb == "get" && c.name == "n0");
+    let looked =
+        |stage: &ClusterFixture| stage.api.calls(from).iter().any(|c| c.verb == "get" && c.name == "n0");
     for _ in 0..600 {
         stage.pass_millis(100).await;
         if looked(&stage) {
@@ -201,7 +202,7 @@ async fn a_node_that_was_replaced_after_the_verdict_survives() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_ready_again_is_not_deleted_though_the_watch_does_not_know() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let ids = ten(&stage).await;
     stage.begin_lifecycle();
     stage.pass(100).await;
@@ -220,7 +221,7 @@ async fn a_node_that_is_ready_again_is_not_deleted_though_the_watch_does_not_kno
 
 #[tokio::test(start_paused = true)]
 async fn an_uninitialised_node_is_never_deleted() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let ids = ten(&stage).await;
     stage.begin_lifecycle();
     let taint = json!({"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"});
@@ -234,7 +235,7 @@ async fn an_uninitialised_node_is_never_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_node_is_not_deleted_before_its_instance_is_listed() {
-    let mut stage = Stage::with(&["alpha"], |settings| settings.lag = Duration::from_secs(50));
+    let mut stage = ClusterFixture::with(&["alpha"], |settings| settings.lag = Duration::from_secs(50));
     ten(&stage).await;
     stage.begin_lifecycle();
     stage.pass(200).await;
@@ -250,9 +251,9 @@ async fn a_new_node_is_not_deleted_before_its_instance_is_listed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_term_is_as_quick_for_what_happened_before_it() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let ids = ten(&stage).await;
-    stage.run_ground();
+    stage.run_watches();
     stage.pass(1).await;
     stage.clouds[0].set_state(&ids[0], PowerState::Stopped);
     stage.set_ready("n0", false).await;
@@ -266,11 +267,11 @@ async fn a_new_term_is_as_quick_for_what_happened_before_it() {
 /// Runs something until so many calls of any kind were made, and then lets go of it wherever it is.
 struct CrashAt<'a, F> {
     run: Pin<Box<F>>,
-    stage: &'a Stage,
+    stage: &'a ClusterFixture,
     calls: usize,
 }
 
-fn calls(stage: &Stage) -> usize {
+fn calls(stage: &ClusterFixture) -> usize {
     stage.clouds[0].calls().len() + stage.api.calls(0).iter().filter(|call| call.resource == "nodes").count()
 }
 
@@ -292,9 +293,9 @@ impl<F: Future<Output = ()>> Future for CrashAt<'_, F> {
 #[tokio::test(start_paused = true)]
 async fn killed_after_any_call_it_comes_to_the_same_end() {
     for k in 1..25 {
-        let mut stage = Stage::new();
+        let mut stage = ClusterFixture::new();
         let ids = ten(&stage).await;
-        stage.run_ground();
+        stage.run_watches();
         stage.pass(1).await;
         stage.clouds[0].delete_instance(&ids[0]);
         stage.clouds[0].set_state(&ids[1], PowerState::Stopped);
@@ -318,14 +319,14 @@ async fn killed_after_any_call_it_comes_to_the_same_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_program_that_crashes_again_and_again_empties_no_cluster() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let mut names = Vec::new();
     let mut ids = Vec::new();
     for number in 0..40 {
         names.push(format!("n{number}"));
         ids.push(stage.member(0, &names[number]).await);
     }
-    stage.run_ground();
+    stage.run_watches();
     stage.pass(1).await;
     for number in 0..20 {
         stage.clouds[0].delete_instance(&ids[number]);
@@ -344,8 +345,8 @@ async fn a_program_that_crashes_again_and_again_empties_no_cluster() {
             );
         }
         // The next process knows nothing.
-        stage.ctx = stage.another_desk(std::sync::Arc::new(Unguarded));
-        stage.run_ground();
+        stage.ctx = stage.another_context(std::sync::Arc::new(Unguarded));
+        stage.run_watches();
         stage.pass(1).await;
     }
 }
@@ -353,7 +354,7 @@ async fn a_program_that_crashes_again_and_again_empties_no_cluster() {
 #[tokio::test(start_paused = true)]
 async fn a_bug_in_a_cloud_stalls_nothing_else() {
     for operation in ["list instances", "get instance"] {
-        let mut stage = Stage::with(&["alpha", "beta"], |_| {});
+        let mut stage = ClusterFixture::with(&["alpha", "beta"], |_| {});
         let id = stage.member(0, "a").await;
         stage.member(0, "a2").await;
         let other = stage.member(1, "b").await;
@@ -380,7 +381,7 @@ async fn a_bug_in_a_cloud_stalls_nothing_else() {
 async fn a_node_that_changes_while_its_deletion_is_on_its_way_is_looked_at_again() {
     let slow = || kube::Fault::new(Harm::Latency { millis: 3_000 }).on("delete", "nodes").times(1);
     for comes_back in [true, false] {
-        let mut stage = Stage::new();
+        let mut stage = ClusterFixture::new();
         let id = stage.member(0, "a").await;
         stage.member(0, "b").await;
         stage.begin_lifecycle();
@@ -412,11 +413,11 @@ async fn a_node_that_changes_while_its_deletion_is_on_its_way_is_looked_at_again
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_goes_while_its_instance_is_asked_about_leaves_nothing_behind() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let id = stage.member(0, "a").await;
     stage.member(0, "b").await;
     let controller = stage.lifecycle(Share::Percent(10));
-    stage.run_ground();
+    stage.run_watches();
     stage.run(std::sync::Arc::clone(&controller).run());
     stage.pass(100).await;
     stage.clouds[0].plan_faults(|request| {
@@ -434,9 +435,9 @@ async fn a_node_that_goes_while_its_instance_is_asked_about_leaves_nothing_behin
 
 #[tokio::test(start_paused = true)]
 async fn closed_it_ends_what_it_began() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let id = stage.member(0, "a").await;
-    stage.run_ground();
+    stage.run_watches();
     stage.pass(1).await;
     stage.clouds[0].set_state(&id, PowerState::Stopped);
     stage.set_ready("a", false).await;

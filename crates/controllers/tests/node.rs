@@ -15,17 +15,17 @@ use cloudberth_core::{
 use cloudberth_fake::{FakeProvider, Fault};
 use embedded_kube::{Fault as ApiFault, Harm};
 use serde_json::{Value, json};
-use testing_kit::{PROGRAM, Stage};
+use testing_kit::{ClusterFixture, PROGRAM};
 
 const SYNCED: &str = "Normal Synced: Node synced successfully";
 
-fn build(stage: &Stage) -> Result<Arc<NodeController>> {
+fn build(stage: &ClusterFixture) -> Result<Arc<NodeController>> {
     NodeController::new(stage.ctx.clone(), NodeSettings::default())
 }
 
 /// A stage with a controller at work.
-async fn open(stage: &mut Stage) -> Arc<NodeController> {
-    stage.run_ground();
+async fn open(stage: &mut ClusterFixture) -> Arc<NodeController> {
+    stage.run_watches();
     let controller = build(stage).unwrap();
     stage.run(Arc::clone(&controller).run());
     stage.pass(1).await;
@@ -33,16 +33,16 @@ async fn open(stage: &mut Stage) -> Arc<NodeController> {
 }
 
 /// A kubelet registers a node that waits for its cloud; `body` is what else it says.
-async fn register(stage: &Stage, name: &str, mut body: Value) {
+async fn register(stage: &ClusterFixture, name: &str, mut body: Value) {
     body["spec"]["taints"] = json!([{"key": UNINITIALISED, "value": "true", "effect": "NoSchedule"}]);
     stage.create(&stage.nodes(), "Node", name, body).await;
 }
 
-async fn waits(stage: &Stage, name: &str) -> bool {
+async fn waits(stage: &ClusterFixture, name: &str) -> bool {
     stage.node(name).await.unwrap().has_taint(UNINITIALISED)
 }
 
-fn asked(stage: &Stage, operation: &str) -> usize {
+fn asked(stage: &ClusterFixture, operation: &str) -> usize {
     stage
         .clouds
         .iter()
@@ -51,13 +51,13 @@ fn asked(stage: &Stage, operation: &str) -> usize {
         .count()
 }
 
-fn patches(stage: &Stage, name: &str) -> usize {
+fn patches(stage: &ClusterFixture, name: &str) -> usize {
     stage.writes(0).iter().filter(|call| call.verb == "patch" && call.name == name).count()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_node_gets_all_it_needs() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let metrics = stage.ctx.metrics.node.clone();
     open(&mut stage).await;
     stage.join("web-1").await;
@@ -76,7 +76,7 @@ async fn a_node_gets_all_it_needs() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_without_an_instance_says_so_once_and_is_found_later() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     stage.clouds[0].add_instance("web-01", "north-1");
     open(&mut stage).await;
     register(&stage, "web-1", json!({})).await;
@@ -95,7 +95,7 @@ async fn a_node_without_an_instance_says_so_once_and_is_found_later() {
 
 #[tokio::test(start_paused = true)]
 async fn an_absence_is_taken_up_with_the_source_before_anything_is_made_of_it() {
-    let mut stage = Stage::with(&["alpha"], |settings| settings.lag = Duration::from_secs(100));
+    let mut stage = ClusterFixture::with(&["alpha"], |settings| settings.lag = Duration::from_secs(100));
     open(&mut stage).await;
     let instance = stage.clouds[0].add_instance("web-1", "north-1");
     register(&stage, "web-1", json!({"spec": {"providerID": format!("alpha://{}", instance.id)}})).await;
@@ -113,7 +113,7 @@ async fn an_absence_is_taken_up_with_the_source_before_anything_is_made_of_it() 
 
 #[tokio::test(start_paused = true)]
 async fn a_name_in_a_listing_older_than_the_node_proves_nothing() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let before = stage.clouds[0].add_instance("web-1", "north-1");
     stage.join("other").await;
     open(&mut stage).await;
@@ -131,7 +131,7 @@ async fn a_node_made_anew_while_a_patch_is_on_its_way_gets_nothing_of_the_old_in
     let ips = |node: &NodeView| node.addresses.iter().map(|a| a.address().to_owned()).collect::<Vec<_>>();
     // Which of the two writes is slow.
     for subresource in ["status", "-"] {
-        let mut stage = Stage::new();
+        let mut stage = ClusterFixture::new();
         open(&mut stage).await;
         stage.join("other").await;
         stage.pass(5).await;
@@ -160,7 +160,7 @@ async fn a_node_made_anew_while_a_patch_is_on_its_way_gets_nothing_of_the_old_in
 
 #[tokio::test(start_paused = true)]
 async fn what_is_foreign_is_not_even_looked_at() {
-    let mut stage = Stage::with(&["alpha", "beta"], |_| {});
+    let mut stage = ClusterFixture::with(&["alpha", "beta"], |_| {});
     open(&mut stage).await;
     stage.pass(10).await;
     let before = stage.api.calls(0).len();
@@ -183,7 +183,7 @@ async fn what_is_foreign_is_not_even_looked_at() {
 
 #[tokio::test(start_paused = true)]
 async fn a_name_needs_an_answer_from_every_cloud() {
-    let mut stage = Stage::with(&["alpha", "beta"], |_| {});
+    let mut stage = ClusterFixture::with(&["alpha", "beta"], |_| {});
     stage.clouds[1].plan_faults(|_| Some(Fault::Refuse(Category::Temporary)));
     open(&mut stage).await;
     stage.join("web-1").await;
@@ -210,7 +210,7 @@ async fn a_name_needs_an_answer_from_every_cloud() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cloud_that_does_not_answer_holds_up_only_its_own_nodes() {
-    let mut stage = Stage::with(&["alpha", "beta"], |_| {});
+    let mut stage = ClusterFixture::with(&["alpha", "beta"], |_| {});
     open(&mut stage).await;
     stage.join("a").await;
     let beta = stage.clouds[1].add_instance("b", "north-1");
@@ -247,7 +247,7 @@ async fn a_write_that_fails_is_tried_again_as_its_failure_deserves() {
         ("a lost call", Harm::LostCall, 1, 8, 3),
     ];
     for (case, harm, times, within, writes) in table {
-        let mut stage = Stage::new();
+        let mut stage = ClusterFixture::new();
         open(&mut stage).await;
         stage.api.add_fault(on_node_patches(harm.clone(), times));
         stage.join("web-1").await;
@@ -261,7 +261,7 @@ async fn a_write_that_fails_is_tried_again_as_its_failure_deserves() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_writes_fail_backs_off() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     open(&mut stage).await;
     stage.api.add_fault(on_node_patches(Harm::Status { code: 503, retry_after: None }, 4));
     stage.join("web-1").await;
@@ -279,7 +279,7 @@ async fn a_node_whose_writes_fail_backs_off() {
 
 #[tokio::test(start_paused = true)]
 async fn who_writes_meanwhile_loses_nothing() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     open(&mut stage).await;
     stage.api.add_fault(on_node_patches(Harm::Latency { millis: 500 }, 1));
     stage.join("web-1").await;
@@ -300,7 +300,7 @@ async fn who_writes_meanwhile_loses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_vanishes_is_let_go() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     open(&mut stage).await;
     stage.api.add_fault(ApiFault::new(Harm::Latency { millis: 500 }).on("patch", "nodes").times(1));
     stage.join("web-1").await;
@@ -319,7 +319,7 @@ async fn a_node_that_vanishes_is_let_go() {
 
 #[tokio::test(start_paused = true)]
 async fn labels_that_could_not_be_written_are_written_later() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     open(&mut stage).await;
     stage.join("web-1").await;
     stage.pass(5).await;
@@ -337,7 +337,7 @@ async fn labels_that_could_not_be_written_are_written_later() {
 
 #[tokio::test(start_paused = true)]
 async fn what_only_a_person_can_mend_is_told_once_and_waits_for_the_person() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     open(&mut stage).await;
     stage.clouds[0].add_instance("web-1", "north-1");
     let annotated =
@@ -397,14 +397,14 @@ impl Provider for Empty {
     }
 }
 
-fn served_by(stage: &mut Stage, provider: impl Provider + 'static) {
+fn served_by(stage: &mut ClusterFixture, provider: impl Provider + 'static) {
     let provider: Arc<dyn Provider> = Arc::new(provider);
     stage.ctx.clouds = Clouds::new(vec![(provider, [].into())], None, &stage.clock).unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_bug_that_one_node_meets_stays_with_it() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let fake = FakeProvider::new("alpha", &stage.clouds[0], PROGRAM, Arc::clone(&stage.clock));
     served_by(&mut stage, Unlucky(fake));
     let controller = open(&mut stage).await;
@@ -424,7 +424,7 @@ async fn a_bug_that_one_node_meets_stays_with_it() {
 
 #[tokio::test(start_paused = true)]
 async fn without_instances_there_is_no_controller() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     served_by(&mut stage, Empty);
     let why = build(&stage).unwrap_err();
     assert!(why.message().contains("no cloud at work has instances"), "{why}");

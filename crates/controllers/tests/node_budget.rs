@@ -5,12 +5,12 @@
 use cloudberth_controllers::node::{NodeController, NodeSettings};
 use cloudberth_core::decide::node::taints::UNINITIALISED;
 use embedded_kube::Call;
-use testing_kit::Stage;
+use testing_kit::ClusterFixture;
 use tokio::task::JoinHandle;
 
 const NODES: usize = 1_000;
 
-fn start(stage: &Stage) -> JoinHandle<()> {
+fn start(stage: &ClusterFixture) -> JoinHandle<()> {
     tokio::spawn(NodeController::new(stage.ctx.clone(), NodeSettings::default()).unwrap().run())
 }
 
@@ -19,7 +19,7 @@ fn name(number: usize) -> String {
 }
 
 /// The next number of the log of calls.
-fn now(stage: &Stage) -> u64 {
+fn now(stage: &ClusterFixture) -> u64 {
     stage.api.calls(0).last().map_or(0, |call| call.number + 1)
 }
 
@@ -33,13 +33,13 @@ fn count(writes: &[Call], kind: &str) -> usize {
 }
 
 /// How often the cloud was asked for all instances, and for one.
-fn asked(stage: &Stage) -> (usize, usize) {
+fn asked(stage: &ClusterFixture) -> (usize, usize) {
     let calls = stage.clouds[0].calls();
     let of = |operation: &str| calls.iter().filter(|call| call.operation == operation).count();
     (of("list instances"), of("get instance"))
 }
 
-async fn assert_all_in_service(stage: &Stage) {
+async fn assert_all_in_service(stage: &ClusterFixture) {
     for number in 0..NODES {
         let node = stage.node(&name(number)).await.unwrap();
         assert!(!node.has_taint(UNINITIALISED) && !node.addresses.is_empty(), "{node:?}");
@@ -56,8 +56,8 @@ fn assert_initialised_in_two_writes_each(writes: &[Call]) {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_nodes_that_wait_for_the_controller() {
-    let mut stage = Stage::new();
-    stage.run_ground();
+    let mut stage = ClusterFixture::new();
+    stage.run_watches();
     for number in 0..NODES {
         stage.join(&name(number)).await;
     }
@@ -88,8 +88,8 @@ async fn a_thousand_nodes_that_wait_for_the_controller() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_nodes_that_join_at_once() {
-    let mut stage = Stage::new();
-    stage.run_ground();
+    let mut stage = ClusterFixture::new();
+    stage.run_watches();
     let _task = start(&stage);
     let metrics = &stage.ctx.metrics.node;
     stage.pass(60).await;
@@ -115,8 +115,8 @@ async fn a_thousand_nodes_that_join_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn nodes_that_join_one_by_one_share_listings() {
-    let mut stage = Stage::new();
-    stage.run_ground();
+    let mut stage = ClusterFixture::new();
+    stage.run_watches();
     let _task = start(&stage);
     stage.pass(60).await;
     let listings = asked(&stage).0;
@@ -135,8 +135,8 @@ async fn nodes_that_join_one_by_one_share_listings() {
 
 #[tokio::test(start_paused = true)]
 async fn a_quiet_hour_and_an_instance_that_grows() {
-    let mut stage = Stage::new();
-    stage.run_ground();
+    let mut stage = ClusterFixture::new();
+    stage.run_watches();
     for number in 0..NODES {
         stage.join(&name(number)).await;
     }
@@ -164,8 +164,8 @@ async fn a_quiet_hour_and_an_instance_that_grows() {
 
 #[tokio::test(start_paused = true)]
 async fn nodes_without_instances_share_their_retries() {
-    let mut stage = Stage::new();
-    stage.run_ground();
+    let mut stage = ClusterFixture::new();
+    stage.run_watches();
     stage.clouds[0].add_instance("other", "north-1");
     let _task = start(&stage);
     stage.pass(60).await;

@@ -12,7 +12,7 @@ use std::{
 use cloudberth_controllers::node::{NodeController, NodeSettings};
 use cloudberth_core::decide::node::taints::UNINITIALISED;
 use embedded_kube::{Fault, Harm};
-use testing_kit::Stage;
+use testing_kit::ClusterFixture;
 
 const NODES: [&str; 3] = ["a", "b", "c"];
 
@@ -36,12 +36,12 @@ impl<F: Future<Output = ()>> Future for Killed<F> {
     }
 }
 
-fn controller(stage: &Stage) -> Arc<NodeController> {
+fn controller(stage: &ClusterFixture) -> Arc<NodeController> {
     let settings = NodeSettings { workers: Some(2), ..NodeSettings::default() };
     NodeController::new(stage.ctx.clone(), settings).unwrap()
 }
 
-async fn assert_sound(stage: &Stage, case: usize) {
+async fn assert_sound(stage: &ClusterFixture, case: usize) {
     for name in NODES {
         let node = stage.node(name).await.unwrap();
         if !node.has_taint(UNINITIALISED) {
@@ -55,8 +55,8 @@ async fn assert_sound(stage: &Stage, case: usize) {
 
 /// Kills the controller at its n-th wake and lets another one finish; whether the first got that far.
 async fn killed_at(wake: usize) -> bool {
-    let mut stage = Stage::new();
-    stage.run_ground();
+    let mut stage = ClusterFixture::new();
+    stage.run_watches();
     for name in NODES {
         stage.join(name).await;
     }
@@ -99,11 +99,11 @@ async fn killed_at_any_moment_the_next_controller_finishes_the_work() {
 
 #[tokio::test(start_paused = true)]
 async fn told_to_stop_it_ends_what_it_began() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let early = controller(&stage);
     early.close();
     early.run().await;
-    stage.run_ground();
+    stage.run_watches();
     stage.join("a").await;
     stage.api.add_fault(Fault::new(Harm::Latency { millis: 7 }).on("patch", "nodes"));
     let first = controller(&stage);

@@ -18,7 +18,7 @@ use cloudberth_core::{
 };
 use cloudberth_fake::{Fault, Request};
 use serde_json::json;
-use testing_kit::Stage;
+use testing_kit::ClusterFixture;
 
 /// Everything on. Nobody looks for hand edits: what is noticed was waited for.
 fn everybody() -> ControllerSettings {
@@ -34,32 +34,32 @@ fn everybody() -> ControllerSettings {
     }
 }
 
-fn start(clouds: &[&str]) -> Stage {
-    let mut stage = Stage::with(clouds, |_| {});
-    stage.run_ground();
+fn start(clouds: &[&str]) -> ClusterFixture {
+    let mut stage = ClusterFixture::with(clouds, |_| {});
+    stage.run_watches();
     let controllers = ControllerSet::new(&stage.ctx, &everybody()).unwrap();
     stage.run(async move { controllers.run().await });
     stage
 }
 
-async fn node(stage: &Stage, name: &str, cidr: &str) {
+async fn node(stage: &ClusterFixture, name: &str, cidr: &str) {
     let id = stage.clouds[0].add_instance(name, "north-1").id;
     let spec = json!({"providerID": format!("alpha://{id}"), "podCIDRs": [cidr], "podCIDR": cidr});
     stage.create(&stage.nodes(), "Node", name, json!({"spec": spec})).await;
     stage.set_ready(name, true).await;
 }
 
-async fn service(stage: &Stage, name: &str) {
+async fn service(stage: &ClusterFixture, name: &str) {
     let body = json!({"spec": {"type": "LoadBalancer", "ports": [{"port": 80, "protocol": "TCP"}]}});
     stage.create(&stage.services(), "Service", name, body).await;
 }
 
-async fn is_addressed(stage: &Stage, name: &str) -> bool {
+async fn is_addressed(stage: &ClusterFixture, name: &str) -> bool {
     !stage.service(name).await.unwrap().ingress.is_empty()
 }
 
 /// The most calls in any minute since `from`.
-fn busiest_minute(stage: &Stage, from: Tick) -> usize {
+fn busiest_minute(stage: &ClusterFixture, from: Tick) -> usize {
     let minute = |sent: Tick| sent.since(from).as_secs() / 60;
     let calls: Vec<_> = stage.clouds[0].calls().into_iter().filter(|call| call.sent >= from).collect();
     let busy = |wanted: u64| calls.iter().filter(|call| minute(call.sent) == wanted).count();

@@ -10,7 +10,7 @@ use cloudberth_fake::{Cloud, Fault};
 use cloudberth_runtime::metrics::controllers::RouteLabels;
 use embedded_kube::{self as kube, Harm};
 use serde_json::json;
-use testing_kit::Stage;
+use testing_kit::ClusterFixture;
 
 fn settings() -> RouteSettings {
     RouteSettings {
@@ -20,18 +20,18 @@ fn settings() -> RouteSettings {
     }
 }
 
-fn begin(stage: &mut Stage) {
-    stage.run_ground();
+fn begin(stage: &mut ClusterFixture) {
+    stage.run_watches();
     begin_term(stage);
 }
 
-fn begin_term(stage: &mut Stage) {
+fn begin_term(stage: &mut ClusterFixture) {
     let controller = RouteController::new(stage.ctx.clone(), &settings());
     stage.run(controller.unwrap().unwrap().run());
 }
 
 /// A node with a network for its pods.
-async fn node(stage: &Stage, cloud: usize, name: &str, cidr: &str) {
+async fn node(stage: &ClusterFixture, cloud: usize, name: &str, cidr: &str) {
     let id = stage.clouds[cloud].add_instance(name, "north-1").id;
     let provider_id = format!("{}://{id}", ["alpha", "beta"][cloud]);
     let spec = json!({"providerID": provider_id, "podCIDRs": [cidr], "podCIDR": cidr});
@@ -50,22 +50,22 @@ fn count(cloud: &Cloud, operation: &str) -> usize {
     cloud.calls().iter().filter(|call| call.operation == operation).count()
 }
 
-fn passes_of(stage: &Stage, outcome: &'static str, trigger: &'static str) -> u64 {
+fn passes_of(stage: &ClusterFixture, outcome: &'static str, trigger: &'static str) -> u64 {
     stage.ctx.metrics.route.syncs.with(&RouteLabels { outcome, trigger }).get()
 }
 
-async fn condition(stage: &Stage, name: &str) -> Option<String> {
+async fn condition(stage: &ClusterFixture, name: &str) -> Option<String> {
     let node = stage.node(name).await.unwrap();
     node.network_unavailable.map(|Condition { status, reason }| format!("{status} {reason}"))
 }
 
-fn call_count(stage: &Stage) -> u64 {
+fn call_count(stage: &ClusterFixture) -> u64 {
     stage.api.calls(0).last().map_or(0, |call| call.number + 1)
 }
 
 #[tokio::test(start_paused = true)]
 async fn routes_come_and_go_with_the_nodes_and_the_condition_is_written_once() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     begin(&mut stage);
     stage.pass(20).await;
     node(&stage, 0, "a", "10.244.1.0/24").await;
@@ -101,7 +101,7 @@ async fn routes_come_and_go_with_the_nodes_and_the_condition_is_written_once() {
 
 #[tokio::test(start_paused = true)]
 async fn what_routes_do_not_depend_on_begins_no_pass() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     begin(&mut stage);
     node(&stage, 0, "a", "10.244.1.0/24").await;
     stage.pass(30).await;
@@ -125,7 +125,7 @@ async fn a_listing_that_failed_or_is_short_changes_nothing_and_is_tried_again() 
         ("FW-290 lost", Fault::AnswerLost),
     ];
     for (case, fault) in table {
-        let mut stage = Stage::new();
+        let mut stage = ClusterFixture::new();
         begin(&mut stage);
         for number in 1..5 {
             node(&stage, 0, &format!("n{number}"), &format!("10.244.{number}.0/24")).await;
@@ -148,7 +148,7 @@ async fn a_listing_that_failed_or_is_short_changes_nothing_and_is_tried_again() 
 
 #[tokio::test(start_paused = true)]
 async fn a_route_that_cannot_be_created_is_told_on_its_node() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     begin(&mut stage);
     stage.pass(20).await;
     stage.clouds[0]
@@ -169,7 +169,7 @@ async fn a_route_that_cannot_be_created_is_told_on_its_node() {
 
 #[tokio::test(start_paused = true)]
 async fn a_condition_that_could_not_be_written_is_written_later() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     begin(&mut stage);
     stage.pass(20).await;
     stage.api.add_fault(
@@ -184,7 +184,7 @@ async fn a_condition_that_could_not_be_written_is_written_later() {
 
 #[tokio::test(start_paused = true)]
 async fn each_cloud_routes_to_its_own_nodes() {
-    let mut stage = Stage::with(&["alpha", "beta"], |_| {});
+    let mut stage = ClusterFixture::with(&["alpha", "beta"], |_| {});
     begin(&mut stage);
     node(&stage, 0, "a", "10.244.1.0/24").await;
     node(&stage, 1, "b", "10.244.2.0/24").await;
@@ -214,8 +214,8 @@ async fn killed_after_any_call_it_comes_to_the_same_end() {
     for (fault, at) in
         [Fault::AnswerLost, Fault::RequestLost].into_iter().flat_map(|f| (0..6).map(move |k| (f, k)))
     {
-        let mut stage = Stage::new();
-        stage.run_ground();
+        let mut stage = ClusterFixture::new();
+        stage.run_watches();
         node(&stage, 0, "a", "10.244.1.0/24").await;
         node(&stage, 0, "b", "10.244.2.0/24").await;
         let controller = RouteController::new(stage.ctx.clone(), &settings());
@@ -235,7 +235,7 @@ async fn killed_after_any_call_it_comes_to_the_same_end() {
 
 #[tokio::test(start_paused = true)]
 async fn it_runs_only_where_routes_are_wanted_and_networks_are_good() {
-    let stage = Stage::new();
+    let stage = ClusterFixture::new();
     let new = |settings| RouteController::new(stage.ctx.clone(), &settings);
     let off = RouteSettings { configure_cloud_routes: false, cluster_cidr: String::new(), ..settings() };
     assert!(new(off).unwrap().is_none(), "FW-306");
@@ -246,7 +246,7 @@ async fn it_runs_only_where_routes_are_wanted_and_networks_are_good() {
 
 #[tokio::test(start_paused = true)]
 async fn two_passes_are_never_close_whoever_asks() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     begin(&mut stage);
     stage.pass(20).await;
     let throttled = Category::Throttled { retry_after: Some(Duration::from_secs(1)) };

@@ -25,6 +25,7 @@ pub mod net;
 pub mod provider;
 pub mod provider_id;
 pub mod rate;
+pub mod rights;
 pub mod route;
 pub mod secret;
 pub mod time;

@@ -91,16 +91,26 @@ impl<T> Listing<T> {
         self.short.is_none()
     }
 
+    /// All items of a complete listing. A short one is an error: what it lacks might be taken for absent.
+    pub fn all(self) -> Result<Vec<T>> {
+        match self.short {
+            None => Ok(self.items),
+            Some(why) => Err(incomplete(&why)),
+        }
+    }
+
     /// The first item that fits. A short listing can prove that a thing exists, never that it does not.
     pub fn find(&self, fits: impl FnMut(&&T) -> bool) -> Lookup<&T> {
         match (self.items.iter().find(fits), &self.short) {
             (Some(item), _) => Lookup::Present(item),
             (None, None) => Lookup::Absent,
-            (None, Some(why)) => {
-                Lookup::Unknown(Error::temporary(format!("the listing is incomplete: {why}")))
-            }
+            (None, Some(why)) => Lookup::Unknown(incomplete(why)),
         }
     }
+}
+
+fn incomplete(why: &str) -> Error {
+    Error::temporary(format!("the listing is incomplete: {why}"))
 }
 
 #[cfg(test)]
@@ -118,6 +128,7 @@ mod tests {
         assert_eq!(complete.find(|n| **n == 3), Lookup::Absent, "L1-3");
         let why = short.find(|n| **n == 3).known().unwrap_err();
         assert_eq!(why.message(), "the listing is incomplete: page 2 is missing", "L1-4");
+        assert_eq!((complete.all(), short.all()), (Ok(vec![1, 2]), Err(why)));
     }
 
     #[test]

@@ -76,6 +76,18 @@ impl TokenSource {
             Inner::File(file) => file.look(LOOK_AGAIN),
         }
     }
+
+    /// As much of the token as a log may show: its first four characters if it has at least twice as many, and a star
+    /// for each other byte. Of fewer than four not even the number is shown.
+    #[must_use]
+    pub fn masked(&self) -> String {
+        mask(self.current().expose())
+    }
+}
+
+fn mask(token: &str) -> String {
+    let shown = if token.len() < 8 { "" } else { token.get(..4).unwrap_or_default() };
+    if token.len() < 4 { String::new() } else { format!("{shown}{}", "*".repeat(token.len() - shown.len())) }
 }
 
 impl FileToken {
@@ -211,5 +223,15 @@ mod tests {
             assert!(error.message().contains(want), "{error}");
             assert!(error.message().contains(path.to_str().unwrap()), "{error}");
         }
+    }
+
+    #[test]
+    fn a_token_is_never_shown_whole() {
+        assert_eq!(mask(""), "", "CS-1");
+        assert_eq!(mask("abcdefghijklmnopqrstuvwxyz012345"), format!("abcd{}", "*".repeat(28)), "CS-2");
+        assert_eq!(mask("abc"), "", "CS-3");
+        assert_eq!(mask("abcd"), "****", "CS-3 L10-802");
+        assert_eq!(mask("abcdefg"), "*******", "L10-803");
+        assert_eq!(mask("abcdefgh"), "abcd****");
     }
 }

@@ -16,8 +16,8 @@ pub const EXIT_MISTAKE: u8 = 1;
 /// How the program was called, and in which surroundings.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
-    /// The first argument: the name under which it was called, with or without folders.
-    pub called: &'a str,
+    /// The cloud that `--cloud-provider` means when it is not given.
+    pub preset: Option<&'a str>,
     /// The name that help and messages show, such as `cloudberth controller-manager`.
     pub program: &'a str,
     /// What this build has.
@@ -33,7 +33,7 @@ pub struct Call<'a> {
 impl std::fmt::Debug for Call<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Call")
-            .field("called", &self.called)
+            .field("preset", &self.preset)
             .field("known", &self.known)
             .finish_non_exhaustive()
     }
@@ -68,7 +68,7 @@ impl CommandLine {
     /// Reads the arguments that follow the program's name (and its subcommand).
     pub fn read(call: &Call<'_>, args: impl IntoIterator<Item = OsString>) -> Self {
         let mut flags = Flags::default();
-        if let Some(provider) = program::preset_provider(call.called) {
+        if let Some(provider) = call.preset {
             flags.cloud_provider.preset(provider.to_owned());
         }
         let mut mistakes = flags::parse(&mut flags, call.program, args);
@@ -126,9 +126,9 @@ impl CommandLine {
 mod tests {
     use super::*;
 
-    fn read_as(called: &str, args: &[&str]) -> CommandLine {
+    fn read_preset(preset: Option<&str>, args: &[&str]) -> CommandLine {
         let call = Call {
-            called,
+            preset,
             program: "cloud-controller-manager",
             known: Known { providers: &["binarylane", "cloudscale"], webhooks: &[] },
             build: Build { commit: "abc", date: "", compiler: "", platform: "" },
@@ -139,7 +139,7 @@ mod tests {
     }
 
     fn read(args: &[&str]) -> CommandLine {
-        read_as("cloudberth", args)
+        read_preset(None, args)
     }
 
     #[test]
@@ -200,15 +200,18 @@ Error: two lines
     }
 
     #[test]
-    fn an_old_name_presets_the_cloud_and_the_flag_overrides_it() {
-        let old = "/bin/cloudscale-cloud-controller-manager";
-        assert_eq!(read_as(old, &[]).options.clouds.providers, ["cloudscale"]);
-        assert_eq!(read_as(old, &["--cloud-provider=binarylane"]).options.clouds.providers, ["binarylane"]);
-        let Request::Print(help) = read_as(old, &["-h"]).request else { panic!("no help") };
+    fn a_preset_names_the_cloud_and_the_flag_overrides_it() {
+        let old = Some("cloudscale");
+        assert_eq!(read_preset(old, &[]).options.clouds.providers, ["cloudscale"]);
+        assert_eq!(
+            read_preset(old, &["--cloud-provider=binarylane"]).options.clouds.providers,
+            ["binarylane"]
+        );
+        let Request::Print(help) = read_preset(old, &["-h"]).request else { panic!("no help") };
         assert!(help.contains("The cloud, or several separated by commas. (default \"cloudscale\")\n"));
         // What the manifest of the program replaced passes.
         let manifest = ["--allow-untagged-cloud", "--v=3", "--concurrent-service-syncs=2"];
-        let read = read_as(old, &manifest);
+        let read = read_preset(old, &manifest);
         assert_eq!(read.complaint(&[]), None);
         assert_eq!(read.notices.len(), 1);
     }

@@ -8,7 +8,6 @@
 pub mod command;
 pub mod configz;
 pub mod connect;
-pub mod env;
 pub mod flags;
 pub mod gates;
 pub mod heartbeat;
@@ -18,7 +17,6 @@ pub mod options;
 pub mod plan;
 pub mod process;
 pub mod program;
-pub mod registry;
 pub mod replica;
 pub mod rights;
 pub mod selfcheck;

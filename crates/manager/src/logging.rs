@@ -14,12 +14,12 @@ use tracing_subscriber::{
 
 use crate::options::LogFormat;
 
-/// It tells of every request to the API server that failed, but neither which nor why; whoever asked tells both.
-const SAID_BY_US: &str = "kube_client::client::builder";
+/// This module logs that a request to the API server failed, but neither which nor why; the caller logs both.
+const LOGGED_BY_US: &str = "kube_client::client::builder";
 
-/// It tells of answers that it cannot read by repeating them whole, and a review of a token holds that token (law 10). It
-/// is never heard, whatever the level; whoever asked tells of the trouble.
-const REPEATS_SECRETS: &str = "kube_client::client";
+/// This module logs answers that it cannot read in full, and a token review holds the token (law 10). It is silenced at
+/// every level; the caller logs the error.
+const LOGS_SECRETS: &str = "kube_client::client";
 
 /// `--v`, as it is now, and `--vmodule`. Clones are one and the same.
 #[derive(Clone, Debug, Default)]
@@ -54,13 +54,13 @@ impl Verbosity {
     /// Libraries below speak in their own terms; of them, only trouble is shown unless everything is.
     fn shows(&self, metadata: &Metadata<'_>) -> bool {
         let target = metadata.target();
-        if target == REPEATS_SECRETS {
+        if target == LOGS_SECRETS {
             return false;
         }
         let named = self.modules.iter().find(|(name, _)| target.split("::").any(|part| part == name));
         let level = meaning(named.map_or_else(|| self.get(), |(_, level)| *level));
         let ours = target.starts_with("cloudberth") || named.is_some();
-        if !ours && target == SAID_BY_US && level != LevelFilter::TRACE {
+        if !ours && target == LOGGED_BY_US && level != LevelFilter::TRACE {
             return false;
         }
         *metadata.level() <= if ours || level == LevelFilter::TRACE { level } else { LevelFilter::WARN }

@@ -4,7 +4,7 @@
 //!   arguments ──► options ──► kubeconfig, clouds, port ──► every mistake at once, exit 1
 //!                                      │
 //!                                      ├──► --dry-run: the plan to stdout, exit 0, 1 or 2
-//!                                      └──► replica and HTTPS port ──► SIGTERM ──► the Lease is let go of, exit 0
+//!                                      └──► replica and HTTPS port ──► SIGTERM ──► the Lease is released, exit 0
 //! ```
 
 mod start;
@@ -12,19 +12,20 @@ mod start;
 use std::{ffi::OsString, io::Write, process::ExitCode, sync::Arc};
 
 use cloudberth_core::{Clock, Error, Random};
-use cloudberth_http::surroundings::{SystemClock, environment, random_from_os};
+use cloudberth_http::{
+    Env, ProviderFactory,
+    surroundings::{SystemClock, environment, random_from_os},
+};
 use futures_util::FutureExt;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     command::{Call, CommandLine, EXIT_MISTAKE, Request},
-    env::Env,
     flags::Level,
     logging::{Verbosity, log},
     options::{Known, Output},
     plan::{EXIT_UNKNOWN, Plan},
-    program::Build,
-    registry::Offer,
+    program::{Build, preset_provider},
 };
 use start::Started;
 
@@ -34,23 +35,28 @@ const EXIT_FATAL: u8 = 255;
 /// Runs `controller-manager` as it was called.
 ///
 /// `called` is the name under which the program was called, `program` the one that help shows, `args` what follows.
-pub fn controller_manager(called: &str, program: &str, args: Vec<OsString>, offers: &[Offer]) -> ExitCode {
-    run_line(&read(called, program, args, offers), offers)
+pub fn controller_manager(
+    called: &str,
+    program: &str,
+    args: Vec<OsString>,
+    factories: &[ProviderFactory],
+) -> ExitCode {
+    run_line(&read(called, program, args, factories), factories)
 }
 
 /// Says what [`controller_manager`] would do with the same flags, and does nothing.
-pub fn plan(called: &str, program: &str, flags: Vec<OsString>, offers: &[Offer]) -> ExitCode {
+pub fn plan(called: &str, program: &str, flags: Vec<OsString>, factories: &[ProviderFactory]) -> ExitCode {
     let args = std::iter::once("--dry-run".into()).chain(flags).collect();
-    let mut line = read(called, program, args, offers);
-    // Whatever the flags say: who asks for a plan gets nothing else.
+    let mut line = read(called, program, args, factories);
+    // Even with --dry-run=false: `plan` must not change anything.
     line.options.dry_run = true;
-    run_line(&line, offers)
+    run_line(&line, factories)
 }
 
-fn read(called: &str, program: &str, args: Vec<OsString>, offers: &[Offer]) -> CommandLine {
-    let names: Vec<_> = offers.iter().map(|offer| offer.name).collect();
+fn read(called: &str, program: &str, args: Vec<OsString>, factories: &[ProviderFactory]) -> CommandLine {
+    let names: Vec<_> = factories.iter().map(|factory| factory.name).collect();
     let call = Call {
-        called,
+        preset: preset_provider(factories, called),
         program,
         known: Known { providers: &names, webhooks: &[] },
         build: BUILD,
@@ -60,7 +66,7 @@ fn read(called: &str, program: &str, args: Vec<OsString>, offers: &[Offer]) -> C
     CommandLine::read(&call, args)
 }
 
-fn run_line(line: &CommandLine, offers: &[Offer]) -> ExitCode {
+fn run_line(line: &CommandLine, factories: &[ProviderFactory]) -> ExitCode {
     if let Request::Print(text) = &line.request {
         let _ = std::io::stdout().write_all(text.as_bytes());
         return ExitCode::SUCCESS;
@@ -69,10 +75,10 @@ fn run_line(line: &CommandLine, offers: &[Offer]) -> ExitCode {
         Ok(runtime) => runtime,
         Err(why) => return complain(&format!("Error: {why}\n"), EXIT_FATAL),
     };
-    runtime.block_on(run(line, offers))
+    runtime.block_on(run(line, factories))
 }
 
-/// How this was built, as far as the compiler tells.
+/// How this was built, as far as the compiler knows.
 const BUILD: Build<'static> = Build {
     commit: "",
     date: "",
@@ -85,11 +91,11 @@ fn complain(text: &str, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-async fn run(line: &CommandLine, offers: &[Offer]) -> ExitCode {
+async fn run(line: &CommandLine, factories: &[ProviderFactory]) -> ExitCode {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let random = Arc::new(random_from_os());
     let env: Env = environment().into_iter().collect();
-    let found = start::find(line, offers, &env, &clock, &random).await;
+    let found = start::find(line, factories, &env, &clock, &random).await;
     let more = found.as_ref().err().map(Vec::as_slice).unwrap_or_default();
     if let Some(complaint) = line.complaint(more) {
         return complain(&complaint, EXIT_MISTAKE);
@@ -100,13 +106,13 @@ async fn run(line: &CommandLine, offers: &[Offer]) -> ExitCode {
     let logging = &line.options.logging;
     let modules = logging.modules.iter().map(|(name, level)| (name.clone(), number(*level)));
     let verbosity = Verbosity::new(number(logging.level)).with_modules(modules.collect());
-    // Somebody who embeds the program may have a log already.
+    // A program that embeds this one may have a log already.
     let _ = tracing::subscriber::set_global_default(log(logging.format, &verbosity, std::io::stderr));
-    tell_settings(line, &verbosity);
-    found.notes.tell();
+    log_settings(line, &verbosity);
+    found.notes.log();
     if line.options.dry_run {
         return match start::preview(line, found, &clock, &random).await {
-            Ok(plan) => tell(&plan, line.options.output),
+            Ok(plan) => print(&plan, line.options.output),
             Err(why) => complain(&format!("Error: {why}\n"), EXIT_FATAL),
         };
     }
@@ -116,8 +122,8 @@ async fn run(line: &CommandLine, offers: &[Offer]) -> ExitCode {
     }
 }
 
-/// Prints a plan. One that nobody could read was not told.
-fn tell(plan: &Plan, output: Output) -> ExitCode {
+/// Prints a plan. If it cannot be printed, the exit code says that nothing is known.
+fn print(plan: &Plan, output: Output) -> ExitCode {
     let text = match output {
         Output::Text => plan.to_text(),
         Output::Json => plan.to_json(),
@@ -128,7 +134,7 @@ fn tell(plan: &Plan, output: Output) -> ExitCode {
     }
 }
 
-fn tell_settings(line: &CommandLine, verbosity: &Verbosity) {
+fn log_settings(line: &CommandLine, verbosity: &Verbosity) {
     tracing::info!(version = line.version(), "cloudberth");
     if verbosity.get() >= 1 {
         line.flag_lines().iter().for_each(|flag| tracing::info!("{flag}"));
@@ -159,7 +165,7 @@ async fn serve(started: Started) -> ExitCode {
         () = told() => {}
         () = &mut work => return complain("Error: the program ended by itself\n", EXIT_FATAL),
     }
-    tracing::info!("told to stop; what is under way ends first");
+    tracing::info!("stopping; waiting for work under way");
     drop(stop);
     tokio::select! {
         biased;
@@ -177,7 +183,7 @@ fn identity(env: &Env, random: &Random) -> String {
     format!("{host}_{}", random.uuid())
 }
 
-/// What is wrong with the surroundings, beside the flags.
+/// What is wrong beside the flags.
 type Mistakes = Vec<Error>;
 
 #[cfg(test)]

@@ -2,25 +2,18 @@
 
 use std::path::Path;
 
+use cloudberth_http::ProviderFactory;
 use cloudberth_runtime::metrics::BuildInfo;
 
 /// The version of this program, as it is reported.
 pub const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
-/// The names of the programs that cloudberth stands in for, and the cloud of each.
-const NAMES: [(&str, &str); 4] = [
-    ("binarylane-cloud-controller-manager", "binarylane"),
-    ("brightbox-cloud-controller-manager", "brightbox"),
-    ("cloudlycke-cloud-controller-manager", "cloudlycke"),
-    ("cloudscale-cloud-controller-manager", "cloudscale"),
-];
-
-/// The provider that `--cloud-provider` means when it is not given, by the name under which the program was called
-/// (the first argument, with or without folders). `None`: called by another name, it presets nothing.
+/// The cloud that `--cloud-provider` means when it is not given, by the name under which the program was called (the
+/// first argument, with or without folders). `None`: no cloud of this build replaces a program of that name.
 #[must_use]
-pub fn preset_provider(called: &str) -> Option<&'static str> {
+pub fn preset_provider(factories: &[ProviderFactory], called: &str) -> Option<&'static str> {
     let name = Path::new(called).file_name()?.to_str()?;
-    NAMES.iter().find(|(known, _)| *known == name).map(|(_, provider)| *provider)
+    factories.iter().find(|factory| factory.replaces.contains(&name)).map(|factory| factory.name)
 }
 
 /// What is known about how this program was built. It is handed in by the binary, which alone knows.
@@ -86,24 +79,38 @@ pub(crate) fn check_version(text: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use cloudberth_core::annotation::Table;
+
     use super::*;
 
     #[test]
     fn an_old_name_presets_its_cloud() {
+        let factory = |name, replaces| ProviderFactory {
+            name,
+            replaces,
+            annotations: &const { Table::new(&[]) },
+            rights: &[],
+            open: |_| Err(vec![]),
+        };
+        let factories = [
+            factory("alpha", &[]),
+            factory("beta", &["beta-cloud-controller-manager"]),
+            factory("gamma", &["gamma-cloud-controller-manager", "old-gamma"]),
+        ];
         let table = [
-            ("cloudscale-cloud-controller-manager", Some("cloudscale")),
-            ("/usr/local/bin/binarylane-cloud-controller-manager", Some("binarylane")),
-            ("./brightbox-cloud-controller-manager", Some("brightbox")),
-            ("cloudlycke-cloud-controller-manager", Some("cloudlycke")),
+            ("beta-cloud-controller-manager", Some("beta")),
+            ("/usr/local/bin/gamma-cloud-controller-manager", Some("gamma")),
+            ("./old-gamma", Some("gamma")),
+            ("alpha-cloud-controller-manager", None),
             ("cloudberth", None),
             ("cloud-controller-manager", None),
-            ("cloudscale-cloud-controller-manager/cloudberth", None),
-            ("my-cloudscale-cloud-controller-manager", None),
+            ("beta-cloud-controller-manager/cloudberth", None),
+            ("my-beta-cloud-controller-manager", None),
             ("/", None),
             ("", None),
         ];
         for (called, want) in table {
-            assert_eq!(preset_provider(called), want, "{called:?}");
+            assert_eq!(preset_provider(&factories, called), want, "{called:?}");
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   watches ─────────────────────────────► stores      all the time, so that a standby is warm
-//!   election ──► leads ──► a new controllers ───► loses ──► the controllers is dropped, the election goes on
+//!   election ──► leads ──► a new ControllerSet ──► loses ──► the set is dropped, the election goes on
 //! ```
 //!
 //! What a process adds (flags, files, ports, signals) is outside: the same replica runs in production, in the
@@ -44,14 +44,14 @@ use kube::Client;
 pub const GRACE: Duration = Duration::from_secs(5);
 
 /// How long work that is under way may still write after the program was told to stop. The rest of the grace is for
-/// what was sent: it is to be answered before the Lease is let go of.
+/// what was sent: it is to be answered before the Lease is released.
 pub const LAST_WRITE: Duration = GRACE.saturating_sub(CLAIM_RESERVE);
 
 /// What a replica is made of.
 pub struct Parts {
-    /// The way to the API server.
+    /// The client for everything but the Lease.
     pub client: Client,
-    /// The way to the Lease: its own, so that no burst of other requests delays a renewal.
+    /// The client for the Lease: its own, so that no burst of other requests delays a renewal.
     pub lease_client: Client,
     /// The clouds, and the load-balancer classes that each of them claims.
     pub clouds: Vec<Member>,
@@ -92,7 +92,7 @@ impl Replica {
     /// A replica that does nothing before [`run`](Self::run).
     pub fn new(parts: Parts) -> Result<Self> {
         let Parts { client, clock, random, metrics, .. } = parts;
-        // The recorder writes under the claim of the election that it tells about, and the election must not keep it alive.
+        // The recorder writes under the claim of the election that it reports about, and the election must not keep it alive.
         let told_by: Arc<OnceLock<Weak<EventRecorder>>> = Arc::default();
         let stand = |config: Config| {
             let told_by = Arc::clone(&told_by);
@@ -142,9 +142,8 @@ impl Replica {
         self.branch.election.as_ref()
     }
 
-    /// Works until `stop`, then ends what is under way and lets go of the Lease, unless something that was sent may
-    /// still take effect. Dropping it is a crash: nothing is let go of, and the next leader waits for the end of the
-    /// Lease.
+    /// Works until `stop`, then ends what is under way and releases the Lease, unless something that was sent may still
+    /// take effect. Dropping the future is a crash: the next leader waits until the Lease expires.
     pub async fn run(&self, stop: impl Future<Output = ()> + Send) {
         let ControllerContext { cluster, recorder, random, .. } = self.ctx();
         let ground = join4(
@@ -170,13 +169,13 @@ struct Branch {
 }
 
 impl Branch {
-    /// Tells what is wrong with the controllers' settings now, not at the first time of leading.
+    /// Reports mistakes in the controllers' settings now instead of when this replica first leads.
     fn check(&self) -> Result<()> {
         ControllerSet::new(&self.ctx, &self.controllers)?;
         self.inner.as_ref().map_or(Ok(()), |inner| inner.check())
     }
 
-    /// Answers whether all work had ended when it was over.
+    /// Returns whether all work had ended.
     fn run<'a, S>(&'a self, stop: Shared<S>) -> BoxFuture<'a, bool>
     where
         S: Future<Output = ()> + Send + 'a,
@@ -209,7 +208,7 @@ impl Branch {
         if let Some(election) = &self.election
             && !election.run().await
         {
-            tracing::warn!("the Lease was not let go of; the next leader waits for its end");
+            tracing::warn!("lease not released; the next leader waits until it expires");
         }
     }
 
@@ -223,7 +222,7 @@ impl Branch {
         pending().await
     }
 
-    /// One controllers for each time of leading, until the program is told to stop. Answers whether all work had ended then.
+    /// Runs a new set of controllers for each term of leading, until `stop`. Returns whether all work had ended.
     async fn terms<S: Future<Output = ()> + Send>(&self, stop: &Shared<S>) -> bool {
         loop {
             let led = async {
@@ -245,8 +244,8 @@ impl Branch {
             };
             let mut lost = pin!(lost);
             let Cluster { nodes, services, .. } = &self.ctx.cluster;
-            // Whoever could not watch for a while must not act on what it knew before: nodes and Services may have come
-            // back since, and what is theirs in a cloud would be torn down.
+            // A replica whose watches were broken must not act on old stores: nodes and Services may have come back
+            // since, and what belongs to them in the cloud would be deleted.
             tokio::select! {
                 biased;
                 () = stop.clone() => return true,
@@ -263,7 +262,7 @@ impl Branch {
             };
             tokio::select! {
                 biased;
-                () = &mut lost => tracing::warn!("this replica does not lead any more; it stands again"),
+                () = &mut lost => tracing::warn!("this replica does not lead any more; it stays in the election"),
                 (ended, inner) = join(controllers.run_until(stop.clone(), GRACE), inner) => return ended && inner,
             }
         }

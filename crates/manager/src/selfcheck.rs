@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use cloudberth_core::{
-    Error, NodeView, Result, decide::node::taints::UNINITIALISED, provider::Provider, provider_id::Reading,
+    Error, NodeView, Result,
+    decide::node::taints::UNINITIALISED,
+    provider::Provider,
+    provider_id::Reading,
+    rights::{Right, Scope},
 };
 use cloudberth_runtime::{api_error::translate, bug::caught};
 use futures_util::future::join_all;
@@ -12,8 +16,6 @@ use kube::{
     api::{PostParams, Request},
 };
 use serde_json::{Value, json};
-
-use crate::rights::{Place, RIGHTS, Right};
 
 /// How long one question may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -48,15 +50,18 @@ impl std::fmt::Display for Missing {
     }
 }
 
-/// The rights that this client lacks. A question that is not answered is no proof of anything: it is an error beside
-/// what was learnt.
-pub async fn missing_rights(client: &Client, election_namespace: &str) -> (Vec<Missing>, Option<Error>) {
-    let questions = RIGHTS.iter().flat_map(|right| right.verbs.iter().map(move |verb| (right, *verb)));
+/// Those of `rights` that this client lacks, and the first error: a question without an answer proves nothing.
+pub async fn missing_rights(
+    client: &Client,
+    rights: &[Right],
+    lease_namespace: &str,
+) -> (Vec<Missing>, Option<Error>) {
+    let questions = rights.iter().flat_map(|right| right.verbs.iter().map(move |verb| (right, *verb)));
     let answers = join_all(questions.map(async |(right, verb)| {
-        let namespace = match right.place {
-            Place::Cluster => "",
-            Place::Election => election_namespace,
-            Place::System => "kube-system",
+        let namespace = match right.scope {
+            Scope::Cluster => "",
+            Scope::LeaseNamespace => lease_namespace,
+            Scope::KubeSystem => "kube-system",
         };
         (right, verb, namespace, allowed(client, right, verb, namespace).await)
     }));
@@ -140,6 +145,7 @@ fn few(names: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rights::RIGHTS;
     use embedded_kube::KubeApi;
     use jiff::Timestamp;
     use sim_kit::Surroundings;
@@ -157,11 +163,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_missing_is_named_with_what_it_is_for() {
-        let (missing, trouble) = missing_rights(&cluster(&[]), "kube-system").await;
+        let (missing, trouble) = missing_rights(&cluster(&[]), &RIGHTS, "kube-system").await;
         assert_eq!((missing, trouble), (vec![], None));
 
         let (missing, trouble) = missing_rights(
             &cluster(&[("delete", "nodes"), ("update", "leases"), ("get", "leases")]),
+            &RIGHTS,
             "system",
         )
         .await;

@@ -27,7 +27,7 @@ use crate::{
 /// A watch that has been failing for longer than this is not going to mend itself: another process may do better.
 const WATCH_TOLERANCE: Duration = Duration::from_secs(300);
 
-/// The port and its certificates, opened before anything else so that what is wrong with them is told at once.
+/// The port and its certificates, opened before anything else so that mistakes are reported at once.
 #[derive(Debug)]
 pub struct Port {
     listener: std::net::TcpListener,
@@ -210,7 +210,7 @@ fn watch_checks(replica: &Arc<Replica>) -> [Arc<dyn Check>; 2] {
     ]
 }
 
-/// A cloud is well while its newest listing was; before the first one nothing is held against it.
+/// A cloud is healthy if its newest listing succeeded, and before its first one.
 fn cloud_checks(replica: &Arc<Replica>) -> Vec<Arc<dyn Check>> {
     let clouds = replica.ctx().clouds.iter();
     clouds

@@ -1,4 +1,4 @@
-//! From options to what the controllers are set to.
+//! The controllers' settings, from the options.
 
 use cloudberth_controllers::{
     controller_set::ControllerSettings, lifecycle::LifecycleSettings, node::NodeSettings,
@@ -14,7 +14,7 @@ const LIFECYCLE_WORKERS: u32 = 8;
 
 /// The settings of those that run behind the main lock, and of those behind the lock of a migration.
 #[must_use]
-pub fn teams(options: &Controllers, leaders: &[ControllerLeader]) -> [ControllerSettings; 2] {
+pub fn by_lock(options: &Controllers, leaders: &[ControllerLeader]) -> [ControllerSettings; 2] {
     [Placement::MainLock, Placement::MigrationLock]
         .map(|place| controllers(options, |name| placement(name, leaders) == place))
 }
@@ -69,13 +69,13 @@ mod tests {
                 controllers.routes.is_some(),
             ]
         };
-        let [main, second] = teams(&options, &[]);
+        let [main, second] = by_lock(&options, &[]);
         assert_eq!((names(&main), names(&second)), ([true; 4], [false; 4]), "FW-327");
         let moved = [
             leader("service-lb-controller", "*"),
             leader("node-route-controller", "kube-controller-manager"),
         ];
-        let [main, second] = teams(&options, &moved);
+        let [main, second] = by_lock(&options, &moved);
         assert_eq!(names(&main), [true, true, false, false], "FW-328");
         assert_eq!(names(&second), [false, false, true, false], "FW-328");
     }

@@ -164,7 +164,7 @@ fn row(flag: &dyn AnyFlag) -> Row {
 
 fn read(args: &[&str]) -> CommandLine {
     let call = Call {
-        called: "cloudberth",
+        preset: None,
         program: "cloud-controller-manager",
         known: Known { providers: &["cloudscale"], webhooks: &[] },
         build: Build { commit: "", date: "", compiler: "", platform: "" },

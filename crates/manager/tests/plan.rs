@@ -13,7 +13,7 @@ use cloudberth_fake::{Fault, PowerState};
 use cloudberth_manager::plan::{Entry, Plan, run_plan};
 use embedded_kube::{Fault as ApiFault, Harm};
 use serde_json::{Value, json};
-use testing_kit::Stage;
+use testing_kit::ClusterFixture;
 
 fn settings() -> ControllerSettings {
     ControllerSettings {
@@ -25,55 +25,59 @@ fn settings() -> ControllerSettings {
 }
 
 /// A plan made by a program that knows nothing and could write; both call logs prove that it did not.
-async fn plan(stage: &Stage) -> Plan {
-    plan_with(stage, &settings()).await
+async fn plan(fixture: &ClusterFixture) -> Plan {
+    plan_with(fixture, &settings()).await
 }
 
-async fn plan_with(stage: &Stage, settings: &ControllerSettings) -> Plan {
-    let revision = stage.api.calls(0).len();
-    let mutations = |stage: &Stage| {
-        stage.clouds.iter().map(|cloud| cloud.calls().iter().filter(|call| call.write).count()).sum::<usize>()
+async fn plan_with(fixture: &ClusterFixture, settings: &ControllerSettings) -> Plan {
+    let revision = fixture.api.calls(0).len();
+    let mutations = |fixture: &ClusterFixture| {
+        fixture
+            .clouds
+            .iter()
+            .map(|cloud| cloud.calls().iter().filter(|call| call.write).count())
+            .sum::<usize>()
     };
-    let before = mutations(stage);
-    let ctx = stage.another_desk(Arc::new(Unguarded));
+    let before = mutations(fixture);
+    let ctx = fixture.another_context(Arc::new(Unguarded));
     let plan = run_plan(&ctx, settings, Duration::from_secs(30)).await;
-    let calls = stage.api.calls(0);
+    let calls = fixture.api.calls(0);
     let writes: Vec<_> = calls.iter().skip(revision).filter(|call| call.is_write()).collect();
     assert!(writes.is_empty(), "a plan wrote to the cluster: {writes:?}");
     assert!(calls.len() > revision, "the log shows the plan's reads");
-    assert_eq!(mutations(stage), before, "a plan wrote to a cloud");
+    assert_eq!(mutations(fixture), before, "a plan wrote to a cloud");
     let json: Value = serde_json::from_str(&plan.to_json()).unwrap();
     assert_eq!(json["services"].as_array().unwrap().len(), plan.services.len());
     plan
 }
 
-async fn service(stage: &Stage, name: &str, annotations: Value) {
+async fn service(fixture: &ClusterFixture, name: &str, annotations: Value) {
     let body = json!({
         "metadata": {"annotations": annotations},
         "spec": {"type": "LoadBalancer", "ports": [{"port": 80, "protocol": "TCP"}]},
     });
-    stage.create(&stage.services(), "Service", name, body).await;
+    fixture.create(&fixture.services(), "Service", name, body).await;
 }
 
 /// Three nodes that wait, and two Services.
-async fn fresh() -> Stage {
-    let stage = Stage::new();
+async fn fresh() -> ClusterFixture {
+    let fixture = ClusterFixture::new();
     for name in ["n1", "n2", "n3"] {
-        stage.join(name).await;
-        stage.set_ready(name, true).await;
+        fixture.join(name).await;
+        fixture.set_ready(name, true).await;
     }
     for name in ["web", "shop"] {
-        service(&stage, name, json!({})).await;
+        service(&fixture, name, json!({})).await;
     }
-    stage
+    fixture
 }
 
 /// The program works until nothing is left to do.
-async fn work(stage: &mut Stage) {
-    stage.run_ground();
-    let controllers = ControllerSet::new(&stage.ctx, &settings()).unwrap();
-    stage.run(async move { controllers.run().await });
-    stage.pass(120).await;
+async fn work(fixture: &mut ClusterFixture) {
+    fixture.run_watches();
+    let controllers = ControllerSet::new(&fixture.ctx, &settings()).unwrap();
+    fixture.run(async move { controllers.run().await });
+    fixture.pass(120).await;
 }
 
 fn names(entries: &[Entry]) -> Vec<&str> {
@@ -86,12 +90,12 @@ fn labels(entry: &Entry) -> Vec<&str> {
 
 #[tokio::test(start_paused = true)]
 async fn a_fresh_cluster_is_told_in_full() {
-    let stage = fresh().await;
-    let plan = plan(&stage).await;
+    let fixture = fresh().await;
+    let plan = plan(&fixture).await;
     assert_eq!(names(&plan.nodes), ["n1", "n2", "n3"]);
     assert_eq!(names(&plan.services), ["default/shop", "default/web"]);
     assert_eq!((plan.unknown.len(), plan.exit_code()), (0, 2), "{}", plan.to_text());
-    let instances: Vec<_> = stage.clouds[0].instances().into_iter().map(|instance| instance.id).collect();
+    let instances: Vec<_> = fixture.clouds[0].instances().into_iter().map(|instance| instance.id).collect();
     for entry in &plan.services {
         assert_eq!(entry.cloud.as_deref(), Some("alpha"));
         let labels = labels(entry);
@@ -112,32 +116,32 @@ async fn a_fresh_cluster_is_told_in_full() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cluster_at_rest_has_nothing_to_do() {
-    let mut stage = fresh().await;
-    work(&mut stage).await;
-    let plan = plan(&stage).await;
+    let mut fixture = fresh().await;
+    work(&mut fixture).await;
+    let plan = plan(&fixture).await;
     assert_eq!(plan, Plan::default(), "{}", plan.to_text());
     assert_eq!(plan.exit_code(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_hand_edit_in_the_cloud_gets_exactly_its_repair() {
-    let mut stage = fresh().await;
-    work(&mut stage).await;
-    let instance = stage.clouds[0].instances()[1].id.clone();
-    stage.clouds[0].resize(&instance, "huge");
-    let resized = plan(&stage).await;
+    let mut fixture = fresh().await;
+    work(&mut fixture).await;
+    let instance = fixture.clouds[0].instances()[1].id.clone();
+    fixture.clouds[0].resize(&instance, "huge");
+    let resized = plan(&fixture).await;
     assert_eq!((names(&resized.nodes), names(&resized.services)), (vec!["n2"], vec![]));
     let label = "set the labels beta.kubernetes.io/instance-type=huge, node.kubernetes.io/instance-type=huge; set the \
                  annotation cloudberth.dev/applied-labels";
     assert_eq!(labels(&resized.nodes[0]), [label]);
     assert_eq!(resized.nodes[0].steps[0].impact, "none");
     assert_eq!(resized.exit_code(), 2);
-    stage.clouds[0].resize(&instance, "small");
+    fixture.clouds[0].resize(&instance, "small");
 
-    let web = stage.service("web").await.unwrap();
+    let web = fixture.service("web").await.unwrap();
     let id = &web.annotations["fake.cloudberth.dev/balancer-id"];
-    stage.clouds[0].delete_balancer(id);
-    let deleted = plan(&stage).await;
+    fixture.clouds[0].delete_balancer(id);
+    let deleted = plan(&fixture).await;
     assert_eq!((names(&deleted.nodes), names(&deleted.services)), (vec![], vec!["default/web"]));
     let labels = labels(&deleted.services[0]);
     assert!(labels[0].starts_with("create load balancer "), "{labels:?}");
@@ -146,11 +150,11 @@ async fn a_hand_edit_in_the_cloud_gets_exactly_its_repair() {
 
 #[tokio::test(start_paused = true)]
 async fn a_service_that_goes_is_cleaned_up_first() {
-    let mut stage = fresh().await;
-    work(&mut stage).await;
-    stage.reboot();
-    stage.delete(&stage.services(), "web").await;
-    let plan = plan(&stage).await;
+    let mut fixture = fresh().await;
+    work(&mut fixture).await;
+    fixture.reboot();
+    fixture.delete(&fixture.services(), "web").await;
+    let plan = plan(&fixture).await;
     assert_eq!(names(&plan.services), ["default/web"]);
     let labels = labels(&plan.services[0]);
     assert!(labels[0].starts_with("delete "), "{labels:?}");
@@ -162,10 +166,10 @@ async fn a_service_that_goes_is_cleaned_up_first() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_is_shown_and_is_nothing_to_do() {
-    let mut stage = fresh().await;
-    service(&stage, "odd", json!({"fake.cloudberth.dev/algorithm": "dice"})).await;
-    work(&mut stage).await;
-    let plan = plan(&stage).await;
+    let mut fixture = fresh().await;
+    service(&fixture, "odd", json!({"fake.cloudberth.dev/algorithm": "dice"})).await;
+    work(&mut fixture).await;
+    let plan = plan(&fixture).await;
     assert_eq!((names(&plan.services), plan.exit_code()), (vec!["default/odd"], 0), "{}", plan.to_text());
     assert_eq!(plan.services[0].steps, []);
     let remark = &plan.services[0].remarks[0];
@@ -175,10 +179,10 @@ async fn a_refusal_is_shown_and_is_nothing_to_do() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cloud_that_does_not_answer_is_named() {
-    let mut stage = fresh().await;
-    work(&mut stage).await;
-    stage.clouds[0].plan_faults(|_| Some(Fault::RequestLost));
-    let plan = plan(&stage).await;
+    let mut fixture = fresh().await;
+    work(&mut fixture).await;
+    fixture.clouds[0].plan_faults(|_| Some(Fault::RequestLost));
+    let plan = plan(&fixture).await;
     assert_eq!(plan.exit_code(), 1);
     let about: Vec<_> = plan.unknown.iter().map(|unknown| unknown.what.as_str()).collect();
     assert_eq!(about, ["node n1", "node n2", "node n3", "Service default/shop", "Service default/web"]);
@@ -188,9 +192,9 @@ async fn a_cloud_that_does_not_answer_is_named() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cluster_that_does_not_answer_could_not_be_told() {
-    let stage = fresh().await;
-    stage.api.add_fault(ApiFault::new(Harm::LostCall).on("", "services"));
-    let ctx = stage.another_desk(Arc::new(Unguarded));
+    let fixture = fresh().await;
+    fixture.api.add_fault(ApiFault::new(Harm::LostCall).on("", "services"));
+    let ctx = fixture.another_context(Arc::new(Unguarded));
     let plan = run_plan(&ctx, &settings(), Duration::from_secs(30)).await;
     assert_eq!(plan.exit_code(), 1);
     assert_eq!(plan.unknown.len(), 1, "{}", plan.to_text());
@@ -199,17 +203,17 @@ async fn a_cluster_that_does_not_answer_could_not_be_told() {
 
 #[tokio::test(start_paused = true)]
 async fn nodes_of_stopped_and_of_lost_instances_are_told() {
-    let mut stage = fresh().await;
-    work(&mut stage).await;
-    stage.reboot();
-    let cloud = stage.clouds[0].clone();
+    let mut fixture = fresh().await;
+    work(&mut fixture).await;
+    fixture.reboot();
+    let cloud = fixture.clouds[0].clone();
     let ids: Vec<_> = cloud.instances().into_iter().map(|instance| instance.id).collect();
     cloud.set_state(&ids[0], PowerState::Stopped);
     cloud.delete_instance(&ids[1]);
     for name in ["n1", "n2"] {
-        stage.set_ready(name, false).await;
+        fixture.set_ready(name, false).await;
     }
-    let gone = plan(&stage).await;
+    let gone = plan(&fixture).await;
     assert_eq!((names(&gone.nodes), gone.exit_code()), (vec!["n1", "n2"], 2), "{}", gone.to_text());
     assert_eq!(labels(&gone.nodes[0]), ["add the taint node.cloudprovider.kubernetes.io/shutdown"]);
     let label = "delete the node after a second confirmation that its instance is gone";
@@ -217,7 +221,7 @@ async fn nodes_of_stopped_and_of_lost_instances_are_told() {
 
     // A token of the wrong project sees neither the instances nor the load balancers that are on record.
     cloud.plan_faults(|_| Some(Fault::Deny));
-    let doubtful = plan(&stage).await;
+    let doubtful = plan(&fixture).await;
     let about = doubtful.unknown.iter().map(|unknown| unknown.what.as_str());
     let about: Vec<_> = about.filter(|what| what.starts_with("node ")).collect();
     assert_eq!((about, doubtful.exit_code()), (vec!["node n1", "node n2"], 1), "{}", doubtful.to_text());
@@ -228,16 +232,16 @@ async fn nodes_of_stopped_and_of_lost_instances_are_told() {
 
 #[tokio::test(start_paused = true)]
 async fn routes_are_told_where_they_would_be_made() {
-    let stage = Stage::new();
-    stage.member(0, "n1").await;
-    stage.merge(&stage.nodes(), "n1", json!({"spec": {"podCIDRs": ["10.244.1.0/24"]}})).await;
+    let fixture = ClusterFixture::new();
+    fixture.member(0, "n1").await;
+    fixture.merge(&fixture.nodes(), "n1", json!({"spec": {"podCIDRs": ["10.244.1.0/24"]}})).await;
     let routes = |cidr: &str| RouteSettings {
         configure_cloud_routes: true,
         cluster_cidr: cidr.to_owned(),
         period: Duration::from_secs(10),
     };
     let only = |routes| ControllerSettings { routes: Some(routes), ..ControllerSettings::default() };
-    let told = plan_with(&stage, &only(routes("10.244.0.0/16"))).await;
+    let told = plan_with(&fixture, &only(routes("10.244.0.0/16"))).await;
     let want = [
         "create a route of 10.244.1.0/24 to n1",
         "on node n1, set the condition NetworkUnavailable to False (RouteCreated)",
@@ -245,21 +249,21 @@ async fn routes_are_told_where_they_would_be_made() {
     assert_eq!(labels(&told.routes[0]), want);
     assert_eq!(told.exit_code(), 2);
     assert!(told.to_text().contains("Routes\n  routes (alpha)\n    - create a route"), "{}", told.to_text());
-    assert_eq!(plan_with(&stage, &only(routes("nonsense"))).await.exit_code(), 1);
-    stage.clouds[0].plan_faults(|_| Some(Fault::RequestLost));
-    let lost = plan_with(&stage, &only(routes("10.244.0.0/16"))).await;
+    assert_eq!(plan_with(&fixture, &only(routes("nonsense"))).await.exit_code(), 1);
+    fixture.clouds[0].plan_faults(|_| Some(Fault::RequestLost));
+    let lost = plan_with(&fixture, &only(routes("10.244.0.0/16"))).await;
     assert_eq!((lost.exit_code(), lost.unknown[0].what.as_str()), (1, "the routes"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_old_cluster_that_is_at_rest_stays_so() {
-    let mut stage = fresh().await;
-    stage.api.set_version("v1.29.14");
-    stage.ctx.cluster.ask_version().await.unwrap();
-    work(&mut stage).await;
-    let plan = plan(&stage).await;
+    let mut fixture = fresh().await;
+    fixture.api.set_version("v1.29.14");
+    fixture.ctx.cluster.ask_version().await.unwrap();
+    work(&mut fixture).await;
+    let plan = plan(&fixture).await;
     assert_eq!((plan.services.len(), plan.exit_code()), (0, 0), "CS-125 {}", plan.to_text());
-    stage.api.set_version("v1.30.0");
-    let plan = plan_with(&stage, &settings()).await;
+    fixture.api.set_version("v1.30.0");
+    let plan = plan_with(&fixture, &settings()).await;
     assert_eq!(names(&plan.services), ["default/shop", "default/web"], "CS-123 a new one keeps the mode");
 }

@@ -3,7 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "a test that cannot set its stage has failed"
+    reason = "a test that cannot set up its fixture has failed"
 )]
 
 pub mod checks;
@@ -50,29 +50,29 @@ impl Clock for Paused {
     }
 }
 
-/// Everything that a test is made of.
-pub struct Stage {
+/// A cluster with its clouds, and the context of one program that works on them.
+pub struct ClusterFixture {
     /// The cluster, with the log of its calls.
     pub api: KubeApi,
     /// The clouds, `alpha` first, then `beta`.
     pub clouds: Vec<Cloud>,
     /// The time of the test.
     pub clock: Arc<dyn Clock>,
-    /// What the program on the stage works with.
+    /// What the program under test works with.
     pub ctx: ControllerContext,
     names: Vec<String>,
     people: People,
     running: Vec<JoinHandle<()>>,
 }
 
-impl Drop for Stage {
+impl Drop for ClusterFixture {
     fn drop(&mut self) {
         self.running.iter().for_each(JoinHandle::abort);
     }
 }
 
-/// What people and kubelets do is done on the stage.
-impl Deref for Stage {
+/// What people and kubelets do to the cluster.
+impl Deref for ClusterFixture {
     type Target = People;
 
     fn deref(&self) -> &People {
@@ -80,13 +80,13 @@ impl Deref for Stage {
     }
 }
 
-impl fmt::Debug for Stage {
+impl fmt::Debug for ClusterFixture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stage").field("clouds", &self.names).finish_non_exhaustive()
+        f.debug_struct("ClusterFixture").field("clouds", &self.names).finish_non_exhaustive()
     }
 }
 
-impl Default for Stage {
+impl Default for ClusterFixture {
     fn default() -> Self {
         Self::new()
     }
@@ -124,7 +124,7 @@ fn cluster(clock: &Arc<dyn Clock>) -> (KubeApi, People) {
     (api, people)
 }
 
-impl Stage {
+impl ClusterFixture {
     /// A cluster with one cloud, `alpha`, that is quick and never hides anything.
     pub fn new() -> Self {
         Self::with(&["alpha"], |_| {})
@@ -148,7 +148,7 @@ impl Stage {
         Self { api, clouds, clock, ctx, names, people, running: Vec::new() }
     }
 
-    /// A cluster on another cloud than the fake one, whose provider goes by the clock of the stage.
+    /// A cluster on another cloud than the fake one. The provider uses the clock of the fixture.
     pub fn on(provider: impl FnOnce(&Arc<dyn Clock>) -> Arc<dyn Provider>) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(Paused(Instant::now()));
         let (api, people) = cluster(&clock);
@@ -158,7 +158,7 @@ impl Stage {
         Self { api, clouds: Vec::new(), clock, ctx, names, people, running: Vec::new() }
     }
 
-    /// Kills everything that runs, and gives the next program a ctx and a provider that know nothing.
+    /// Kills everything that runs, and gives the next program a new context and this provider.
     pub fn reboot_with(&mut self, provider: Arc<dyn Provider>) {
         self.reboot_behind(provider, Arc::new(Unguarded));
     }
@@ -170,12 +170,12 @@ impl Stage {
         self.ctx = ctx(members, self.people.client(), &self.clock, gate);
     }
 
-    /// A ctx for another program in the same cluster, which knows nothing yet and writes as far as `gate` allows.
-    pub fn another_desk(&self, gate: Arc<dyn Gate>) -> ControllerContext {
+    /// A new context for another program in the same cluster, which writes as far as `gate` allows.
+    pub fn another_context(&self, gate: Arc<dyn Gate>) -> ControllerContext {
         ctx(fakes(&self.names, &self.clouds, &self.clock), self.people.client(), &self.clock, gate)
     }
 
-    /// Runs until the stage is gone, or until it is aborted as if the program were killed.
+    /// Runs `part` until the fixture is dropped, or until it is aborted as if the program were killed.
     pub fn run(&mut self, part: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         let task = tokio::spawn(part);
         let handle = task.abort_handle();
@@ -183,7 +183,7 @@ impl Stage {
         handle
     }
 
-    /// Kills everything that runs, and gives the next program a ctx that knows nothing.
+    /// Kills everything that runs, and gives the next program a new context.
     pub fn reboot(&mut self) {
         self.running.drain(..).for_each(|task| task.abort());
         let cluster =
@@ -192,12 +192,12 @@ impl Stage {
         self.ctx.cluster = cluster;
     }
 
-    /// Watches, and writes events.
-    pub fn run_ground(&mut self) {
+    /// Runs the watches and the event recorder.
+    pub fn run_watches(&mut self) {
         let ControllerContext { cluster, recorder, random, .. } = self.ctx.clone();
-        let (other, dice_too) = (cluster.clone(), Arc::clone(&random));
+        let (other, random_too) = (cluster.clone(), Arc::clone(&random));
         self.run(async move { cluster.nodes.run(cluster.client().clone(), random).await });
-        self.run(async move { other.services.run(other.client().clone(), dice_too).await });
+        self.run(async move { other.services.run(other.client().clone(), random_too).await });
         self.run(async move { recorder.run().await });
     }
 
@@ -215,8 +215,8 @@ impl Stage {
         id
     }
 
-    /// The events about an object of this name, as `Type Reason: message`, in the order in which they were first told,
-    /// each as often as it was told.
+    /// The events about an object of this name, as `Type Reason: message`, in the order in which they were first
+    /// published, each as often as it was published.
     pub fn events(&self, about: &str) -> Vec<String> {
         let text = |event: &Value, path: &str| {
             event.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -226,7 +226,7 @@ impl Stage {
         events.sort_by_key(|event| text(event, "/metadata/name").rsplit('.').next().map(str::to_owned));
         let line =
             |e: &Value| format!("{} {}: {}", text(e, "/type"), text(e, "/reason"), text(e, "/message"));
-        // What was told again only raised a count.
+        // A repeated event only raises the count.
         let times = |e: &Value| {
             e.get("count").and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok()).unwrap_or(1)
         };
@@ -238,7 +238,7 @@ impl Stage {
         self.api.calls(since).into_iter().filter(Call::is_write).collect()
     }
 
-    /// Time goes by.
+    /// Lets virtual time pass.
     pub async fn pass(&self, seconds: u64) {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
     }

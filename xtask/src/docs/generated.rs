@@ -1,7 +1,8 @@
-//! The table of generated text: which file, which part of it, and the function that writes it.
+//! Text that is written from the code: which file, and which part of it.
 
 use std::fmt::Write;
 
+use cloudberth::CLOUDS;
 use cloudberth_core::error::{Category, Retry};
 
 use crate::Result;
@@ -10,9 +11,9 @@ use crate::stages::STAGES;
 /// A document, or a marked part of one, that is written from the code.
 #[derive(Debug)]
 pub(crate) struct Generated {
-    pub(crate) file: &'static str,
-    pub(crate) part: Part,
-    pub(crate) text: fn() -> String,
+    pub(crate) file: String,
+    part: Part,
+    text: String,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -23,24 +24,28 @@ pub(crate) enum Part {
     Whole,
 }
 
-pub(crate) const GENERATED: &[Generated] = &[
-    Generated { file: "CONTRIBUTING.md", part: Part::Region("stages"), text: stages },
-    Generated { file: "docs/reference/cloudscale.md", part: Part::Region("annotations"), text: cloudscale },
-    Generated { file: "docs/reference/errors.md", part: Part::Whole, text: errors },
-    Generated {
-        file: "docs/reference/flags.md",
-        part: Part::Whole,
-        text: cloudberth_manager::flags::markdown,
-    },
-];
+/// Everything that is generated. Every cloud that replaces a program has a page with the table of its annotations.
+pub(crate) fn generated() -> Vec<Generated> {
+    let document = |file: &str, part, text| Generated { file: file.to_owned(), part, text };
+    let mut all = vec![
+        document("CONTRIBUTING.md", Part::Region("stages"), stages()),
+        document("docs/reference/errors.md", Part::Whole, errors()),
+        document("docs/reference/flags.md", Part::Whole, cloudberth_manager::flags::markdown()),
+    ];
+    all.extend(CLOUDS.iter().filter(|factory| !factory.replaces.is_empty()).map(|factory| {
+        let file = format!("docs/reference/{}.md", factory.name);
+        document(&file, Part::Region("annotations"), factory.annotations.to_markdown())
+    }));
+    all
+}
 
 impl Generated {
     /// The file as it should be, given what it is now.
     pub(crate) fn apply(&self, old: &str) -> Result<String> {
-        let text = (self.text)();
+        let text = self.text.trim_end();
         match self.part {
-            Part::Whole => Ok(format!("{}\n", text.trim_end())),
-            Part::Region(name) => replace_region(old, name, text.trim_end())
+            Part::Whole => Ok(format!("{text}\n")),
+            Part::Region(name) => replace_region(old, name, text)
                 .ok_or_else(|| format!("{}: lacks <!-- {name}:begin --> and <!-- {name}:end -->", self.file)),
         }
     }
@@ -51,10 +56,6 @@ pub(super) fn replace_region(old: &str, name: &str, text: &str) -> Option<String
     let (before, rest) = old.split_once(&begin)?;
     let (_, after) = rest.split_once(&end)?;
     Some(format!("{before}{begin}\n{text}\n{end}{after}"))
-}
-
-fn cloudscale() -> String {
-    cloudberth_cloudscale::annotations::TABLE.to_markdown()
 }
 
 fn stages() -> String {
@@ -102,13 +103,13 @@ fn errors() -> String {
 mod tests {
     use super::*;
 
-    fn fixed() -> String {
-        "new\ntext\n\n".to_owned()
+    fn document(part: Part) -> Generated {
+        Generated { file: "a.md".to_owned(), part, text: "new\ntext\n\n".to_owned() }
     }
 
     #[test]
     fn only_the_region_changes_and_a_second_time_nothing_does() {
-        let document = Generated { file: "a.md", part: Part::Region("x"), text: fixed };
+        let document = document(Part::Region("x"));
         let old = "# Title\n<!-- x:begin -->\nold\n<!-- x:end -->\nlast\n";
         let new = document.apply(old).unwrap();
         assert_eq!(new, "# Title\n<!-- x:begin -->\nnew\ntext\n<!-- x:end -->\nlast\n");
@@ -117,13 +118,13 @@ mod tests {
 
     #[test]
     fn a_whole_file_is_replaced() {
-        let document = Generated { file: "a.md", part: Part::Whole, text: fixed };
+        let document = document(Part::Whole);
         assert_eq!(document.apply("anything").unwrap(), "new\ntext\n");
     }
 
     #[test]
     fn a_file_without_the_marks_is_not_touched_but_named() {
-        let document = Generated { file: "a.md", part: Part::Region("x"), text: fixed };
+        let document = document(Part::Region("x"));
         for old in
             ["", "<!-- x:begin -->", "<!-- x:end --> <!-- x:begin -->", "<!-- y:begin --> <!-- y:end -->"]
         {
@@ -133,8 +134,10 @@ mod tests {
     }
 
     #[test]
-    fn every_annotation_of_cloudscale_has_a_row() {
-        let text = cloudscale();
+    fn every_annotation_of_a_cloud_has_a_row_on_its_page() {
+        let all = generated();
+        let page = all.iter().find(|document| document.file == "docs/reference/cloudscale.md").unwrap();
+        let text = &page.text;
         assert!(text.contains("| `k8s.cloudscale.ch/loadbalancer-pool-algorithm` |"), "{text}");
         assert!(text.contains("| considerable |") && text.contains("| major |"), "{text}");
     }

@@ -11,7 +11,7 @@ use lexopt::prelude::*;
 
 use crate::workspace::Workspace;
 use crate::{Result, Verdict};
-use generated::GENERATED;
+use generated::generated;
 
 pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result<Verdict> {
     let mut check = false;
@@ -28,11 +28,11 @@ pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result
         }
         return Ok(if problems.is_empty() { Verdict::Good } else { Verdict::Bad });
     }
-    for document in GENERATED {
-        let old = workspace.read(document.file).unwrap_or_default();
+    for document in generated() {
+        let old = workspace.read(&document.file).unwrap_or_default();
         let new = document.apply(&old)?;
         if new != old {
-            let path = workspace.path(document.file);
+            let path = workspace.path(&document.file);
             fs::write(&path, new).map_err(|why| format!("{}: {why}", path.display()))?;
             println!("wrote {}", document.file);
         }
@@ -45,8 +45,8 @@ pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result
 /// nowhere.
 pub(crate) fn problems(workspace: &Workspace) -> Result<Vec<String>> {
     let mut problems = Vec::new();
-    for document in GENERATED {
-        let old = workspace.read(document.file).unwrap_or_default();
+    for document in generated() {
+        let old = workspace.read(&document.file).unwrap_or_default();
         if document.apply(&old)? != old {
             problems.push(format!("{}: out of date; run `cargo xtask docs`", document.file));
         }
@@ -82,9 +82,9 @@ mod tests {
             &[("CONTRIBUTING.md", REGION), ("docs/reference/errors.md", ""), ANNOTATIONS, NO_CRATES],
         );
         let stale = problems(&sample.workspace).unwrap();
-        let want: Vec<_> = GENERATED
+        let want: Vec<_> = generated()
             .iter()
-            .map(|generated| format!("{}: out of date; run `cargo xtask docs`", generated.file))
+            .map(|document| format!("{}: out of date; run `cargo xtask docs`", document.file))
             .collect();
         assert_eq!(stale, want);
         let check = command(&sample.workspace, lexopt::Parser::from_args(["--check"])).unwrap();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     annotations::Floating,
-    testkit::{Script, uuid},
+    fixture::{Script, uuid},
     wire::{
         HttpChange, ListenerChange, MonitorChange, NewBalancer, NewHttp, NewListener, NewMember, NewMonitor,
         NewPool, NewVip,

@@ -122,7 +122,7 @@ fn assign(all: &mut Vec<FloatingIp>, network: &str, balancer: &str) {
     }
 }
 
-/// A plausible answer to `act`. A new load balancer is ready at once: a dry run shows where the way leads.
+/// A plausible answer to `act`. A new load balancer is ready at once, so that a dry run shows all the steps.
 #[must_use]
 pub fn assume(act: &Action) -> Answer {
     match act {

@@ -1,10 +1,10 @@
-//! What cannot be: immutable settings, and things that another Service keys too.
+//! What is refused: changes of immutable settings, and what another Service claims too.
 
 use std::net::IpAddr;
 
 use cloudberth_core::{
     annotation::Value,
-    lb::{Desired, INTENT_ANNOTATION, LockKey, LockKind, Refusal, Rival},
+    lb::{Desired, INTENT_ANNOTATION, LockKey, LockKind, Notice, Refusal, Rival},
     net::parse_ip,
     view::IpFamilyPolicy,
 };
@@ -13,7 +13,7 @@ use crate::{
     annotations::{CREATED, FLAVOR, FLOATING_IPS, Floating, NAME, TABLE, UUID, VIP_ADDRESSES, Vip, ZONE},
     find::default_name,
     observed::ObservedBalancer,
-    spec::{Spec, refusal, warning},
+    spec::Spec,
     wire::VipAddress,
 };
 
@@ -23,8 +23,8 @@ const TAKEN: &str = "AddressTaken";
 
 /// Whether we created the load balancer for this Service.
 ///
-/// Our record says so, or this turn did it; and where the answer was lost, the intent that still stands says it of a load
-/// balancer whose name carries the UID.
+/// True if our record says so or this turn created it; and where the answer was lost, if an intent is still recorded and
+/// the name carries the UID.
 pub(super) fn created_here(want: &Desired, existing: &ObservedBalancer) -> bool {
     let annotations = &want.service.annotations;
     let parsed = TABLE.parse(annotations);
@@ -35,7 +35,7 @@ pub(super) fn created_here(want: &Desired, existing: &ObservedBalancer) -> bool 
     existing.new || marked || recovered
 }
 
-/// Refuses what cannot be changed on a load balancer that is there. Everything else goes on.
+/// Refuses what cannot be changed on an existing load balancer. Everything else is carried out.
 pub(super) fn immutable(spec: &mut Spec<'_>, want: &Desired, existing: &ObservedBalancer) {
     let balancer = &existing.balancer;
     let id = &balancer.uuid;
@@ -45,28 +45,28 @@ pub(super) fn immutable(spec: &mut Spec<'_>, want: &Desired, existing: &Observed
     {
         let text =
             format!("the flavor of load balancer {id} is {flavor} and stays; set it back, or ask support");
-        spec.refused.push(refusal(IMMUTABLE, FLAVOR.name(), text));
+        spec.refused.push(Refusal::new(IMMUTABLE, FLAVOR.name(), text));
     }
     let zone = balancer.zone.as_ref().map(|zone| zone.slug.as_str());
     if let Some(zone) = zone.filter(|zone| spec.zone.as_deref().is_some_and(|wanted| wanted != *zone)) {
         let text =
             format!("load balancer {id} is in {zone} and stays; set it back, or create the Service anew");
-        spec.refused.push(refusal(IMMUTABLE, ZONE.name(), text));
+        spec.refused.push(Refusal::new(IMMUTABLE, ZONE.name(), text));
     }
     if !spec.vips.is_empty() && !same_vips(&spec.vips, &balancer.vip_addresses) {
         let text =
             format!("the addresses of load balancer {id} stay; set them back, or create the Service anew");
-        spec.refused.push(refusal(IMMUTABLE, VIP_ADDRESSES.name(), text));
+        spec.refused.push(Refusal::new(IMMUTABLE, VIP_ADDRESSES.name(), text));
     }
     let v6 = |vip: &VipAddress| parse_ip(&vip.address).map(|ip| ip.is_ipv6());
     let families: std::collections::BTreeSet<bool> = balancer.vip_addresses.iter().filter_map(v6).collect();
     if want.service.ip_family_policy == Some(IpFamilyPolicy::RequireDualStack) && families.len() == 1 {
         let text = format!("spec.ipFamilyPolicy: load balancer {id} has addresses of one family only");
-        spec.notices.push(warning(IMMUTABLE, text));
+        spec.notices.push(Notice::warning(IMMUTABLE, text));
     }
 }
 
-/// In the same order; an address or subnet that is not given is whatever it is.
+/// Compares in order; an address or subnet that is not given matches any.
 fn same_vips(wanted: &[Vip], observed: &[VipAddress]) -> bool {
     let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let same = |(wanted, observed): (&Vip, &VipAddress)| {
@@ -82,10 +82,10 @@ fn same_vips(wanted: &[Vip], observed: &[VipAddress]) -> bool {
     wanted.len() == observed.len() && wanted.iter().zip(observed).all(same)
 }
 
-/// Why the load balancer is not this Service's to work on, if another one keys it too.
+/// Why this Service must not change the load balancer, if another one claims it too.
 ///
-/// A name that carries the UID, our own creation, the recorded id that nobody else has, or an address that only this
-/// Service shows settle it. Otherwise neither touches it.
+/// It belongs to this Service if its name carries the UID, if we created it, if no other Service records its id, or if
+/// only this Service publishes its address. Otherwise neither changes it.
 pub(super) fn contested(want: &Desired, existing: Option<&ObservedBalancer>) -> Option<Refusal> {
     let rivals = |kind| want.rivals.iter().find(move |rival| rival.key.kind == kind);
     let rival: &Rival = rivals(LockKind::Id).or_else(|| rivals(LockKind::Name))?;
@@ -109,11 +109,11 @@ pub(super) fn contested(want: &Desired, existing: Option<&ObservedBalancer>) -> 
     let field = if rival.key.kind == LockKind::Id { UUID.name() } else { NAME.name() };
     let text =
         format!("{} is claimed by Service {} too; change or remove it", rival.key.value, rival.service);
-    Some(refusal(CLAIMED, field, text))
+    Some(Refusal::new(CLAIMED, field, text))
 }
 
-/// The floating IPs that still have to be assigned. One that another Service keys too is left to whoever has it; if
-/// nobody has, to the Service that comes first by namespace and name.
+/// The floating IPs that still have to be assigned. One that another Service claims too stays where it is assigned; if
+/// it is free, it goes to the Service that comes first by namespace and name.
 pub(super) fn floating(spec: &mut Spec<'_>, want: &Desired, existing: &ObservedBalancer) -> Vec<Floating> {
     let mut missing = Vec::new();
     for ip in spec.floating_ips.clone() {
@@ -131,7 +131,7 @@ pub(super) fn floating(spec: &mut Spec<'_>, want: &Desired, existing: &ObservedB
         match rival {
             Some(rival) if !(free && want.service.key() < rival.service) => {
                 let text = format!("{} is assigned to another service: {}", ip.network, rival.service);
-                spec.refused.push(refusal(TAKEN, FLOATING_IPS.name(), text));
+                spec.refused.push(Refusal::new(TAKEN, FLOATING_IPS.name(), text));
             }
             _ => missing.push(ip),
         }

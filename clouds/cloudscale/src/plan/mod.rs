@@ -18,7 +18,7 @@ pub use fold::{assume, fold};
 use std::time::Duration;
 
 use cloudberth_core::{
-    Error, Result, ServiceView,
+    Result, ServiceView,
     annotation::Value,
     decide::nodeset::Selector,
     lb::{Decision, Desired, Goal, Impact, LockKey, LockKind, Next, Publish, Step},
@@ -30,7 +30,7 @@ use crate::{
     annotations::{
         CONFIG_VERSION, CREATED, FLOATING_IPS, FORCE_HOSTNAME, IP_MODE, NODE_SELECTOR, TABLE, UUID, ZONE,
     },
-    find::Trail,
+    find::trail_of,
     observed::{Observed, ObservedBalancer},
     spec::Spec,
     wire::{BalancerStatus, NewBalancer, NewVip, SlugStub},
@@ -158,15 +158,15 @@ fn record(spec: &Spec<'_>, existing: &ObservedBalancer, ours: bool) -> Publish {
     Publish { ingress: None, annotations: annotations.collect() }
 }
 
-/// What a Service lays claim to: the name and the id of its load balancer, and floating IPs in canonical form.
+/// What a Service locks: the name and the id of its load balancer, and floating IPs in canonical form.
 #[must_use]
 pub fn lock_keys(service: &ServiceView) -> Vec<LockKey> {
     let floating = TABLE.parse(&service.annotations).get(&FLOATING_IPS).set().unwrap_or_default();
     let addresses = floating.iter().map(|ip| LockKey::new(LockKind::Address, ip.network.to_string()));
-    // What has to go is found by the same trail, only never in vain.
-    let trail = Trail::of(service, Goal::Gone).ok();
+    // The trail of a deletion is the same, and never an error.
+    let trail = trail_of(service, Goal::Gone).ok();
     let balancer = trail.into_iter().flat_map(|trail| {
-        let id = trail.uuid.map(|uuid| LockKey::new(LockKind::Id, uuid));
+        let id = trail.id.map(|uuid| LockKey::new(LockKind::Id, uuid));
         [Some(LockKey::new(LockKind::Name, trail.name)), id]
     });
     balancer.flatten().chain(addresses).collect()
@@ -174,13 +174,5 @@ pub fn lock_keys(service: &ServiceView) -> Vec<LockKey> {
 
 /// Which nodes a Service wants behind its load balancer.
 pub fn selector(service: &ServiceView) -> Result<Option<Selector>> {
-    let parsed = TABLE.parse(&service.annotations);
-    match parsed.get(&NODE_SELECTOR) {
-        Value::Set(selector) => Ok(Some(selector)),
-        Value::Unset => Ok(None),
-        Value::Wrong => {
-            let wrong = parsed.refused.iter().find(|refusal| refusal.field == NODE_SELECTOR.name());
-            Err(Error::user_input(wrong.map_or_else(String::new, ToString::to_string)))
-        }
-    }
+    TABLE.parse(&service.annotations).try_get(&NODE_SELECTOR)
 }

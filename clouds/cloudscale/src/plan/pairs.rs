@@ -1,8 +1,8 @@
 //! What is wanted beside what is there, paired by identity.
 //!
-//! Of several things with one identity the last one counts; the others are neither changed nor removed, so that a
-//! cluster can go back to the program that we replace. Of several pools that one counts to which a port leads: only one
-//! can have it.
+//! Of several parts with the same identity the last one counts; the others are neither changed nor removed, so that a
+//! cluster can go back to the program that we replace. Of several pools the one with the listener counts: only one can
+//! have it.
 
 use std::{collections::BTreeSet, net::IpAddr};
 
@@ -32,11 +32,10 @@ pub(super) fn find_pool<'a>(existing: &'a ObservedBalancer, wanted: &WantedPool)
     same.max_by_key(|observed| (!observed.listeners.is_empty(), observed.members.len()))
 }
 
-/// Pools of ours that came twice, because somebody died before the first was answered and it was still on its way. No
-/// port leads to them.
+/// Pools that we created twice, because a replica died before the first creation was answered. They have no listener.
 ///
 /// On a load balancer that we took over there are none: a pool carries no mark of its maker, the replaced program leaves
-/// twins of its own in just this state, and whoever switches over is promised that nothing is changed.
+/// such duplicates too, and taking over must not change anything.
 pub(super) fn doubled_pools<'a>(spec: &Spec<'_>, existing: &'a ObservedBalancer) -> Vec<&'a ObservedPool> {
     let twin = |observed: &&ObservedPool| {
         let wanted = spec.pools.iter().find(|wanted| is_pool(wanted, observed));
@@ -52,7 +51,7 @@ pub(super) fn pairs<'a>(spec: &'a Spec<'_>, existing: &'a ObservedBalancer) -> V
     spec.pools.iter().filter_map(pair).collect()
 }
 
-/// The pools that nobody wants. Where a port is refused, only those whose name a wanted pool has: the others may be the
+/// The pools that are not wanted. Where a port is refused, only those whose name a wanted pool has: the others may be the
 /// refused port's. Where addresses are not known, only the others: those would be replaced by pools that lack members.
 pub(super) fn surplus_pools<'a>(spec: &Spec<'_>, existing: &'a ObservedBalancer) -> Vec<&'a ObservedPool> {
     let wanted = |observed: &ObservedPool| spec.pools.iter().any(|pool| is_pool(pool, observed));
@@ -62,7 +61,7 @@ pub(super) fn surplus_pools<'a>(spec: &Spec<'_>, existing: &'a ObservedBalancer)
     surplus.filter(|observed| spec.sight == Sight::Clear || !replaced(observed)).collect()
 }
 
-/// An address, equal for equal ones in whatever spelling.
+/// An address that compares equal in every spelling.
 type Address<'a> = (Option<IpAddr>, &'a str);
 /// What the API does not let two members of a pool share.
 pub(super) type Place<'a> = (Address<'a>, i64);
@@ -77,7 +76,7 @@ pub(super) fn place(member: &Member) -> Place<'_> {
     (address(&member.address), member.protocol_port)
 }
 
-/// A member that is switched off, or whose subnet is not known, is none that anybody wants.
+/// A member that is switched off, or whose subnet is not known, never fits.
 fn observed_key(member: &Member) -> Option<MemberKey<'_>> {
     let subnet = member.subnet.as_ref().filter(|_| member.enabled)?.uuid.as_str();
     let monitor_port = member.monitor_port.unwrap_or(member.protocol_port);

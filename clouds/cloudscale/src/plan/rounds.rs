@@ -5,7 +5,7 @@
 //!
 //! What takes traffic on comes before what takes it off: a pool that is replaced has its members before its port is
 //! moved over, and a member goes only after the one that takes its place has come. What the API may find fault with,
-//! because a person wrote it, comes late: a setting that it refuses must not keep nodes from coming and going.
+//! because a person wrote it, comes late: a refused setting must not keep nodes from being added and removed.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ use crate::{
 
 type Steps = Vec<Step<Action>>;
 
-/// The first round that has anything to do.
+/// The first round with something to do.
 pub(super) fn next_round(
     spec: &Spec<'_>,
     existing: &ObservedBalancer,
@@ -75,7 +75,7 @@ fn missing_pools(spec: &Spec<'_>, existing: &ObservedBalancer) -> Steps {
 
 /// Makes a pool fit to take traffic.
 ///
-/// A monitor that has to go goes before the members change: it may ask a port that nobody answers any more. A member
+/// A monitor that is to be deleted goes before the members change: it may check a port that is no longer served. A member
 /// that differs only in what the API does not let two members share is replaced by itself, one at a time.
 fn members(pair: &Pair<'_>) -> Steps {
     let mut steps: Steps = pair.surplus_monitors().map(|monitor| remove_monitor(pair, monitor)).collect();
@@ -139,7 +139,7 @@ fn remove_monitor(pair: &Pair<'_>, monitor: &HealthMonitor) -> Step<Action> {
     Step::new(Action::DeleteMonitor { monitor: monitor.uuid.clone() }, Impact::Minimal, label)
 }
 
-/// Opens ports. Whatever holds one of them for somebody else lets go first, all of it: two ports may change places.
+/// Opens ports. Every listener that holds one of them for another pool is deleted first: two ports may swap pools.
 fn listeners(spec: &Spec<'_>, existing: &ObservedBalancer) -> Steps {
     let all = pairs(spec, existing);
     let missing: Vec<_> = all.iter().filter(|pair| pair.listener().is_none()).collect();

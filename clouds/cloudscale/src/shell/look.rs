@@ -1,4 +1,4 @@
-//! What there is for one Service: as few questions as prove it.
+//! What there is for one Service, with as few requests as prove it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,23 +8,21 @@ use cloudberth_core::{
 };
 use cloudberth_http::{Flawed, Item};
 
-use super::{
-    Survey,
-    survey::{Servers, whole},
-};
+use super::{Survey, survey::Servers};
 use crate::{
-    BackendInstances, Observed, ObservedBalancer, Parts, Trail,
+    BackendInstances, Observed, ObservedBalancer, Parts, all_told,
     annotations::{FLOATING_IPS, TABLE},
     api::Api,
+    follow, trail_of,
     uuid::{ServerId, parse_uuid, server_id},
     wire::{BalancerStatus, LoadBalancer, Member, Named, Server},
 };
 
-/// So many servers that a listing lacks are asked about one by one. If the source denies all of these, it is believed
-/// about the others.
+/// How many servers that a listing lacks are looked up one by one. If all of them are absent, the others are taken to be
+/// absent too.
 const ASKED: usize = 16;
 
-/// One look.
+/// One observation.
 #[derive(Clone, Copy)]
 pub(super) struct Look<'a> {
     pub(super) api: &'a Api,
@@ -37,27 +35,27 @@ impl Look<'_> {
     /// The load balancer alone; `None` where there is none.
     pub(super) async fn balancer(self) -> Result<Option<LoadBalancer>> {
         let Look { api, call, survey, want } = self;
-        let trail = Trail::of(&want.service, want.goal)?;
-        let asked = match &trail.uuid {
+        let trail = trail_of(&want.service, want.goal)?;
+        let asked = match &trail.id {
             Some(id) => api.balancer(call, id).await.known()?,
             None => None,
         };
-        // A name that fits was found: whoever else bears it is not looked for.
+        // The recorded id and the name agree, so there is no need to look for others of that name.
         if let Some(balancer) = asked.as_ref().filter(|balancer| balancer.name == trail.name) {
             return Ok(Some(balancer.clone()));
         }
         let listed = survey.balancers(api, call).await?;
-        // What the source denies a listing does not bring back.
-        let denied = if asked.is_none() { trail.uuid.as_deref() } else { None };
-        trail.clear_of(&listed.flawed)?;
+        // The lookup by id is newer than the listing: what it denies no longer exists, even if the listing shows it.
+        let denied = if asked.is_none() { trail.id.as_deref() } else { None };
+        all_told(&trail, &listed.flawed)?;
         let listed: Vec<LoadBalancer> =
             listed.whole.iter().filter(|balancer| Some(balancer.uuid.as_str()) != denied).cloned().collect();
-        match trail.follow(&listed, asked.as_ref())? {
+        match follow(&trail, &listed, asked.as_ref())? {
             None => Ok(None),
             Some(found) if asked.as_ref().is_some_and(|asked| asked.uuid == found.uuid) => {
                 Ok(Some(found.clone()))
             }
-            // The listing may be old; the source knows.
+            // The listing may be old, so the source is asked.
             Some(found) => api.balancer(call, &found.uuid).await.known(),
         }
     }
@@ -101,7 +99,7 @@ impl Look<'_> {
         parts.all_readable(&balancer.uuid)?;
         let mut members: BTreeMap<String, Vec<Member>> = BTreeMap::new();
         for pool in parts.pools_of(&balancer.uuid) {
-            let (own, flawed) = Item::sort(whole(api.members(call, pool)).await?);
+            let (own, flawed) = Item::sort(api.members(call, pool).await?.all()?);
             if let Some(Flawed { identity, why }) = flawed.into_iter().next() {
                 let place =
                     format!("member {} of pool {pool} of load balancer {}", identity.uuid, balancer.uuid);
@@ -112,7 +110,7 @@ impl Look<'_> {
         ObservedBalancer::assemble(balancer, &parts, members)
     }
 
-    /// The servers of the nodes. One that the listing lacks is asked about at the source before its node is left out.
+    /// The servers of the nodes. One that the listing lacks is looked up before its node is left out.
     async fn instances(self) -> Result<BackendInstances> {
         let Look { api, call, survey, want } = self;
         if want.backends.is_empty() {
@@ -133,7 +131,7 @@ impl Look<'_> {
             }
         });
         let (known, lacking): (Vec<_>, Vec<_>) = ids.partition(|id| there.contains(id));
-        // A listing that shows none of the nodes is that of another project: there is nobody to ask about them.
+        // A listing that shows none of the nodes is that of another project, so lookups would prove nothing.
         let asked = if !known.is_empty() || short.is_some() {
             self.confirm(&lacking, short.as_deref()).await?
         } else {
@@ -144,7 +142,7 @@ impl Look<'_> {
         BackendInstances::among(want, listed.whole.iter().chain(&asked), &flawed)
     }
 
-    /// Those of the lacking servers that exist all the same.
+    /// Those of the servers lacking from the listing that exist.
     async fn confirm(self, lacking: &[String], short: Option<&str>) -> Result<Vec<Item<Server, Named>>> {
         let Look { api, call, survey, .. } = self;
         let mut found = Vec::new();

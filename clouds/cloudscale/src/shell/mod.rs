@@ -38,7 +38,7 @@ static MARKS: [&str; 1] = [UUID.name()];
 pub(crate) struct Cloudscales {
     api: Api,
     clock: Arc<dyn Clock>,
-    /// Since when load balancers have been seen changing without a break. Only how soon one looks again hangs on it.
+    /// Since when each load balancer has been `changing` without a break. It only decides how soon to poll again.
     changing: Mutex<BTreeMap<String, Tick>>,
 }
 
@@ -55,7 +55,7 @@ impl Cloudscales {
 
     /// For how long the load balancer has been seen changing.
     fn changing_for(&self, balancer: Option<&LoadBalancer>, recorded: Option<&str>) -> Duration {
-        // Every change is complete before the lock goes, so a panic elsewhere leaves nothing half done.
+        // Each change is complete before the lock is released, so a poisoned lock hides no half-done change.
         let mut changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         match balancer {
             Some(balancer) if balancer.status == BalancerStatus::Changing => {

@@ -1,15 +1,14 @@
 //! The listings that all Services of a pass share, each fetched when the first of them needs it.
 //!
 //! A Service whose load balancer is known by its id needs no listing of load balancers, one whose load balancer is
-//! still being built needs no parts, and one that goes needs neither. Fetching late makes a listing only newer, so what
-//! holds for a survey that was begun at some time holds for all of it.
+//! still being built needs no parts, and one that is being deleted needs neither.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use cloudberth_core::{Call, Error, Listing, Lookup, Result};
-use cloudberth_http::{Flawed, Item};
+use cloudberth_core::{Call, Listing, Lookup, Result};
+use cloudberth_http::{Flawed, Item, Shared};
 use serde::de::DeserializeOwned;
-use tokio::sync::{Mutex, OnceCell};
+use tokio::sync::Mutex;
 
 use crate::{
     FlawedPart,
@@ -20,22 +19,6 @@ use crate::{
         Server,
     },
 };
-
-/// One listing, fetched at most once. What fails for one fails for all who share it.
-#[derive(Debug)]
-struct Once<T>(OnceCell<Result<Arc<T>>>);
-
-impl<T> Default for Once<T> {
-    fn default() -> Self {
-        Self(OnceCell::new())
-    }
-}
-
-impl<T> Once<T> {
-    async fn get(&self, fetch: impl Future<Output = Result<T>>) -> Result<Arc<T>> {
-        self.0.get_or_init(|| async { fetch.await.map(Arc::new) }).await.clone()
-    }
-}
 
 /// What was listed: what could be read whole, and what is only known to be there.
 #[derive(Debug)]
@@ -65,13 +48,13 @@ impl<T: Clone> Kind<T> {
 /// The listings of one pass.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
-    balancers: Once<Listed<LoadBalancer, Named>>,
-    servers: Once<Servers>,
-    pools: Once<Kind<Pool>>,
-    listeners: Once<Kind<Listener>>,
-    monitors: Once<Kind<HealthMonitor>>,
-    floating_ips: Once<Listed<FloatingIp, FloatingIdentity>>,
-    /// What the source said about servers that the listing lacks.
+    balancers: Shared<Listed<LoadBalancer, Named>>,
+    servers: Shared<Servers>,
+    pools: Shared<Kind<Pool>>,
+    listeners: Shared<Kind<Listener>>,
+    monitors: Shared<Kind<HealthMonitor>>,
+    floating_ips: Shared<Listed<FloatingIp, FloatingIdentity>>,
+    /// Lookups of servers that the listing lacks.
     unlisted: Mutex<BTreeMap<String, Lookup<Item<Server, Named>>>>,
 }
 
@@ -89,7 +72,7 @@ impl Survey {
             Item::Flawed(flawed) => flawed.identity.uuid.clone(),
         };
         let fetch = api.list(call, "list load balancers", "load-balancers", id);
-        self.balancers.get(async { Ok(Listed::of(whole(fetch).await?)) }).await
+        self.balancers.get(async { Ok(Listed::of(fetch.await?.all()?)) }).await
     }
 
     pub(crate) async fn servers(&self, api: &Api, call: &Call) -> Result<Arc<Servers>> {
@@ -125,7 +108,7 @@ impl Survey {
             Item::Flawed(flawed) => flawed.identity.network.clone(),
         };
         let fetch = api.list(call, "list floating IPs", "floating-ips", id);
-        self.floating_ips.get(async { Ok(Listed::of(whole(fetch).await?)) }).await
+        self.floating_ips.get(async { Ok(Listed::of(fetch.await?.all()?)) }).await
     }
 
     /// Asks the source about a server that the listing lacks, once for all Services.
@@ -140,7 +123,8 @@ impl Survey {
     }
 }
 
-/// Lists all parts of one kind, by the name of the operation and the path.
+/// Lists all parts of one kind, by the name of the operation and the path. The listing must be complete: a part that it
+/// lacks would be created twice.
 async fn parts<T: DeserializeOwned + Send>(
     api: &Api,
     call: &Call,
@@ -151,15 +135,5 @@ async fn parts<T: DeserializeOwned + Send>(
         Item::Whole(part) => uuid(part).clone(),
         Item::Flawed(flawed) => flawed.identity.uuid.clone(),
     };
-    Ok(Listed::of(whole(api.list(call, name, path, id)).await?))
-}
-
-/// A listing that may lack something proves nothing about load balancers and their parts: a part that is missing from
-/// it would be created twice.
-pub(crate) async fn whole<T>(fetch: impl Future<Output = Result<Listing<T>>>) -> Result<Vec<T>> {
-    let Listing { items, short } = fetch.await?;
-    match short {
-        None => Ok(items),
-        Some(why) => Err(Error::temporary(format!("the listing is incomplete: {why}"))),
-    }
+    Ok(Listed::of(api.list(call, name, path, id).await?.all()?))
 }

@@ -8,7 +8,7 @@ use cloudberth_http::testing::{Reply, ScriptedCloud};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testkit::{Script, node, service, uuid, want};
+use crate::fixture::{Script, node, service, uuid, want};
 
 fn balancer(number: u32, name: &str) -> Value {
     json!({"uuid": uuid(number), "name": name, "status": "running", "zone": {"slug": "rma1"},

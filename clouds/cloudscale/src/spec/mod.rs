@@ -1,7 +1,7 @@
 //! What a Service asks for: every field and annotation is honoured or refused (law 8).
 //!
-//! A wish is read against what there is. Where an annotation is wrong, what runs now is the spec: the refusal says so,
-//! and nothing changes because of it.
+//! The spec is read against what was observed. Where an annotation is wrong, the observed value stays: it is refused, and
+//! nothing changes because of it.
 
 mod ports;
 mod sources;
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use cloudberth_core::{
     ServiceView,
     annotation::{INVALID, Parsed, Value, WITHOUT_EFFECT},
-    lb::{Desired, Notice, Refusal, Severity},
+    lb::{Desired, Notice, Refusal},
     net::parse_ip,
     view::{ExternalTrafficPolicy, SessionAffinity},
 };
@@ -28,8 +28,6 @@ use crate::{
     observed::{BackendInstances, Observed, ObservedBalancer, PrivateAddress},
 };
 
-/// The reason of the refusal of a field.
-pub(crate) const UNSUPPORTED: &str = "UnsupportedField";
 /// The reason of the warning that no node takes traffic, known from the program that we replace.
 pub(crate) const NO_VALID_NODES: &str = "NoValidNodes";
 /// The reason of the warning that a node is left out.
@@ -39,14 +37,14 @@ pub(crate) const ADDRESS_UNKNOWN: &str = "NodeAddressUnknown";
 /// How many of many are named in one message.
 const NAMED: usize = 5;
 
-/// How much of the nodes' addresses is known. What is not known is no reason to take anything away (law 5).
+/// How much of the nodes' addresses is known. Members are not removed because something is unknown (law 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sight {
     /// All of it.
     Clear,
-    /// Servers of some nodes cannot be read: any member may be one of theirs.
+    /// The servers of some nodes cannot be read, so any member may be one of theirs.
     Dim,
-    /// Servers are there and none shows an address, while a pool has members.
+    /// There are servers and none shows an address, although a pool has members.
     Blind,
 }
 
@@ -69,14 +67,6 @@ pub(crate) struct Spec<'a> {
     pub(crate) annotations: Parsed<'a>,
     pub(crate) refused: Vec<Refusal>,
     pub(crate) notices: Vec<Notice>,
-}
-
-pub(crate) fn refusal(reason: &'static str, field: &str, message: impl Into<String>) -> Refusal {
-    Refusal { reason, field: field.to_owned(), message: message.into() }
-}
-
-pub(crate) fn warning(reason: &'static str, message: impl Into<String>) -> Notice {
-    Notice { severity: Severity::Warning, reason, message: message.into() }
 }
 
 impl<'a> Spec<'a> {
@@ -132,12 +122,12 @@ impl<'a> Spec<'a> {
             annotations: parsed,
         };
         if spec.annotations.settle(&FORCE_HOSTNAME, None).is_some_and(|host| !host.is_empty()) {
-            // Nobody sees the mode then.
+            // A host name is published without a mode.
             spec.refused.retain(|refusal| refusal.field != IP_MODE.name());
         }
         if let ExternalTrafficPolicy::Other(text) = external_traffic_policy {
             let message = format!("{text:?} is neither Cluster nor Local");
-            spec.refused.push(refusal(UNSUPPORTED, "spec.externalTrafficPolicy", message));
+            spec.refused.push(Refusal::unsupported("spec.externalTrafficPolicy", message));
         }
         spec.affinity(session_affinity);
         spec.address(load_balancer_ip.as_deref(), observed.existing.as_ref());
@@ -155,7 +145,7 @@ impl<'a> Spec<'a> {
                 "set {} to source_ip, which keeps a client with a node, or use None",
                 POOL_ALGORITHM.name()
             );
-            self.refused.push(refusal(UNSUPPORTED, "spec.sessionAffinity", message));
+            self.refused.push(Refusal::unsupported("spec.sessionAffinity", message));
         }
     }
 
@@ -171,11 +161,11 @@ impl<'a> Spec<'a> {
                 FLOATING_IPS.name(),
                 VIP_ADDRESSES.name()
             );
-            self.refused.push(refusal(UNSUPPORTED, "spec.loadBalancerIP", message));
+            self.refused.push(Refusal::unsupported("spec.loadBalancerIP", message));
         }
     }
 
-    /// Where a new load balancer goes: where the annotation says, else where all the servers are.
+    /// The zone of a new load balancer: the annotation's, else the one that all servers are in.
     fn zone(&mut self, observed: &Observed) {
         self.zone = self.annotations.get(&ZONE).set().filter(|zone| !zone.is_empty());
         if self.zone.is_some() || observed.existing.is_some() {
@@ -187,13 +177,13 @@ impl<'a> Spec<'a> {
             let zones: Vec<_> = zones.into_iter().map(String::as_str).collect();
             let message =
                 format!("nodes are in several zones ({}); say in which it should be", zones.join(", "));
-            self.refused.push(refusal(INVALID, ZONE.name(), message));
+            self.refused.push(Refusal::new(INVALID, ZONE.name(), message));
         } else {
             self.zone = zones.into_iter().next().cloned();
         }
     }
 
-    /// Says which nodes take no traffic although somebody might think so.
+    /// Warns about nodes that take no traffic although one might expect it.
     fn nodes(&mut self, want: &Desired, observed: &Observed) {
         let few = |nodes: &[(String, String)]| {
             let each = nodes.iter().take(NAMED).map(|(node, why)| format!("{node}: {why}"));
@@ -204,12 +194,12 @@ impl<'a> Spec<'a> {
         let BackendInstances { missing, unknown, .. } = &observed.instances;
         if !missing.is_empty() {
             let message = format!("nodes take no traffic: {}", few(missing));
-            self.notices.push(warning(NODE_LEFT_OUT, message));
+            self.notices.push(Notice::warning(NODE_LEFT_OUT, message));
         }
         if !unknown.is_empty() {
             let message =
                 format!("servers of nodes cannot be read, so no member is removed: {}", few(unknown));
-            self.notices.push(warning(ADDRESS_UNKNOWN, message));
+            self.notices.push(Notice::warning(ADDRESS_UNKNOWN, message));
         }
         if want.backends.is_empty() {
             let value = want.service.annotations.get(NODE_SELECTOR.name());
@@ -217,7 +207,7 @@ impl<'a> Spec<'a> {
                 Some(value) => format!("no node matches {}: {value}", NODE_SELECTOR.name()),
                 None => format!("no node can take traffic; {} is not set", NODE_SELECTOR.name()),
             };
-            self.notices.push(warning(NO_VALID_NODES, message));
+            self.notices.push(Notice::warning(NO_VALID_NODES, message));
         }
     }
 
@@ -234,33 +224,33 @@ impl<'a> Spec<'a> {
             Value::Set(subnets) if !subnets.is_empty() => chosen.retain(|a| subnets.contains(&a.subnet)),
             Value::Set(_) | Value::Unset => {}
             Value::Wrong => {
-                // Nobody knows which subnets are meant: those that are used now.
+                // Which subnets are meant is not known, so those in use stay.
                 let used: BTreeSet<_> = present().filter_map(|m| Some(&m.subnet.as_ref()?.uuid)).collect();
                 chosen.retain(|a| used.is_empty() || used.contains(&a.subnet));
             }
         }
         if had_any && chosen.is_empty() {
             let message = format!("{}: no node has an address in these subnets", ALLOWED_SUBNETS.name());
-            self.notices.push(warning(NO_VALID_NODES, message));
+            self.notices.push(Notice::warning(NO_VALID_NODES, message));
         } else if !observed.instances.found.is_empty() && !had_any {
             let mut message = "no node has a private address, so none takes traffic";
             if present().next().is_some() {
-                // A whole cluster does not lose its addresses; rather the cloud did not tell.
+                // A whole cluster does not lose its addresses; the answer is more likely incomplete.
                 self.sight = Sight::Blind;
                 message = "no node shows a private address; the members that are there stay";
             }
-            self.notices.push(warning(NO_VALID_NODES, message));
+            self.notices.push(Notice::warning(NO_VALID_NODES, message));
         }
         if self.annotations.get(&NODE_SELECTOR) == Value::Wrong {
-            // Nobody knows which nodes are meant: no others come in, and those that are gone go.
+            // Which nodes are meant is not known: no node is added, and those that are gone are removed.
             let used: BTreeSet<&String> = present().map(|member| &member.address).collect();
             chosen.retain(|a| used.contains(&a.address));
         }
         chosen
     }
 
-    /// Says that an annotation does nothing here.
+    /// Warns that an annotation has no effect.
     fn without_effect(&mut self, key: &str, why: &str) {
-        self.notices.push(warning(WITHOUT_EFFECT, format!("{key}: it has no effect: {why}")));
+        self.notices.push(Notice::warning(WITHOUT_EFFECT, format!("{key}: it has no effect: {why}")));
     }
 }

@@ -2,12 +2,12 @@
 
 use cloudberth_core::{
     annotation::Value,
-    lb::{Desired, Refusal},
+    lb::{Desired, Notice, Refusal},
     net::Port,
     view::{ExternalTrafficPolicy, ServicePort, ServiceProtocol},
 };
 
-use super::{Spec, UNSUPPORTED, refusal};
+use super::Spec;
 use crate::{
     annotations::{
         Http, LISTENER_PROTOCOL, MONITOR_DELAY, MONITOR_DOWN, MONITOR_HTTP, MONITOR_TIMEOUT, MONITOR_TYPE,
@@ -55,7 +55,7 @@ pub(crate) struct WantedListener {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WantedMonitor {
     pub(crate) kind: String,
-    /// `None` leaves whatever is there.
+    /// `None` keeps the observed value.
     pub(crate) http: Option<HttpOptions>,
     pub(crate) delay: i64,
     pub(crate) timeout: i64,
@@ -111,16 +111,16 @@ fn forward(port: &ServicePort) -> Result<Forward, Refusal> {
         other => {
             let text =
                 format!("{} on port {} cannot be forwarded; use TCP or UDP", other.as_str(), port.port);
-            return Err(refusal(UNSUPPORTED, "spec.ports[].protocol", text));
+            return Err(Refusal::unsupported("spec.ports[].protocol", text));
         }
     };
     if port.node_port == 0 {
         let text = format!("port {} has none; leave allocateLoadBalancerNodePorts on", port.port);
-        return Err(refusal(UNSUPPORTED, "spec.ports[].nodePort", text));
+        return Err(Refusal::unsupported("spec.ports[].nodePort", text));
     }
     for (number, field) in [(port.port, "spec.ports[].port"), (port.node_port, "spec.ports[].nodePort")] {
         Port::new(number, field)
-            .map_err(|_| refusal(UNSUPPORTED, field, format!("{number} is not a port (1 to 65535)")))?;
+            .map_err(|_| Refusal::unsupported(field, format!("{number} is not a port (1 to 65535)")))?;
     }
     let pool = if port.name.is_empty() { protocol.to_owned() } else { format!("{protocol}/{}", port.name) };
     Ok(Forward { pool, udp: protocol == "udp", port: port.port, node_port: port.node_port })
@@ -150,13 +150,13 @@ impl Spec<'_> {
             };
             if self.pools.iter().any(|pool| pool.name == port.pool) {
                 let message = format!("two ports are called {}; give each a name of its own", port.pool);
-                self.refused.push(refusal(UNSUPPORTED, "spec.ports[].name", message));
+                self.refused.push(Refusal::unsupported("spec.ports[].name", message));
                 self.ports_refused = true;
                 continue;
             }
             let running = Running::of(observed, &port.pool, port.udp);
             if matches!(sources, Sources::Running) && running.listener.is_none() {
-                // Nobody knows who may connect, and no port is open that would tell: a new one would let everybody in.
+                // Who may connect is not known, and no open port shows it: a new port would let everybody in.
                 self.ports_refused = true;
                 continue;
             }
@@ -243,7 +243,7 @@ impl Spec<'_> {
         }
     }
 
-    /// What is said about checks that are not as the annotations say, once for all ports.
+    /// Warns, once for all ports, about health-check annotations that are not carried out.
     fn monitor_notices(&mut self, local: bool) {
         let kind = self.annotations.get(&MONITOR_TYPE).set();
         let http = matches!(self.annotations.get(&MONITOR_HTTP), Value::Set(Some(_)));
@@ -257,7 +257,7 @@ impl Spec<'_> {
             let text = "with externalTrafficPolicy Local the check asks kube-proxy; your details are kept, and may \
                         not fit";
             let message = format!("{}: {text}", MONITOR_HTTP.name());
-            self.notices.push(super::warning("HealthCheckDetails", message));
+            self.notices.push(Notice::warning("HealthCheckDetails", message));
         }
         if !local && http && !speaks_http(kind.unwrap_or("tcp")) {
             self.without_effect(MONITOR_HTTP.name(), "checks are not of type http or https");
@@ -269,7 +269,7 @@ impl Spec<'_> {
 pub(super) enum Sources {
     /// These; none is everybody.
     These(Vec<String>),
-    /// Whoever may now, because what is written cannot be read.
+    /// Those who may now, because the setting cannot be read.
     Running,
 }
 

@@ -6,11 +6,12 @@ use cloudberth_core::{
     ServiceView,
     annotation::Value,
     decide::service::source_ranges::{SOURCE_RANGES_ANNOTATION, source_ranges},
+    lb::{Notice, Refusal},
     net::{parse_cidr, parse_ip},
 };
 use ipnet::IpNet;
 
-use super::{Spec, UNSUPPORTED, ports::Sources, refusal, warning};
+use super::{Spec, ports::Sources};
 use crate::{annotations::ALLOWED_CIDRS, observed::Observed};
 
 const FIELD: &str = "spec.loadBalancerSourceRanges";
@@ -31,7 +32,7 @@ impl Spec<'_> {
     /// Who may connect, by the annotation or by the field.
     ///
     /// The program that we replace ignores the field. So it is carried out on load balancers that we created; on one
-    /// that was taken over it would close a door that was open until now, and a warning says what to do instead.
+    /// that was taken over it would cut off clients that can connect now, so a warning says what to do instead.
     pub(super) fn sources(&mut self, service: &ServiceView, observed: &Observed, ours: bool) -> Sources {
         let annotated = match self.annotations.get(&ALLOWED_CIDRS) {
             Value::Set(list) => Some(list.into_iter().map(|source| source.text).collect::<Vec<_>>()),
@@ -51,7 +52,7 @@ impl Spec<'_> {
         }
         if !annotated.is_empty() {
             let message = format!("{} says something else and counts; make them equal", ALLOWED_CIDRS.name());
-            self.refused.push(refusal(UNSUPPORTED, FIELD, message));
+            self.refused.push(Refusal::unsupported(FIELD, message));
             return Sources::These(annotated);
         }
         if ours || observed.existing.is_none() {
@@ -61,12 +62,12 @@ impl Spec<'_> {
             "{FIELD} is not carried out, because this load balancer was there before cloudberth; use {}",
             ALLOWED_CIDRS.name()
         );
-        self.notices.push(warning(RANGES_IGNORED, message));
+        self.notices.push(Notice::warning(RANGES_IGNORED, message));
         Sources::These(annotated)
     }
 
-    /// The ranges that the field asks for, or the annotation that stands for it; none where nothing is said, `None` where
-    /// something is said that is refused.
+    /// The ranges of the field, or of the annotation that stands for it; empty where neither is set, `None` where the
+    /// value is refused.
     fn ranges(&mut self, service: &ServiceView) -> Option<Vec<String>> {
         let by_field = service.source_ranges.as_ref().is_some_and(|list| !list.is_empty());
         let annotation = service.annotations.get(SOURCE_RANGES_ANNOTATION);
@@ -79,7 +80,7 @@ impl Spec<'_> {
                 let field = if by_field { FIELD } else { SOURCE_RANGES_ANNOTATION };
                 let message = why.message();
                 let message = message.strip_prefix(&format!("{field}: ")).unwrap_or(message);
-                self.refused.push(refusal(UNSUPPORTED, field, message));
+                self.refused.push(Refusal::unsupported(field, message));
                 None
             }
         }

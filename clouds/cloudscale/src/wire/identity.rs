@@ -1,11 +1,11 @@
-//! Who a thing is and what it belongs to: what is read of it where the rest cannot be.
+//! The identity and the parent of a resource: what is read of one whose other fields cannot be.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::Stub;
 
-/// A name that may be unreadable too; then the thing may have any.
+/// A text, or `None` if it cannot be read.
 fn if_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     Ok(Value::deserialize(from)?.as_str().map(str::to_owned))
 }
@@ -18,7 +18,6 @@ fn if_stub<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Stub>, D::Error>
 /// A server or a load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Named {
-    /// The id.
     pub uuid: String,
     /// The name; `None` where it cannot be read.
     #[serde(default, deserialize_with = "if_text")]
@@ -29,7 +28,6 @@ pub struct Named {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Below")]
 pub struct PartIdentity {
-    /// The id.
     pub uuid: String,
     /// The load balancer.
     pub load_balancer: Option<Stub>,
@@ -60,6 +58,5 @@ impl TryFrom<Below> for PartIdentity {
 /// A floating IP.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct FloatingIdentity {
-    /// The network.
     pub network: String,
 }

@@ -2,22 +2,22 @@
 
 use serde::{Deserialize, Deserializer};
 
-/// The API always tells it: missing or `null` means that it did not.
+/// A field that the API always sends: missing or `null` makes the resource unreadable.
 fn always<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }
 
-/// The API always tells it, and `null` is its word for none: only where it is missing nobody said anything.
+/// A field that the API always sends, where `null` means none: only a missing one makes the resource unreadable.
 fn told<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
     Option::deserialize(from)
 }
 
-/// Nothing hangs on it: missing or `null` counts as empty.
+/// A field that no decision needs: missing or `null` counts as empty.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
     Option::deserialize(from).map(Option::unwrap_or_default)
 }
 
-/// `null` or absent counts as switched on, as the API does for a member that nobody switched off.
+/// `null` or missing counts as switched on, as it does in the API.
 fn or_true<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     Option::deserialize(from).map(|on| on.unwrap_or(true))
 }
@@ -29,35 +29,30 @@ const fn on() -> bool {
 /// A reference to something by its id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Stub {
-    /// The id.
     pub uuid: String,
 }
 
 /// A reference to a subnet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct SubnetStub {
-    /// The id.
     pub uuid: String,
 }
 
 /// A reference to a zone or region.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct SlugStub {
-    /// Its name.
     pub slug: String,
 }
 
 /// A reference to a flavor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct FlavorStub {
-    /// Its name.
     pub slug: String,
 }
 
 /// An address of a server's interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct InterfaceAddress {
-    /// The address.
     pub address: String,
     /// The subnet that it is in; none for an address that no pool can reach.
     #[serde(deserialize_with = "told")]
@@ -77,7 +72,6 @@ pub struct Interface {
 /// An instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Server {
-    /// The id.
     pub uuid: String,
     /// The name; not unique.
     pub name: String,
@@ -87,7 +81,6 @@ pub struct Server {
     /// Where it is: a new load balancer goes there, for good.
     #[serde(deserialize_with = "always")]
     pub zone: Option<SlugStub>,
-    /// Its size.
     #[serde(default)]
     pub flavor: Option<FlavorStub>,
     /// In the API's order.
@@ -114,7 +107,6 @@ impl<'de> Deserialize<'de> for BalancerStatus {
 /// An address of a load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct VipAddress {
-    /// The address.
     pub address: String,
     /// The subnet that it is in.
     #[serde(default)]
@@ -124,7 +116,6 @@ pub struct VipAddress {
 /// A load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct LoadBalancer {
-    /// The id.
     pub uuid: String,
     /// The name; not unique.
     pub name: String,
@@ -133,7 +124,6 @@ pub struct LoadBalancer {
     /// Where it is.
     #[serde(default)]
     pub zone: Option<SlugStub>,
-    /// Its size.
     #[serde(default)]
     pub flavor: Option<FlavorStub>,
     /// In the API's order.
@@ -143,7 +133,6 @@ pub struct LoadBalancer {
 /// A pool of a load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Pool {
-    /// The id.
     pub uuid: String,
     /// The name; not unique.
     pub name: String,
@@ -158,9 +147,7 @@ pub struct Pool {
 /// A member of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Member {
-    /// The id.
     pub uuid: String,
-    /// The name.
     pub name: String,
     /// Whether it takes traffic at all.
     #[serde(default = "on", deserialize_with = "or_true")]
@@ -168,7 +155,6 @@ pub struct Member {
     /// The subnet of the address.
     #[serde(deserialize_with = "always")]
     pub subnet: Option<SubnetStub>,
-    /// The address.
     pub address: String,
     /// Where traffic goes.
     pub protocol_port: i64,
@@ -180,9 +166,7 @@ pub struct Member {
 /// A listener of a load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Listener {
-    /// The id.
     pub uuid: String,
-    /// The name.
     pub name: String,
     /// The pool that it feeds.
     #[serde(deserialize_with = "told")]
@@ -223,7 +207,6 @@ pub struct HttpOptions {
 /// The health monitor of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct HealthMonitor {
-    /// The id.
     pub uuid: String,
     /// The pool that it watches.
     #[serde(deserialize_with = "always")]

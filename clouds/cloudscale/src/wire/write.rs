@@ -16,9 +16,7 @@ pub struct NewVip {
 /// A new load balancer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NewBalancer {
-    /// Its name.
     pub name: String,
-    /// Its size.
     pub flavor: String,
     /// Where it should be; the cloud's default zone where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,7 +28,6 @@ pub struct NewBalancer {
 /// A new pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NewPool {
-    /// Its name.
     pub name: String,
     /// The load balancer that it belongs to.
     pub load_balancer: String,
@@ -43,13 +40,11 @@ pub struct NewPool {
 /// A new member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NewMember {
-    /// Its name.
     pub name: String,
     /// Where traffic goes.
     pub protocol_port: i64,
     /// Where checks go.
     pub monitor_port: i64,
-    /// The address.
     pub address: String,
     /// The subnet of the address.
     pub subnet: String,
@@ -58,7 +53,6 @@ pub struct NewMember {
 /// A new listener.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NewListener {
-    /// Its name.
     pub name: String,
     /// The pool that it feeds.
     pub pool: String,

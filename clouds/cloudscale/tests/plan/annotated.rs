@@ -7,7 +7,7 @@ use cloudberth_core::{
     view::{ExternalTrafficPolicy, SessionAffinity},
 };
 
-use crate::kit::*;
+use crate::fixture::*;
 
 fn set(pairs: &[(&str, &str)]) -> Annotations {
     service(pairs).annotations

@@ -6,7 +6,7 @@ use cloudberth_cloudscale::{
 };
 use cloudberth_core::{lb::Desired, view::ExternalTrafficPolicy};
 
-use crate::kit::*;
+use crate::fixture::*;
 
 type Edit = fn(&mut ObservedBalancer);
 
@@ -254,7 +254,7 @@ fn what_the_api_does_not_show_is_not_judged() {
 #[test]
 fn sets_are_compared_by_key() {
     let want = want(service(&[]), nodes([1, 2, 5]));
-    let existing = built(&crate::kit::want(service(&[]), nodes([2, 3, 5])));
+    let existing = built(&crate::fixture::want(service(&[]), nodes([2, 3, 5])));
     let acts = acts(&want, &existing);
     let [Action::CreateMember { member: NewMember { name, .. }, .. }, Action::DeleteMember { member, .. }] =
         acts.as_slice()

@@ -8,7 +8,7 @@ use cloudberth_cloudscale::{
 };
 use cloudberth_core::lb::{Desired, Impact, Next};
 
-use crate::kit::*;
+use crate::fixture::*;
 
 type Edit = fn(&mut ObservedBalancer);
 
@@ -35,7 +35,7 @@ fn a_load_balancer_is_created_filled_and_left_alone() {
         ],
         "CS-78 CS-85 CS-88 CS-91 CS-95"
     );
-    let ten = crate::kit::want(service(&[]), nodes(1..=10));
+    let ten = crate::fixture::want(service(&[]), nodes(1..=10));
     assert_eq!(settle(&ten, absent(&ten)).acts.len(), 14, "ten nodes take 14 mutations");
     assert_eq!(labels(&want, &built(&want)), [""; 0], "CS-83 CS-75");
     assert_eq!(decide(&gone(&want), &Observed::default()).next, Next::Converged, "CS-75 CS-149");
@@ -123,7 +123,7 @@ fn what_cannot_be_changed_is_refused_and_everything_else_goes_on() {
         let mut existing = rest(&plain(&[]), edit);
         existing.balancer.zone.get_or_insert_with(|| SlugStub { slug: "lpg1".into() });
         // A node joined meanwhile: its member must come.
-        let want = Desired { backends: crate::kit::want(service(&[]), nodes(1..=3)).backends, ..want };
+        let want = Desired { backends: crate::fixture::want(service(&[]), nodes(1..=3)).backends, ..want };
         let way = settle(&want, look(&want, Some(existing)));
         assert_eq!(way.labels, ["add 10.0.0.3:30080 to pool tcp"], "{case}");
         let full: Vec<_> = fields.iter().map(|field| format!("{PREFIX}{field}")).collect();

@@ -10,7 +10,7 @@ use cloudberth_core::{
     view::Ingress,
 };
 
-use crate::kit::*;
+use crate::fixture::*;
 
 fn floating(network: &str, balancer: Option<&str>) -> FloatingIp {
     let stub = |uuid: &str| Stub { uuid: uuid.to_owned() };

@@ -9,7 +9,7 @@ use cloudberth_core::{
 };
 use serde_json::{Value, json};
 
-use crate::{fixtures::*, kit::*};
+use crate::{fixture::*, left_behind::*};
 
 /// A cluster that the Go program has brought to rest.
 struct Variant {

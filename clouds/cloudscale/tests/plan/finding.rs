@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use cloudberth_cloudscale::{
-    BackendInstances, Observed, ObservedBalancer, Parts, Trail, balancer_name, identity, lock_keys, name_for,
-    wire::Server,
+    BackendInstances, Observed, ObservedBalancer, Parts, balancer_name, follow, identity, lock_keys,
+    name_for, trail_of, wire::Server,
 };
 use cloudberth_core::{
     Category, NodeView, ServiceView,
@@ -13,7 +13,7 @@ use cloudberth_core::{
 };
 use serde_json::json;
 
-use crate::kit::*;
+use crate::fixture::*;
 
 const OTHER: &str = "c0ffee01-2d6b-4e55-8a7e-31f2a9b4d002";
 const UNKNOWN: &str = "00000000-0000-4000-8000-000000000000";
@@ -43,8 +43,8 @@ fn a_load_balancer_is_found_by_id_and_by_name_or_not_at_all() {
         ("CS-48 neither is known", &listed, &[("name", "new"), ("uuid", nobody)], Ok(None)),
     ];
     for (case, listed, set, want) in table {
-        let trail = Trail::of(&service(set), Goal::Present).unwrap();
-        let found = trail.follow(listed, None).map(|found| found.map(|b| b.uuid.as_str()));
+        let trail = trail_of(&service(set), Goal::Present).unwrap();
+        let found = follow(&trail, listed, None).map(|found| found.map(|b| b.uuid.as_str()));
         match (found, want) {
             (Ok(found), Ok(want)) => assert_eq!(found, want, "{case}"),
             (Err(error), Err(())) => {
@@ -63,25 +63,25 @@ fn a_load_balancer_is_found_by_id_and_by_name_or_not_at_all() {
 
 #[test]
 fn what_the_source_shows_counts_though_the_listing_lacks_it() {
-    let trail = Trail::of(&service(&[("uuid", LB)]), Goal::Present).unwrap();
+    let trail = trail_of(&service(&[("uuid", LB)]), Goal::Present).unwrap();
     let asked = balancer(LB, "renamed by hand");
-    assert_eq!(trail.follow(&[], Some(&asked)).unwrap().unwrap().uuid, LB);
+    assert_eq!(follow(&trail, &[], Some(&asked)).unwrap().unwrap().uuid, LB);
     let named = [balancer(OTHER, &format!("k8s-service-{UID}"))];
-    assert!(trail.follow(&named, Some(&asked)).is_err(), "CS-42");
+    assert!(follow(&trail, &named, Some(&asked)).is_err(), "CS-42");
     for text in ["", "../../servers", "nonsense"] {
-        assert_eq!(Trail::of(&service(&[("uuid", text)]), Goal::Present).unwrap().uuid, None, "{text:?}");
+        assert_eq!(trail_of(&service(&[("uuid", text)]), Goal::Present).unwrap().id, None, "{text:?}");
     }
 }
 
 #[test]
 fn an_empty_name_leads_nowhere_but_never_blocks_a_deletion() {
     let empty = service(&[("name", "")]);
-    let error = Trail::of(&empty, Goal::Present).unwrap_err();
+    let error = trail_of(&empty, Goal::Present).unwrap_err();
     assert_eq!(error.category(), Category::UserInput, "CS-47");
     assert!(error.message().starts_with("k8s.cloudscale.ch/loadbalancer-name: "), "CS-47 {error}");
     let default = format!("k8s-service-{UID}");
-    assert_eq!(Trail::of(&empty, Goal::Gone).unwrap().name, default);
-    assert_eq!(Trail::of(&service(&[("name", ""), ("uuid", LB)]), Goal::Present).unwrap().name, default);
+    assert_eq!(trail_of(&empty, Goal::Gone).unwrap().name, default);
+    assert_eq!(trail_of(&service(&[("name", ""), ("uuid", LB)]), Goal::Present).unwrap().name, default);
 }
 
 #[test]
@@ -119,19 +119,27 @@ fn a_creation_that_was_never_answered_is_found_by_its_recorded_name() {
         service.annotations.insert(INTENT_ANNOTATION.to_owned(), value.to_owned());
         service
     };
-    let follow = |service: &ServiceView, listed: &[_]| {
-        let trail = Trail::of(service, Goal::Present).unwrap();
-        trail.follow(listed, None).map(|found| found.map(|b| b.uuid.clone()))
+    let found_by = |service: &ServiceView, listed: &[_]| {
+        let trail = trail_of(service, Goal::Present).unwrap();
+        follow(&trail, listed, None).map(|found| found.map(|b| b.uuid.clone()))
     };
     let found = |id: &str| Ok(Some(id.to_owned()));
-    assert_eq!(follow(&intent("2026-01-01T00:00:00Z first"), &listed[..1]), found(LB), "L6-315");
-    assert_eq!(follow(&intent("2026-01-01T00:00:00Z first"), &listed), found(LB), "L6-316 not a stranger");
-    assert_eq!(follow(&intent("2026-01-01T00:00:00Z second"), &listed), found(OTHER), "the name is the same");
-    assert_eq!(follow(&intent("2026-01-01T00:00:00Z"), &listed), found(OTHER), "from before they had names");
-    assert_eq!(follow(&intent("2026-01-01T00:00:00Z gone"), &listed[1..]), found(OTHER), "not there yet");
+    assert_eq!(found_by(&intent("2026-01-01T00:00:00Z first"), &listed[..1]), found(LB), "L6-315");
+    assert_eq!(found_by(&intent("2026-01-01T00:00:00Z first"), &listed), found(LB), "L6-316 not a stranger");
+    assert_eq!(
+        found_by(&intent("2026-01-01T00:00:00Z second"), &listed),
+        found(OTHER),
+        "the name is the same"
+    );
+    assert_eq!(
+        found_by(&intent("2026-01-01T00:00:00Z"), &listed),
+        found(OTHER),
+        "from before they had names"
+    );
+    assert_eq!(found_by(&intent("2026-01-01T00:00:00Z gone"), &listed[1..]), found(OTHER), "not there yet");
     let mut unnamed = intent("2026-01-01T00:00:00Z first");
     unnamed.annotations.retain(|key, _| key == INTENT_ANNOTATION);
-    assert!(follow(&unnamed, &default).is_err(), "both are this Service's: a person has to look");
+    assert!(found_by(&unnamed, &default).is_err(), "both are this Service's: a person has to look");
 }
 
 #[test]

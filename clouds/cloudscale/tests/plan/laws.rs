@@ -11,7 +11,7 @@ use cloudberth_core::{
 };
 use proptest::{prelude::*, sample::subsequence};
 
-use crate::kit::*;
+use crate::fixture::*;
 
 /// A state in a form in which equal states are equal, whatever the ids and the order.
 #[derive(Debug, PartialEq, Eq)]

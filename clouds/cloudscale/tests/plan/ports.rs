@@ -10,7 +10,7 @@ use cloudberth_core::{
 };
 use serde_json::json;
 
-use crate::kit::*;
+use crate::fixture::*;
 
 fn with_ports(annotations: &[(&str, &str)], ports: Vec<ServicePort>) -> Desired {
     let mut service = service(annotations);

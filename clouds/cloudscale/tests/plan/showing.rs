@@ -6,7 +6,7 @@ use cloudberth_core::{
     view::{Ingress, IpFamilyPolicy, IpMode},
 };
 
-use crate::kit::*;
+use crate::fixture::*;
 
 fn ip(address: &str, mode: IpMode) -> Ingress {
     Ingress { ip: Some(address.to_owned()), ip_mode: Some(mode), ..Ingress::default() }

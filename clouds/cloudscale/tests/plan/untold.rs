@@ -1,13 +1,15 @@
 //! What the cloud does not tell is no reason to take anything away.
 
-use cloudberth_cloudscale::{Action, BackendInstances, Observed, ObservedBalancer, Trail, wire::Named};
+use cloudberth_cloudscale::{
+    Action, BackendInstances, Observed, ObservedBalancer, all_told, trail_of, wire::Named,
+};
 use cloudberth_core::{
     Category, NodeView,
     lb::{Desired, Goal, Next},
 };
 use cloudberth_http::Flawed;
 
-use crate::kit::*;
+use crate::fixture::*;
 
 fn flawed(number: usize) -> Flawed<Named> {
     let identity = Named { uuid: server_uuid(number), name: Some(format!("node-{number:03}")) };
@@ -177,8 +179,8 @@ fn a_load_balancer_that_cannot_be_read_may_be_the_one() {
         ("L1-444 a namesake of it", item(other, Some("mine")), vec![("name", "mine"), ("uuid", LB)], false),
     ];
     for (case, flawed, annotations, clear) in table {
-        let trail = Trail::of(&service(&annotations), Goal::Present).unwrap();
-        let got = trail.clear_of(&flawed);
+        let trail = trail_of(&service(&annotations), Goal::Present).unwrap();
+        let got = all_told(&trail, &flawed);
         assert_eq!(got.is_ok(), clear, "{case}: {got:?}");
     }
 }

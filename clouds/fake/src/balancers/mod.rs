@@ -1,6 +1,6 @@
 //! Load balancers: what a provider writes to have them.
 //!
-//! `wish` reads a Service (honour or refuse, field by field), `plan` decides, this file talks to the cloud.
+//! `spec` reads a Service (honour or refuse, field by field), `plan` decides, this file talks to the cloud.
 
 mod plan;
 mod spec;
@@ -11,9 +11,9 @@ use std::{collections::BTreeSet, time::Duration};
 
 use cloudberth_core::{
     Call, Category, Error, Listing, Lookup, Result, ServiceView,
-    annotation::{Table, Value},
+    annotation::Table,
     decide::nodeset::Selector,
-    lb::{Balancers, Decision, Desired, Identity, LockKey, LockKind, Name, Outcome, intended_name},
+    lb::{Balancers, Candidate, Decision, Desired, Identity, LockKey, LockKind, Name, Outcome},
 };
 
 use crate::cloud::{Balancer, Fault, Kind, Listener, Network, Trouble, outcome};
@@ -27,61 +27,24 @@ pub struct Fakes {
 
 /// One mutation.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are what the names say")]
 pub enum Action {
     /// Builds an empty load balancer.
-    Create {
-        /// Its name.
-        name: String,
-        /// How it chooses.
-        algorithm: String,
-    },
+    Create { name: String, algorithm: String },
     /// Changes how it chooses.
-    SetAlgorithm {
-        /// Which one.
-        balancer: String,
-        /// How.
-        algorithm: String,
-    },
+    SetAlgorithm { balancer: String, algorithm: String },
     /// Opens a port.
-    AddListener {
-        /// On which one.
-        balancer: String,
-        /// Which port.
-        listener: Listener,
-    },
+    AddListener { balancer: String, listener: Listener },
     /// Closes a port.
-    RemoveListener {
-        /// On which one.
-        balancer: String,
-        /// Which port.
-        listener: String,
-    },
+    RemoveListener { balancer: String, listener: String },
     /// Puts an instance behind it.
-    AddMember {
-        /// Behind which one.
-        balancer: String,
-        /// Which instance.
-        instance: String,
-    },
+    AddMember { balancer: String, instance: String },
     /// Takes an instance out.
-    RemoveMember {
-        /// Of which one.
-        balancer: String,
-        /// Which member.
-        member: String,
-    },
-    /// Leads a floating address to it.
-    Attach {
-        /// To which one.
-        balancer: String,
-        /// Which address.
-        address: String,
-    },
+    RemoveMember { balancer: String, member: String },
+    /// Attaches a floating address.
+    Attach { balancer: String, address: String },
     /// Deletes it with its parts.
-    Delete {
-        /// Which one.
-        balancer: String,
-    },
+    Delete { balancer: String },
 }
 
 /// What the cloud answers.
@@ -92,8 +55,8 @@ pub enum Answer {
     /// The id of the new part.
     Part(String),
     /// The instance that should become a member does not exist: there is nothing to put behind the load balancer.
-    NoMachine,
-    /// Nothing to say.
+    NoInstance,
+    /// Done.
     Done,
 }
 
@@ -129,7 +92,7 @@ impl Fakes {
             })
             .await;
         match Lookup::from(found.map_err(Trouble::error)).map(Observed::from) {
-            // Each has one from the start, so this is not the whole answer.
+            // Every load balancer has an address from the start, so this answer is incomplete.
             Lookup::Present(observed) if observed.there.address.is_empty() => {
                 Lookup::Unknown(Error::temporary(format!("the address of load balancer {id} was not told")))
             }
@@ -157,13 +120,7 @@ impl Balancers for Fakes {
     }
 
     fn selector(&self, service: &ServiceView) -> Result<Option<Selector>> {
-        match TABLE.parse(&service.annotations).get(&NODE_SELECTOR) {
-            Value::Set(selector) => Ok(Some(selector)),
-            Value::Unset => Ok(None),
-            Value::Wrong => {
-                Err(Error::user_input(format!("{} is not a label selector", NODE_SELECTOR.name())))
-            }
-        }
+        TABLE.parse(&service.annotations).try_get(&NODE_SELECTOR)
     }
 
     fn width(&self) -> usize {
@@ -210,30 +167,21 @@ impl Balancers for Fakes {
         all.await.map_err(Trouble::error)
     }
 
-    /// By the recorded id first, asked at the source; then by name.
+    /// First a lookup of the recorded id, then the listing by name.
     async fn observe(&self, call: &Call, all: &Listing<Balancer>, want: &Desired) -> Lookup<Observed> {
-        if let Some(id) = TABLE.parse(&want.service.annotations).get(&BALANCER_ID).set() {
+        let mut trail = spec::trail(&want.service, &want.cluster);
+        if let Some(id) = trail.id.take() {
             match self.get(call, &id).await {
                 Lookup::Absent => {}
                 known => return known,
             }
         }
-        let name = spec::name(&want.service, &want.cluster);
-        let intended = intended_name(&want.service);
-        let called = |b: &&Balancer| b.name == name || intended == Some(&b.name);
-        let candidates: Vec<_> = all.items.iter().filter(called).collect();
-        match (candidates.as_slice(), &all.short) {
-            // The listing may be old; the source knows.
-            ([one], _) => self.get(call, &one.id).await,
-            ([], None) => Lookup::Absent,
-            ([], Some(why)) => Lookup::Unknown(Error::temporary(format!("list balancers: {why}"))),
-            (several, _) => {
-                let ids: Vec<_> = several.iter().map(|b| b.id.as_str()).collect();
-                let ids = ids.join(", ");
-                Lookup::Unknown(Error::permanent(format!(
-                    "several load balancers are called {name}: {ids}; delete all but one"
-                )))
-            }
+        match (trail.follow(&all.items, candidate), &all.short) {
+            // The listing may be old, so the source is asked about the one that it shows.
+            (Ok(Some(one)), _) => self.get(call, &one.id).await,
+            (Ok(None), None) => Lookup::Absent,
+            (Ok(None), Some(why)) => Lookup::Unknown(Error::temporary(format!("list balancers: {why}"))),
+            (Err(several), _) => Lookup::Unknown(several),
         }
     }
 
@@ -261,7 +209,9 @@ impl Balancers for Fakes {
                     world.remove_listener(balancer, listener, now)?;
                     Answer::Done
                 }
-                Action::AddMember { instance, .. } if world.instance(instance).is_none() => Answer::NoMachine,
+                Action::AddMember { instance, .. } if world.instance(instance).is_none() => {
+                    Answer::NoInstance
+                }
                 Action::AddMember { balancer, instance } => {
                     Answer::Part(world.add_member(balancer, instance, now)?)
                 }
@@ -274,7 +224,7 @@ impl Balancers for Fakes {
                     Answer::Done
                 }
                 Action::Delete { balancer } => match world.delete_balancer(balancer, now) {
-                    // Somebody was quicker: it is as it should be.
+                    // It is gone already, which is what was wanted.
                     Err(gone) if gone.category() == Category::NotFound => Answer::Done,
                     result => result.map(|()| Answer::Done)?,
                 },
@@ -290,6 +240,10 @@ impl Balancers for Fakes {
     fn assume(&self, act: &Action) -> Answer {
         plan::assume(act)
     }
+}
+
+fn candidate(Balancer { id, name, .. }: &Balancer) -> Candidate<'_> {
+    Candidate { id, name, generated: spec::made_for(name).is_some() }
 }
 
 fn name_of(act: &Action) -> (&'static str, &str) {

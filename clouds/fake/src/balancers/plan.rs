@@ -46,7 +46,7 @@ fn converge(scheme: &str, want: &Desired, observed: &Observed) -> Decision<Actio
     let mut spec = Spec::read(scheme, want);
     spec.instances.retain(|instance| !observed.missing.contains(instance));
     if is_refused(&spec, NODE_SELECTOR.name()) {
-        // Nobody knows which nodes are meant: no others come in, and those that are gone go.
+        // Which nodes are meant is not known: no node is added, and those that are gone are removed.
         spec.instances.retain(|instance| there.members.values().any(|member| member == instance));
     }
     contested(want, &mut spec.refused);
@@ -66,13 +66,12 @@ fn converge(scheme: &str, want: &Desired, observed: &Observed) -> Decision<Actio
     Decision { next, publish: Some(publish), refused: spec.refused, notices: spec.annotations.notices }
 }
 
-/// Refuses a floating address that another Service keys too: the two would take it from each other for ever.
+/// Refuses a floating address that another Service claims too: they would take it from each other for ever.
 fn contested(want: &Desired, refused: &mut Vec<Refusal>) {
     let rivals = want.rivals.iter().filter(|rival| rival.key.kind == LockKind::Address);
-    refused.extend(rivals.map(|rival| Refusal {
-        reason: "AddressTaken",
-        field: FLOATING_ADDRESS.name().to_owned(),
-        message: format!("{} is assigned to another service: {}", rival.key.value, rival.service),
+    refused.extend(rivals.map(|rival| {
+        let message = format!("{} is assigned to another service: {}", rival.key.value, rival.service);
+        Refusal::new("AddressTaken", FLOATING_ADDRESS.name(), message)
     }));
 }
 
@@ -144,7 +143,7 @@ pub(super) fn fold(observed: Option<Observed>, act: &Action, answer: &Answer) ->
         (Action::AddMember { instance, .. }, Answer::Part(id)) => {
             there.members.insert(id.clone(), instance.clone());
         }
-        (Action::AddMember { instance, .. }, Answer::NoMachine) => {
+        (Action::AddMember { instance, .. }, Answer::NoInstance) => {
             missing.insert(instance.clone());
         }
         (Action::RemoveListener { listener, .. }, _) => {
@@ -162,7 +161,7 @@ pub(super) fn fold(observed: Option<Observed>, act: &Action, answer: &Answer) ->
     Some(Observed { there, missing })
 }
 
-/// A plausible answer. New things are ready at once: a dry run shows where the way leads.
+/// A plausible answer. A new load balancer is ready at once, so that a dry run shows all the steps.
 pub(super) fn assume(act: &Action) -> Answer {
     match act {
         Action::Create { name, algorithm } => Answer::Built(Box::new(Balancer {

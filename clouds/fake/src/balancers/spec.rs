@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use cloudberth_core::{
-    Error, ServiceView,
+    ServiceView,
     annotation::{By, Key, OneOf, Parsed, Table, Text},
     decide::nodeset::Selector,
-    lb::{Desired, Impact, Refusal},
+    lb::{Desired, Impact, Refusal, Trail},
     net::IpFamily,
     view::{ServicePort, ServiceProtocol, SessionAffinity},
 };
@@ -38,12 +38,9 @@ pub static FLOATING_ADDRESS: Key<Text> = Key::new("fake.cloudberth.dev/floating-
     .about("A floating address of the cloud that should lead to the load balancer.");
 
 /// Which nodes stand behind the load balancer.
-pub static NODE_SELECTOR: Key<By<Selector>> = Key::new(
-    "fake.cloudberth.dev/node-selector",
-    By::new("a label selector", |text| text.parse().map_err(|why: Error| why.message().to_owned())),
-)
-.impact(Impact::Minimal)
-.about("Only nodes whose labels match stand behind the load balancer.");
+pub static NODE_SELECTOR: Key<By<Selector>> = Key::new("fake.cloudberth.dev/node-selector", Selector::KIND)
+    .impact(Impact::Minimal)
+    .about("Only nodes whose labels match stand behind the load balancer.");
 
 /// All of them.
 pub static TABLE: Table =
@@ -64,16 +61,18 @@ pub(super) fn made_for(name: &str) -> Option<&str> {
     cluster.ends_with('-').then_some(uid)
 }
 
+/// What a Service's load balancer is found by.
+pub(super) fn trail(service: &ServiceView, cluster: &str) -> Trail {
+    let id = TABLE.parse(&service.annotations).get(&BALANCER_ID).set();
+    Trail::new(service, id, name(service, cluster), [BALANCER_ID.name(), BALANCER_NAME.name()])
+}
+
 /// What a Service asks for, as far as it can be carried out.
 pub(super) struct Spec<'a> {
     pub(super) listeners: BTreeSet<Listener>,
     pub(super) instances: BTreeSet<String>,
     pub(super) annotations: Parsed<'a>,
     pub(super) refused: Vec<Refusal>,
-}
-
-fn refusal(field: &str, message: impl Into<String>) -> Refusal {
-    Refusal { reason: "UnsupportedField", field: field.to_owned(), message: message.into() }
 }
 
 fn listener(port: &ServicePort) -> Result<Listener, Refusal> {
@@ -83,12 +82,12 @@ fn listener(port: &ServicePort) -> Result<Listener, Refusal> {
         other => {
             let text =
                 format!("{} on port {} cannot be forwarded; use TCP or UDP", other.as_str(), port.port);
-            return Err(refusal("spec.ports[].protocol", text));
+            return Err(Refusal::unsupported("spec.ports[].protocol", text));
         }
     };
     if port.node_port == 0 {
         let text = format!("port {} has none; leave allocateLoadBalancerNodePorts on", port.port);
-        return Err(refusal("spec.ports[].nodePort", text));
+        return Err(Refusal::unsupported("spec.ports[].nodePort", text));
     }
     Ok(Listener { protocol, port: port.port, node_port: port.node_port })
 }
@@ -137,17 +136,26 @@ impl<'a> Spec<'a> {
             }
         }
         if source_ranges.as_ref().is_some_and(|ranges| !ranges.is_empty()) {
-            refused.push(refusal("spec.loadBalancerSourceRanges", "this cloud cannot filter sources"));
+            refused.push(Refusal::unsupported(
+                "spec.loadBalancerSourceRanges",
+                "this cloud cannot filter sources",
+            ));
         }
         if load_balancer_ip.is_some() {
             let text = format!("use the annotation {} instead", FLOATING_ADDRESS.name());
-            refused.push(refusal("spec.loadBalancerIP", text));
+            refused.push(Refusal::unsupported("spec.loadBalancerIP", text));
         }
         if *session_affinity != SessionAffinity::None {
-            refused.push(refusal("spec.sessionAffinity", "this cloud has no sticky sessions; use None"));
+            refused.push(Refusal::unsupported(
+                "spec.sessionAffinity",
+                "this cloud has no sticky sessions; use None",
+            ));
         }
         if !ip_families.is_empty() && !ip_families.contains(&IpFamily::V4) {
-            refused.push(refusal("spec.ipFamilies", "this cloud has IPv4 addresses only; add IPv4"));
+            refused.push(Refusal::unsupported(
+                "spec.ipFamilies",
+                "this cloud has IPv4 addresses only; add IPv4",
+            ));
         }
         let prefix = format!("{scheme}://");
         let ids = want.backends.iter().filter_map(|b| b.node.provider_id.as_deref()?.strip_prefix(&prefix));

@@ -1,39 +1,48 @@
 //! `cloudberth sim cloud`: the API of a cloud.
 
+use std::any::Any;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, builder::PossibleValuesParser};
 use cloudberth_http::surroundings::{SystemClock, random_from_os};
 use cloudberth_manager::flags::{GoDuration, Value as _};
-use cloudscale_sim::{Access, Cloud, SimSettings, serve};
 use tokio::net::TcpListener;
 
 use super::Stop;
 
-/// The clouds that can be simulated.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Provider {
-    /// cloudscale.ch.
-    Cloudscale,
+/// A cloud that can be simulated.
+struct SimulatedCloud {
+    name: &'static str,
+    /// Where instances can be; the first is the default.
+    zones: &'static [&'static str],
+    /// Serves the API until what it returns is dropped.
+    serve: fn(&Options, zone: &str, TcpListener) -> std::io::Result<Box<dyn Any>>,
+}
+
+const CLOUDS: &[SimulatedCloud] =
+    &[SimulatedCloud { name: "cloudscale", zones: &["rma1", "lpg1"], serve: cloudscale }];
+
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(CLOUDS.iter().map(|cloud| cloud.name))
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Whose API.
-    #[arg(long)]
-    provider: Provider,
+    #[arg(long, value_parser = names())]
+    provider: String,
     /// Address and port to listen on; port 0 takes a free one and prints it.
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: SocketAddr,
     /// Servers that are there from the beginning, called node-1, node-2 and so on.
     #[arg(long, value_name = "N", default_value_t = 0)]
     instances: usize,
-    /// The zone of these servers, and of what is made without one.
-    #[arg(long, default_value = "rma1", value_parser = ["rma1", "lpg1"])]
-    zone: String,
+    /// The zone of these servers, and of what is made without one; the first of the cloud's by default.
+    #[arg(long)]
+    zone: Option<String>,
     /// How long a request takes. Changes to one load balancer wait for each other.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     latency: Duration,
@@ -53,23 +62,33 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 pub(super) async fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
-    let Options { provider: Provider::Cloudscale, listen, instances, zone, latency, build, boot, token } =
-        options;
-    let stop = Stop::listen()?;
-    let settings =
-        SimSettings { latency, build, boot, instances, default_zone: zone, ..SimSettings::default() };
-    let cloud = Cloud::new(Arc::new(SystemClock::new()), random_from_os(), settings);
-    if let Some(token) = &token {
-        cloud.set_tokens([(token.as_str(), Access::ReadWrite)]);
+    let Some(cloud) = CLOUDS.iter().find(|cloud| cloud.name == options.provider) else {
+        return Err(format!("no simulated cloud is called {}", options.provider).into());
+    };
+    let zone = options.zone.as_deref().or(cloud.zones.first().copied()).unwrap_or_default();
+    if !cloud.zones.contains(&zone) {
+        return Err(format!("--zone {zone:?} must be one of {}", cloud.zones.join(", ")).into());
     }
-    let served = serve(&cloud, TcpListener::bind(listen).await?)?;
-    let token = if token.is_some() { "the token given" } else { "any token" };
-    writeln!(
-        std::io::stdout(),
-        "listening on http://{}, {instances} servers, {token} will do",
-        served.address
-    )?;
+    let stop = Stop::listen()?;
+    let listener = TcpListener::bind(options.listen).await?;
+    let address = listener.local_addr()?;
+    let served = (cloud.serve)(&options, zone, listener)?;
+    let token = if options.token.is_some() { "the token given" } else { "any token" };
+    let instances = options.instances;
+    writeln!(std::io::stdout(), "listening on http://{address}, {instances} servers, {token} will do")?;
     stop.told().await;
     drop(served);
     Ok(())
+}
+
+fn cloudscale(options: &Options, zone: &str, listener: TcpListener) -> std::io::Result<Box<dyn Any>> {
+    use cloudscale_sim::{Access, Cloud, SimSettings, serve};
+    let &Options { latency, build, boot, instances, .. } = options;
+    let default_zone = zone.to_owned();
+    let settings = SimSettings { latency, build, boot, instances, default_zone, ..SimSettings::default() };
+    let cloud = Cloud::new(Arc::new(SystemClock::new()), random_from_os(), settings);
+    if let Some(token) = &options.token {
+        cloud.set_tokens([(token.as_str(), Access::ReadWrite)]);
+    }
+    Ok(Box::new(serve(&cloud, listener)?))
 }

@@ -8,7 +8,7 @@ use cloudberth_fake::Cloud;
 use cloudberth_runtime::metrics::{controllers::CallLabels, queue::PoolLabels};
 use serde_json::json;
 
-use testing_kit::Stage;
+use testing_kit::ClusterFixture;
 
 /// How many instances a cloud was asked about one by one.
 pub fn lookups(cloud: &Cloud) -> usize {
@@ -16,7 +16,7 @@ pub fn lookups(cloud: &Cloud) -> usize {
 }
 
 /// Those of the nodes that are gone.
-pub async fn gone<'a>(stage: &Stage, names: &[&'a str]) -> Vec<&'a str> {
+pub async fn gone<'a>(stage: &ClusterFixture, names: &[&'a str]) -> Vec<&'a str> {
     let mut gone = Vec::new();
     for name in names {
         if stage.node(name).await.is_none() {
@@ -48,14 +48,14 @@ pub trait Patients {
     async fn clear_and_replace(&self, name: &str, provider_id: &str);
 }
 
-impl Patients for Stage {
+impl Patients for ClusterFixture {
     fn begin_lifecycle(&mut self) {
         self.begin_lifecycle_with(Share::Percent(10));
     }
 
     fn begin_lifecycle_with(&mut self, share: Share) {
         let controller = self.lifecycle(share);
-        self.run_ground();
+        self.run_watches();
         self.run(controller.run());
     }
 

@@ -7,13 +7,13 @@ use cloudberth_fake::Fault;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::scene::{FINALIZER, Scene};
+use crate::fixture::{FINALIZER, Fixture};
 
 const GONE: &str = "cloudberth.dev/machine-is-gone";
 
 /// Two instances, and a load balancer that is built.
-async fn served() -> Scene {
-    let scene = Scene::new();
+async fn served() -> Fixture {
+    let scene = Fixture::new();
     scene.node("n1").await;
     scene.node("n2").await;
     scene.create("web", json!({})).await;
@@ -22,7 +22,7 @@ async fn served() -> Scene {
     scene
 }
 
-impl Scene {
+impl Fixture {
     /// The token is of another account from now on: everything that is asked for is missing.
     fn leave(&self) {
         self.stage.clouds[0].plan_faults(|_| Some(Fault::Deny));
@@ -100,7 +100,7 @@ async fn what_we_delete_ourselves_needs_no_witness() {
 
 #[tokio::test(start_paused = true)]
 async fn many_services_share_the_listing() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     scene.node("n1").await;
     let names: Vec<_> = (0..12).map(|number| format!("web-{number}")).collect();
     for name in &names {
@@ -159,7 +159,7 @@ async fn a_token_that_is_mended_between_the_look_and_the_listing_loses_nothing()
 
 #[tokio::test(start_paused = true)]
 async fn a_token_that_is_swapped_after_the_listing_began_loses_nothing() {
-    let scene = Scene::with(&["alpha"], |settings| settings.latency = Duration::from_secs(1));
+    let scene = Fixture::with(&["alpha"], |settings| settings.latency = Duration::from_secs(1));
     scene.node("n1").await;
     scene.create("web", json!({})).await;
     scene.pass(60).await;
@@ -188,7 +188,7 @@ async fn a_token_that_is_swapped_after_the_listing_began_loses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn where_no_node_can_tell_nothing_hangs() {
-    let annotate = async |scene: &Scene, name: &str| {
+    let annotate = async |scene: &Fixture, name: &str| {
         let body = json!({"metadata": {"annotations": {GONE: "true"}}});
         scene.stage.merge(&scene.stage.nodes(), name, body).await;
     };

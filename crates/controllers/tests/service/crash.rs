@@ -5,10 +5,10 @@ use std::time::Duration;
 use embedded_kube::{Fault as ApiFault, Harm};
 use serde_json::json;
 
-use crate::scene::Scene;
+use crate::fixture::Fixture;
 
 /// Lets the program live for so long, kills it, and starts it anew.
-async fn crash_after(scene: &mut Scene, life: Duration) {
+async fn crash_after(scene: &mut Fixture, life: Duration) {
     tokio::time::sleep(life).await;
     scene.kill();
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -16,7 +16,7 @@ async fn crash_after(scene: &mut Scene, life: Duration) {
 }
 
 async fn live_and_die(step: u64) -> u64 {
-    let mut scene = Scene::with(&["alpha"], |settings| {
+    let mut scene = Fixture::with(&["alpha"], |settings| {
         settings.latency = Duration::from_millis(20);
         settings.lag = Duration::from_secs(10);
         settings.build = Duration::from_millis(100);
@@ -70,7 +70,7 @@ async fn killed_at_any_moment_it_reaches_the_same_end() {
 
 #[tokio::test(start_paused = true)]
 async fn killed_again_and_again_it_still_gets_there() {
-    let mut scene = Scene::with(&["alpha"], |settings| settings.lag = Duration::from_secs(5));
+    let mut scene = Fixture::with(&["alpha"], |settings| settings.lag = Duration::from_secs(5));
     let instance = scene.node("n1").await;
     for name in ["a", "b", "c"] {
         scene.create(name, json!({})).await;

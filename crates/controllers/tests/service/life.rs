@@ -3,11 +3,11 @@
 use cloudberth_core::view::IpMode;
 use serde_json::json;
 
-use crate::scene::{FINALIZER, Scene};
+use crate::fixture::{FINALIZER, Fixture};
 
 #[tokio::test(start_paused = true)]
 async fn a_service_gets_a_load_balancer_with_finalizer_first_and_a_second_pass_writes_nothing() {
-    let mut scene = Scene::new();
+    let mut scene = Fixture::new();
     let instance = scene.node("n1").await;
     let kube = scene.kube_calls();
     scene.create("web", json!({})).await;
@@ -30,7 +30,7 @@ async fn a_service_gets_a_load_balancer_with_finalizer_first_and_a_second_pass_w
 
 #[tokio::test(start_paused = true)]
 async fn ports_and_annotations_are_carried_out_and_labels_are_not_looked_at() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     let instance = scene.node("n1").await;
     scene.create("web", json!({})).await;
     scene.pass(5).await;
@@ -49,7 +49,7 @@ async fn ports_and_annotations_are_carried_out_and_labels_are_not_looked_at() {
 
 #[tokio::test(start_paused = true)]
 async fn everything_refused_is_told_at_once_and_not_tried_until_the_object_changes() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     scene.node("n1").await;
     let wrong = json!({"fake.cloudberth.dev/algorithm": "fastest"});
     let spec = json!({"loadBalancerSourceRanges": ["10.0.0.0/8"], "sessionAffinity": "ClientIP"});
@@ -81,7 +81,7 @@ async fn everything_refused_is_told_at_once_and_not_tried_until_the_object_chang
 
 #[tokio::test(start_paused = true)]
 async fn another_type_takes_the_load_balancer_away_and_back() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     let instance = scene.node("n1").await;
     scene.create("web", json!({})).await;
     scene.pass(5).await;
@@ -98,7 +98,7 @@ async fn another_type_takes_the_load_balancer_away_and_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_service_takes_its_load_balancer_along() {
-    let mut scene = Scene::new();
+    let mut scene = Fixture::new();
     scene.node("n1").await;
     scene.create("web", json!({})).await;
     scene.create("off", json!({})).await;
@@ -126,7 +126,7 @@ async fn a_deleted_service_takes_its_load_balancer_along() {
 
 #[tokio::test(start_paused = true)]
 async fn a_service_made_anew_under_the_same_name_gets_a_load_balancer_of_its_own() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     let instance = scene.node("n1").await;
     for round in 0..3 {
         scene.create("web", json!({})).await;
@@ -147,7 +147,7 @@ async fn a_service_made_anew_under_the_same_name_gets_a_load_balancer_of_its_own
 
 #[tokio::test(start_paused = true)]
 async fn a_stripped_finalizer_is_put_back_and_an_orphan_is_told_once_and_left_alone() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     scene.node("n1").await;
     scene.create("web", json!({})).await;
     scene.pass(5).await;
@@ -161,7 +161,7 @@ async fn a_stripped_finalizer_is_put_back_and_an_orphan_is_told_once_and_left_al
     scene.delete("web").await;
     let mut scene = scene;
     scene.stage.reboot();
-    scene.stage.run_ground();
+    scene.stage.run_watches();
     scene.pass(1).await;
     // Somebody is impatient, and quicker than the cleanup.
     scene.stage.clouds[0].plan_faults(|_| Some(cloudberth_fake::Fault::RequestLost));
@@ -184,7 +184,7 @@ async fn a_stripped_finalizer_is_put_back_and_an_orphan_is_told_once_and_left_al
 
 #[tokio::test(start_paused = true)]
 async fn other_classes_and_other_types_are_invisible() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     scene.node("n1").await;
     scene.create("theirs", json!({"spec": {"loadBalancerClass": "example.net/other"}})).await;
     scene.create("inside", json!({"spec": {"type": "ClusterIP"}})).await;
@@ -203,7 +203,7 @@ async fn other_classes_and_other_types_are_invisible() {
 
 #[tokio::test(start_paused = true)]
 async fn a_survey_from_before_a_mutation_does_not_serve_what_was_mutated() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     scene.node("n1").await;
     scene.create("web", json!({})).await;
     scene.pass(1).await;

@@ -5,10 +5,10 @@
 
 mod account;
 mod crash;
+mod fixture;
 mod life;
 mod nodes;
 mod ownership;
 mod scale;
-mod scene;
 mod several;
 mod trouble;

@@ -4,13 +4,13 @@ use cloudberth_fake::Fault;
 use embedded_kube::{Fault as ApiFault, Harm};
 use serde_json::json;
 
-use crate::scene::Scene;
+use crate::fixture::Fixture;
 
 const EXCLUDE: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 
 #[tokio::test(start_paused = true)]
 async fn load_balancers_follow_the_nodes() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     let one = scene.node("n1").await;
     scene.create("web", json!({})).await;
     scene.pass(5).await;
@@ -46,7 +46,7 @@ async fn load_balancers_follow_the_nodes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_label_touches_only_those_who_select_by_it() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     let one = scene.node("n1").await;
     let two = scene.node("n2").await;
     scene.label_node("n1", json!({"pool": "edge"})).await;
@@ -75,7 +75,7 @@ async fn a_label_touches_only_those_who_select_by_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_update_comes_back_by_itself_and_is_not_doubled() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     let one = scene.node("n1").await;
     scene.create("web", json!({})).await;
     scene.pass(5).await;
@@ -99,7 +99,8 @@ async fn a_failed_update_comes_back_by_itself_and_is_not_doubled() {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_in_the_middle_of_a_change_of_nodes_never_falls_back_to_the_old_set() {
-    let scene = Scene::with(&["alpha"], |settings| settings.latency = std::time::Duration::from_millis(800));
+    let scene =
+        Fixture::with(&["alpha"], |settings| settings.latency = std::time::Duration::from_millis(800));
     let one = scene.node("n1").await;
     scene.create("a", json!({})).await;
     scene.pass(30).await;
@@ -121,7 +122,7 @@ async fn a_turn_in_the_middle_of_a_change_of_nodes_never_falls_back_to_the_old_s
 
 #[tokio::test(start_paused = true)]
 async fn a_pass_right_after_our_own_write_works_from_the_written_version() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     let instance = scene.node("n1").await;
     scene.pass(1).await;
     // From here on the watch of Services tells only about the creation; all that comes later is known from answers.

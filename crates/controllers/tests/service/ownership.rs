@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use crate::scene::Scene;
+use crate::fixture::Fixture;
 
 const ID: &str = "fake.cloudberth.dev/balancer-id";
 const ADOPT: &str = "cloudberth.dev/adopt-load-balancer";
 
 #[tokio::test(start_paused = true)]
 async fn a_copied_manifest_takes_nothing_away() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     let instance = scene.node("n1").await;
     scene.create("own", json!({})).await;
     scene.pass(10).await;

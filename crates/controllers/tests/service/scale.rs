@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use cloudberth_controllers::service::ServiceSettings;
 use cloudberth_fake::SimSettings;
 use serde_json::json;
-use testing_kit::Stage;
+use testing_kit::ClusterFixture;
 
-use crate::scene::Scene;
+use crate::fixture::Fixture;
 
 const MANY: usize = 100;
 
-async fn hundred(scene: &Scene) {
+async fn hundred(scene: &Fixture) {
     for number in 0..MANY {
         scene.create(&format!("s{number:03}"), json!({})).await;
     }
@@ -21,7 +21,7 @@ async fn hundred(scene: &Scene) {
 
 #[tokio::test(start_paused = true)]
 async fn one_node_changes_each_of_a_hundred_services_once_and_costs_one_survey() {
-    let mut scene = Scene::new();
+    let mut scene = Fixture::new();
     scene.node("n1").await;
     hundred(&scene).await;
     let surveys = scene.surveys();
@@ -64,7 +64,7 @@ async fn no_more_services_at_once_than_workers() {
     for (workers, most) in [(1, 1), (2, 2), (16, 16)] {
         let slow = |settings: &mut SimSettings| settings.latency = std::time::Duration::from_secs(1);
         let settings = ServiceSettings { workers, drift: None, ..ServiceSettings::default() };
-        let scene = Scene::on(Stage::with(&["alpha"], slow), settings);
+        let scene = Fixture::on(ClusterFixture::with(&["alpha"], slow), settings);
         scene.node("n1").await;
         for number in 0..40 {
             scene.create(&format!("s{number:03}"), json!({})).await;
@@ -83,7 +83,7 @@ async fn no_more_services_at_once_than_workers() {
 #[tokio::test(start_paused = true)]
 async fn the_drift_pass_repairs_hand_edits_within_its_budget() {
     let settings = ServiceSettings::default();
-    let scene = Scene::on(Stage::new(), settings);
+    let scene = Fixture::on(ClusterFixture::new(), settings);
     let instance = scene.node("n1").await;
     hundred(&scene).await;
     let victim = scene.balancer("s050").await;

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::scene::Scene;
+use crate::fixture::Fixture;
 
 #[tokio::test(start_paused = true)]
 async fn each_cloud_serves_its_class_with_its_own_nodes() {
-    let scene = Scene::with(&["alpha", "beta"], |_| {});
+    let scene = Fixture::with(&["alpha", "beta"], |_| {});
     let (one, two) = (scene.node_in(0, "alpha", "n1").await, scene.node_in(1, "beta", "n2").await);
     scene
         .stage
@@ -38,7 +38,7 @@ async fn each_cloud_serves_its_class_with_its_own_nodes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_service_that_gets_a_class_moves_or_is_left_alone() {
-    let scene = Scene::with(&["alpha", "beta"], |_| {});
+    let scene = Fixture::with(&["alpha", "beta"], |_| {});
     scene.node_in(0, "alpha", "n1").await;
     scene.node_in(1, "beta", "n2").await;
     scene.create("web", json!({})).await;
@@ -71,7 +71,7 @@ async fn a_service_that_gets_a_class_moves_or_is_left_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cloud_that_hangs_does_not_hold_up_the_other() {
-    let scene = Scene::with(&["alpha", "beta"], |_| {});
+    let scene = Fixture::with(&["alpha", "beta"], |_| {});
     scene.node_in(0, "alpha", "n1").await;
     scene.node_in(1, "beta", "n2").await;
     scene.stage.clouds[0]
@@ -101,14 +101,14 @@ async fn a_cloud_that_hangs_does_not_hold_up_the_other() {
 
 #[tokio::test(start_paused = true)]
 async fn an_orphan_that_lives_on_is_told_once_too() {
-    let scene = Scene::with(&["alpha", "beta"], |_| {});
+    let scene = Fixture::with(&["alpha", "beta"], |_| {});
     scene.node_in(0, "alpha", "n1").await;
     scene.create("web", json!({})).await;
     scene.pass(5).await;
     let calls = scene.calls();
     scene.edit("web", json!({"metadata": {"finalizers": null}, "spec": {"type": "ClusterIP"}})).await;
     scene.pass(5).await;
-    let told = |scene: &Scene| scene.reasons("web").iter().filter(|r| *r == "OrphanedLoadBalancer").count();
+    let told = |scene: &Fixture| scene.reasons("web").iter().filter(|r| *r == "OrphanedLoadBalancer").count();
     assert_eq!((told(&scene), scene.metrics().orphans.get()), (1, 1), "L5-146");
     scene.annotate("web", json!({"note": "x"})).await;
     scene.delete("web").await;
@@ -120,7 +120,7 @@ async fn an_orphan_that_lives_on_is_told_once_too() {
 
 #[tokio::test(start_paused = true)]
 async fn two_services_that_name_one_address_do_not_fight_and_the_second_gets_it_when_the_first_goes() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     scene.node("n1").await;
     scene.stage.clouds[0].add_floating("198.51.100.7");
     let naming =
@@ -144,7 +144,7 @@ async fn two_services_that_name_one_address_do_not_fight_and_the_second_gets_it_
 
 #[tokio::test(start_paused = true)]
 async fn one_writer_per_thing_at_a_time() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     scene.node("n1").await;
     scene.stage.clouds[0].add_floating("198.51.100.7");
     let naming =
@@ -161,6 +161,6 @@ async fn one_writer_per_thing_at_a_time() {
     assert_eq!(turns, 4, "one after the other: {mutations:?}");
 }
 
-fn owner(scene: &Scene, call: &cloudberth_fake::CallRecord) -> String {
+fn owner(scene: &Fixture, call: &cloudberth_fake::CallRecord) -> String {
     scene.stage.clouds[0].name_of_balancer(&call.subject).unwrap_or_else(|| call.subject.clone())
 }

@@ -15,9 +15,9 @@ use cloudberth_core::{
 use cloudberth_fake::{FakeProvider, Fault};
 use embedded_kube::{Fault as ApiFault, Harm};
 use serde_json::json;
-use testing_kit::{PROGRAM, Stage};
+use testing_kit::{ClusterFixture, PROGRAM};
 
-use crate::scene::Scene;
+use crate::fixture::Fixture;
 
 /// The program writes to the status, people do not.
 fn patching(harm: Harm) -> ApiFault {
@@ -31,7 +31,7 @@ async fn a_creation_whose_answer_is_lost_is_found_and_not_repeated() {
         ("L6-144 the request is lost", Fault::RequestLost),
         ("L6-145 it takes effect much later", Fault::Stall(Duration::from_secs(150))),
     ] {
-        let scene = Scene::with(&["alpha"], |settings| settings.lag = Duration::from_secs(20));
+        let scene = Fixture::with(&["alpha"], |settings| settings.lag = Duration::from_secs(20));
         let instance = scene.node("n1").await;
         let mut once = true;
         scene.stage.clouds[0].plan_faults(move |request| {
@@ -50,7 +50,7 @@ async fn a_creation_whose_answer_is_lost_is_found_and_not_repeated() {
 
 #[tokio::test(start_paused = true)]
 async fn a_service_that_is_deleted_while_its_creation_is_unknown_leaves_nothing() {
-    let scene = Scene::with(&["alpha"], |settings| settings.lag = Duration::from_secs(20));
+    let scene = Fixture::with(&["alpha"], |settings| settings.lag = Duration::from_secs(20));
     scene.node("n1").await;
     let mut once = true;
     scene.stage.clouds[0].plan_faults(move |request| {
@@ -69,7 +69,7 @@ async fn a_service_that_is_deleted_while_its_creation_is_unknown_leaves_nothing(
 
 #[tokio::test(start_paused = true)]
 async fn a_look_that_began_while_an_intent_pended_is_no_proof_of_absence() {
-    let scene = Scene::with(&["alpha"], |settings| settings.lag = Duration::from_secs(20));
+    let scene = Fixture::with(&["alpha"], |settings| settings.lag = Duration::from_secs(20));
     let instance = scene.node("n1").await;
     scene.create("other", json!({})).await;
     scene.pass(5).await;
@@ -92,7 +92,7 @@ async fn a_look_that_began_while_an_intent_pended_is_no_proof_of_absence() {
 
 #[tokio::test(start_paused = true)]
 async fn listings_that_lag_and_slow_builds_change_nothing_about_the_end() {
-    let scene = Scene::with(&["alpha"], |settings| {
+    let scene = Fixture::with(&["alpha"], |settings| {
         settings.lag = Duration::from_secs(30);
         settings.build = Duration::from_secs(25);
     });
@@ -114,7 +114,7 @@ async fn listings_that_lag_and_slow_builds_change_nothing_about_the_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_token_changes_nothing_and_is_got_over() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     let instance = scene.node("n1").await;
     scene.create("web", json!({})).await;
     scene.pass(5).await;
@@ -138,7 +138,7 @@ async fn a_refused_token_changes_nothing_and_is_got_over() {
 
 #[tokio::test(start_paused = true)]
 async fn a_status_that_cannot_be_written_is_written_later() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     let instance = scene.node("n1").await;
     // The first patch puts the finalizer on, the second records the result.
     let mut conflict = patching(Harm::Conflict).times(1);
@@ -156,7 +156,7 @@ async fn a_status_that_cannot_be_written_is_written_later() {
 
 #[tokio::test(start_paused = true)]
 async fn a_status_of_an_object_that_is_gone_needs_no_writing() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     scene.node("n1").await;
     scene.create("web", json!({})).await;
     scene.pass(5).await;
@@ -171,7 +171,7 @@ async fn a_status_of_an_object_that_is_gone_needs_no_writing() {
 
 #[tokio::test(start_paused = true)]
 async fn what_others_write_meanwhile_stays() {
-    let scene = Scene::with(&["alpha"], |settings| settings.latency = Duration::from_secs(1));
+    let scene = Fixture::with(&["alpha"], |settings| settings.latency = Duration::from_secs(1));
     scene.node("n1").await;
     scene.create("web", json!({})).await;
     scene.pass(2).await;
@@ -188,7 +188,7 @@ async fn what_others_write_meanwhile_stays() {
 #[tokio::test(start_paused = true)]
 async fn a_mistake_that_only_the_cloud_sees_is_not_tried_until_the_object_changes() {
     let settings = ServiceSettings::default();
-    let scene = Scene::on(Stage::new(), settings);
+    let scene = Fixture::on(ClusterFixture::new(), settings);
     scene.node("n1").await;
     let naming = json!({"metadata": {"annotations": {"fake.cloudberth.dev/floating-address": "192.0.2.99"}}});
     scene.create("web", naming).await;
@@ -213,7 +213,7 @@ async fn any_write_to_kubernetes_may_go_wrong() {
     ];
     for (skip, harm) in (0..6).flat_map(|skip| harms.iter().map(move |harm| (skip, harm))) {
         let case = format!("{harm:?} after {skip}");
-        let scene = Scene::with(&["alpha"], |settings| settings.lag = Duration::from_secs(10));
+        let scene = Fixture::with(&["alpha"], |settings| settings.lag = Duration::from_secs(10));
         let instance = scene.node("n1").await;
         scene.stage.api.add_fault(ApiFault { skip, ..patching(harm.clone()).times(2) });
         scene.create("web", json!({})).await;
@@ -235,7 +235,7 @@ async fn any_write_to_kubernetes_may_go_wrong() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_writes_at_the_same_time_costs_no_time_and_no_warning() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     let instance = scene.node("n1").await;
     scene.stage.api.add_fault(patching(Harm::Latency { millis: 100 }).times(1));
     scene.create("web", json!({})).await;
@@ -248,7 +248,7 @@ async fn whoever_writes_at_the_same_time_costs_no_time_and_no_warning() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_breaks_loses_nothing() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     let instance = scene.node("n1").await;
     scene.create("web", json!({})).await;
     scene.create("old", json!({})).await;
@@ -340,11 +340,11 @@ impl LoadBalancers for Buggy {
 
 #[tokio::test(start_paused = true)]
 async fn a_bug_that_one_service_meets_is_its_own() {
-    let mut stage = Stage::new();
+    let mut stage = ClusterFixture::new();
     let fake = FakeProvider::new("alpha", &stage.clouds[0], PROGRAM, Arc::clone(&stage.clock));
     let members: Vec<(Arc<dyn Provider>, BTreeSet<String>)> = vec![(Arc::new(Buggy(fake)), BTreeSet::new())];
     stage.ctx.clouds = Clouds::new(members, None, &stage.clock).unwrap();
-    let scene = Scene::on(stage, ServiceSettings { workers: 2, drift: None, ..ServiceSettings::default() });
+    let scene = Fixture::on(stage, ServiceSettings { workers: 2, drift: None, ..ServiceSettings::default() });
     let instance = scene.node("n1").await;
     for name in ["bad", "odd", "good1", "good2", "good3"] {
         scene.create(name, json!({})).await;

@@ -7,6 +7,7 @@ use super::{
     typo,
 };
 use crate::{
+    error::{Error, Result},
     label::LabelKey,
     lb::{Notice, Refusal},
 };
@@ -154,6 +155,19 @@ impl Parsed<'_> {
     /// What the object says about `key`.
     pub fn get<K: Kind>(&self, key: &Key<K>) -> Value<K::Value> {
         key.judge(self.reading, self.annotations).value
+    }
+
+    /// What the object says about `key`, for callers that cannot go on with a wrong value: the refusal is the error.
+    pub fn try_get<K: Kind>(&self, key: &Key<K>) -> Result<Option<K::Value>> {
+        match self.get(key) {
+            Value::Set(value) => Ok(Some(value)),
+            Value::Unset => Ok(None),
+            Value::Wrong => {
+                let field = self.spelling(key).unwrap_or(key.name());
+                let refusal = self.refused.iter().find(|refusal| refusal.field == field);
+                Err(Error::user_input(refusal.map_or_else(|| field.to_owned(), ToString::to_string)))
+            }
+        }
     }
 
     /// Under which spelling the value of [`get`](Self::get) stands, if any.

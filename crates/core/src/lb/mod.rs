@@ -18,6 +18,7 @@ mod intent;
 mod locks;
 mod model;
 mod server;
+mod trail;
 
 pub use adapter::{LoadBalancers, Profile, Request, Survey};
 pub use balancers::{Balancers, Outcome};
@@ -29,3 +30,4 @@ pub use model::{
     Permit, PlannedStep, Publish, Refusal, Rival, Severity, Step, Turn, TurnEnd,
 };
 pub use server::ServerVersion;
+pub use trail::{Candidate, Trail};

@@ -180,6 +180,18 @@ pub struct Refusal {
     pub message: String,
 }
 
+impl Refusal {
+    /// A refusal of `field` whose event has this reason.
+    pub fn new(reason: &'static str, field: &str, message: impl Into<String>) -> Self {
+        Self { reason, field: field.to_owned(), message: message.into() }
+    }
+
+    /// A refusal of a field that the cloud cannot carry out.
+    pub fn unsupported(field: &str, message: impl Into<String>) -> Self {
+        Self::new("UnsupportedField", field, message)
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.message)
@@ -204,6 +216,13 @@ pub struct Notice {
     pub reason: &'static str,
     /// The text of the event.
     pub message: String,
+}
+
+impl Notice {
+    /// A notice that somebody should look at.
+    pub fn warning(reason: &'static str, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, reason, message: message.into() }
+    }
 }
 
 /// What the framework writes on the Service.

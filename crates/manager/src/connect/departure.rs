@@ -1,4 +1,4 @@
-//! The last layer before the wire: a write asks the leader's claim here once more (law 9).
+//! The last layer before the wire: the leader's claim is checked again for each write (law 9).
 //!
 //! Whatever lies above may make a request wait: the ceiling on requests, a credential that has to be renewed. Between
 //! this layer and the wire there is at most a connect, which is shorter than the claim's reserve.

@@ -1,4 +1,4 @@
-//! The way to the Kubernetes API.
+//! Clients of the Kubernetes API.
 //!
 //! ```text
 //!   client ──► counted ──► ceiling ──► address, credentials ──► the claim is asked ──► connect and send
@@ -90,7 +90,7 @@ pub struct Dialler<'a> {
 }
 
 impl Dialler<'_> {
-    /// A client that goes by `name` in the server's log.
+    /// A client with this user agent.
     pub fn client(&self, name: &str, clock: &Arc<dyn Clock>) -> Result<Client> {
         let host = self.config.cluster_url.authority().map_or("", http::uri::Authority::as_str);
         let counted = RestLayer::new(self.metrics, host, name, Arc::clone(clock))?;

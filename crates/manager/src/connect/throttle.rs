@@ -1,4 +1,4 @@
-//! A ceiling on requests to the API server, where somebody set one.
+//! The limit on requests to the API server that flags may set.
 //!
 //! Without one nothing is held back: the queues bound what is under way, and the API server has its own fairness.
 

@@ -29,7 +29,7 @@ pub(super) struct Checks {
 }
 
 impl Checks {
-    /// Says about every flag that was given and does nothing that it does nothing, once.
+    /// Adds a notice for each given flag that has no effect.
     pub(super) fn without_effect(&mut self, flags: &Flags) {
         for flag in flags.all().into_iter().filter(|flag| flag.is_given()) {
             let text = match flag.about().note {

@@ -63,7 +63,7 @@ fn default_provider(flags: &Flags, providers: &[String], checks: &mut Checks) ->
     let flag = &flags.default_provider;
     match (some(flag), providers) {
         (Some(name), _) if providers.contains(&name) => Some(name),
-        // A mistake in --cloud-provider is not told twice.
+        // A mistake in --cloud-provider is not reported twice.
         (_, []) => None,
         (Some(_), _) => {
             checks.wrong(flag, format_args!("it must be one of --cloud-provider: {}", providers.join(", ")));
@@ -90,7 +90,7 @@ fn classes(flags: &Flags, providers: &[String], checks: &mut Checks) -> BTreeMap
                 (provider, class)
             }
             (None, [only]) => (only.as_str(), entry.as_str()),
-            // A mistake in --cloud-provider is not told twice.
+            // A mistake in --cloud-provider is not reported twice.
             (_, []) => continue,
             (Some((provider, _)), _) => {
                 checks.wrong(

@@ -1,4 +1,4 @@
-//! How the program tells what it does.
+//! Logging.
 
 use super::checks::Checks;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     gates::{Gate, Gates},
 };
 
-/// How the program tells what it does.
+/// Logging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logging {
     /// How lines look.

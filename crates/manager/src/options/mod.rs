@@ -1,8 +1,8 @@
 //! What the program is asked to do, checked and typed, made from [`Flags`].
 //!
-//! Making options never fails: a value that is wrong is a mistake in the list, and the option has its default. So
-//! whoever starts the program can go on to look for what else is wrong, a kubeconfig that cannot be read or a token
-//! that is missing, and tell it all at once.
+//! Making options never fails: a wrong value is added to the list of mistakes, and the option has its default. So the
+//! program can go on to find other mistakes, such as an unreadable kubeconfig or a missing token, and report all of them
+//! at once.
 
 mod checks;
 mod clouds;
@@ -43,7 +43,7 @@ pub struct Options {
     pub kube: Kube,
     /// The HTTPS server; `None`: there is none.
     pub serving: Option<Serving>,
-    /// How the program tells what it does.
+    /// Logging.
     pub logging: Logging,
     /// Which features are on.
     pub gates: Gates,

@@ -7,10 +7,11 @@ use cloudberth_controllers::{
     context::ControllerContext,
     controller_set::ControllerSettings,
 };
-use cloudberth_core::{Clock, Error, Random, Result, call::ReadOnly, provider::Provider};
+use cloudberth_core::{Clock, Error, Random, Result, call::ReadOnly, provider::Provider, rights::Right};
+use cloudberth_http::{Attempt, Env, Notes, Observer, ProviderContext, ProviderFactory};
 use cloudberth_runtime::{
     cluster::Cluster,
-    metrics::{Metrics, Registry},
+    metrics::{Metrics, Registry, clouds::CloudMeter},
     recorder::EventRecorder,
 };
 use cloudberth_serving::{Metrics as PortMetrics, Server, Thread};
@@ -22,14 +23,13 @@ use crate::{
     command::CommandLine,
     configz::configz,
     connect::{Address, Ceiling, Dialler, Throttle, configure},
-    env::Env,
     heartbeat::Heartbeat,
     logging::Verbosity,
     options::{Options, Serving},
     plan::{Plan, run_plan},
     program::build_info,
-    registry::{Counting, Notes, Offer, Opening},
     replica::{Parts, Replica},
+    rights::RIGHTS,
     selfcheck,
     serve::{self, Port, Reviewers},
     settings,
@@ -45,14 +45,16 @@ pub(super) struct Found {
     port: Option<Port>,
     metrics: Metrics,
     registry: Registry,
-    /// To be told once there is a log.
+    /// The rights that the chosen clouds need in the cluster.
+    rights: Vec<Right>,
+    /// To be logged once there is a log.
     pub(super) notes: Notes,
 }
 
-/// Looks for everything that the options name, and tells everything that is not there.
+/// Finds everything that the options name, or reports everything that cannot be found or used.
 pub(super) async fn find(
     line: &CommandLine,
-    offers: &[Offer],
+    factories: &[ProviderFactory],
     env: &Env,
     clock: &Arc<dyn Clock>,
     random: &Arc<Random>,
@@ -65,27 +67,31 @@ pub(super) async fn find(
     let address =
         Address { kubeconfig: options.kube.kubeconfig.clone(), master: options.kube.master.clone() };
     let kube = configure(&address).await.map_err(|why| mistakes.push(why)).ok();
-    let (mut clouds, notes) = (Vec::new(), Notes::default());
-    let chosen =
-        options.clouds.providers.iter().filter_map(|name| offers.iter().find(|offer| offer.name == name));
-    for offer in chosen {
-        let meter = metrics.clouds.cloud(&mut registry, offer.name);
-        let opening = Opening {
+    let (mut clouds, mut rights, notes) = (Vec::new(), RIGHTS.to_vec(), Notes::default());
+    let chosen = options
+        .clouds
+        .providers
+        .iter()
+        .filter_map(|name| factories.iter().find(|factory| factory.name == name));
+    for factory in chosen {
+        rights.extend(factory.rights);
+        let meter = metrics.clouds.cloud(&mut registry, factory.name);
+        let ctx = ProviderContext {
             env,
             config: options.clouds.config_file.as_deref(),
             cluster_name: &options.clouds.cluster_name,
-            observer: Arc::new(Counting(meter)),
+            observer: Arc::new(CountCalls(meter)),
             clock: Arc::clone(clock),
             random: Arc::clone(random),
             notes: &notes,
         };
-        match (offer.open)(&opening) {
+        match (factory.open)(&ctx) {
             Ok(cloud) => clouds.push(cloud),
-            Err(wrong) => mistakes.extend(wrong.into_iter().map(|why| why.context(offer.name))),
+            Err(wrong) => mistakes.extend(wrong.into_iter().map(|why| why.context(factory.name))),
         }
     }
     // A port that is in use is no mistake of the settings of a program that is not going to start anyway.
-    // A plan serves nobody.
+    // A plan serves no pages.
     let starts = mistakes.is_empty() && line.mistakes.is_empty() && !options.dry_run;
     let wanted = options.serving.as_ref().filter(|_| starts);
     let port = match wanted.map(|serving| Port::open(serving, clock)).transpose() {
@@ -96,8 +102,24 @@ pub(super) async fn find(
         }
     };
     match kube {
-        Some(kube) if mistakes.is_empty() => Ok(Found { kube, clouds, port, metrics, registry, notes }),
+        Some(kube) if mistakes.is_empty() => {
+            Ok(Found { kube, clouds, port, metrics, registry, rights, notes })
+        }
         _ => Err(mistakes),
+    }
+}
+
+/// Counts the calls to one cloud.
+#[derive(Debug)]
+struct CountCalls(CloudMeter);
+
+impl Observer for CountCalls {
+    fn attempted(&self, attempt: Attempt) {
+        self.0.attempted(attempt.operation, attempt.status, attempt.outcome, attempt.took);
+    }
+
+    fn waited(&self, _operation: &'static str, wait: Duration) {
+        self.0.waited(wait);
     }
 }
 
@@ -108,10 +130,11 @@ pub(super) struct Started {
     server: Option<(Thread, Server)>,
     heart: Heartbeat,
     client: Client,
+    rights: Vec<Right>,
     lease_namespace: String,
 }
 
-/// Puts everything together. Only what the cluster itself says can still go wrong.
+/// Puts everything together. From here on only the cluster can cause an error.
 pub(super) async fn begin(
     line: &CommandLine,
     found: Found,
@@ -121,7 +144,7 @@ pub(super) async fn begin(
     random: &Arc<Random>,
 ) -> Result<Started> {
     let options = &line.options;
-    let Found { kube, clouds, port, metrics, mut registry, notes: _ } = found;
+    let Found { kube, clouds, port, metrics, mut registry, rights, notes: _ } = found;
     let ceiling = throttle(options, clock);
     let main = Dialler { config: &kube, ceiling: &ceiling, metrics: &metrics.rest };
     // A renewal must not wait in the line of other requests.
@@ -131,7 +154,7 @@ pub(super) async fn begin(
     let election = options.election.as_ref();
     let leaders = election.and_then(|election| election.migration.as_ref());
     let leaders = leaders.map(|migration| migration.controller_leaders.as_slice()).unwrap_or_default();
-    let [controllers, moved] = settings::teams(&options.controllers, leaders);
+    let [controllers, moved] = settings::by_lock(&options.controllers, leaders);
     let parts = Parts {
         client: client.clone(),
         lease_client: unhindered.client("cloudberth/leader-election", clock)?,
@@ -157,7 +180,7 @@ pub(super) async fn begin(
             let pages = serve::pages(&replica, heart.clone(), registry, config, verbosity, serving.profiling);
             let thread = Thread::start("port").map_err(|why| Error::permanent(why.to_string()))?;
             let (serving, clock, random) = (serving.clone(), Arc::clone(clock), Arc::clone(random));
-            // Whoever knocks at the port makes us ask; those questions must not use up what the controllers need.
+            // Strangers at the port cause requests to the cluster; these must not use up the controllers' budget.
             let (kube, ceiling, rest) = (kube.clone(), throttle(options, &clock), metrics.rest.clone());
             // The clients that ask about callers belong to the thread that they are made on.
             let opened = thread.spawn(async move {
@@ -172,7 +195,7 @@ pub(super) async fn begin(
         _ => None,
     };
     let lease_namespace = election.map(|election| election.namespace.clone()).unwrap_or_default();
-    Ok(Started { replica, server, heart, client, lease_namespace })
+    Ok(Started { replica, server, heart, client, rights, lease_namespace })
 }
 
 /// What would be done to the cluster now. There is no election, no port, and no claim to write.
@@ -198,7 +221,7 @@ pub(super) async fn preview(
     };
     let migration = options.election.as_ref().and_then(|election| election.migration.as_ref());
     let leaders = migration.map(|migration| migration.controller_leaders.as_slice()).unwrap_or_default();
-    let [controllers, moved] = settings::teams(&options.controllers, leaders);
+    let [controllers, moved] = settings::by_lock(&options.controllers, leaders);
     // Behind which lock of ours a controller runs makes no difference to what it would do.
     let controllers = ControllerSettings {
         node: controllers.node.or(moved.node),
@@ -256,7 +279,7 @@ async fn reviewers(serving: &Serving, dialler: &Dialler<'_>, clock: &Arc<dyn Clo
 impl Started {
     /// Works until `stop`.
     pub(super) async fn run<S: Future<Output = ()> + Send>(self, stop: Shared<S>) {
-        let Self { replica, server, heart, client, lease_namespace } = self;
+        let Self { replica, server, heart, client, rights, lease_namespace } = self;
         let (done, over) = tokio::sync::oneshot::channel::<()>();
         let work = async {
             replica.run(stop).await;
@@ -274,7 +297,7 @@ impl Started {
             }
         };
         let look = async {
-            look_around(&replica, &client, &lease_namespace).await;
+            look_around(&replica, &client, &rights, &lease_namespace).await;
             std::future::pending::<()>().await;
         };
         tokio::select! {
@@ -286,9 +309,9 @@ impl Started {
     }
 }
 
-/// Names what is wrong with the installation, once.
-async fn look_around(replica: &Replica, client: &Client, lease_namespace: &str) {
-    let (missing, trouble) = selfcheck::missing_rights(client, lease_namespace).await;
+/// Logs what is wrong with the installation, once.
+async fn look_around(replica: &Replica, client: &Client, rights: &[Right], lease_namespace: &str) {
+    let (missing, trouble) = selfcheck::missing_rights(client, rights, lease_namespace).await;
     for missing in &missing {
         if missing.right.needed {
             tracing::error!("{missing}");
@@ -297,7 +320,7 @@ async fn look_around(replica: &Replica, client: &Client, lease_namespace: &str) 
         }
     }
     if let Some(why) = trouble {
-        tracing::warn!(%why, "whether all rights are there could not be asked");
+        tracing::warn!(%why, "cannot check the program's rights");
     }
     let ctx = replica.ctx();
     for cloud in ctx.clouds.with_instances() {

@@ -182,7 +182,7 @@ async fn ours_leaves(
         Leaves::Frozen => ours.thaw(),
         Leaves::CutOff | Leaves::Silenced => fixture.cluster.open_proxy(),
     }
-    ours.program().says("this replica does not lead any more; it stands again", SOON).await?;
+    ours.program().says("this replica does not lead any more; it stays in the election", SOON).await?;
     Ok(())
 }
 

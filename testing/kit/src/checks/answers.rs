@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{CloudUnderTest, Scene};
+use super::{CloudFixture, CloudUnderTest};
 
 const WAITS: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
@@ -14,10 +14,10 @@ fn ports(count: u16, from: u16) -> Value {
 }
 
 /// The addresses that nodes show, by name.
-async fn shown<C: CloudUnderTest>(scene: &Scene<C>, nodes: &[&str]) -> Vec<String> {
+async fn shown<C: CloudUnderTest>(fixture: &CloudFixture<C>, nodes: &[&str]) -> Vec<String> {
     let mut all = Vec::new();
     for name in nodes {
-        let node = scene.stage.node(name).await;
+        let node = fixture.cluster.node(name).await;
         let addresses = node.map(|node| node.addresses).unwrap_or_default();
         all.extend(addresses.iter().map(|address| format!("{name} {address}")));
     }
@@ -27,126 +27,133 @@ async fn shown<C: CloudUnderTest>(scene: &Scene<C>, nodes: &[&str]) -> Vec<Strin
 /// Answers lack the addresses of instances. Nodes keep theirs, pools keep their members, nobody is deleted, and a node
 /// that waits for its cloud goes on waiting; once the cloud tells again, everything goes on by itself.
 pub async fn instances_without_addresses_change_nothing<C: CloudUnderTest>() {
-    let mut scene: Scene<C> = Scene::with_nodes(3).await;
-    scene.create("web", json!({})).await;
-    scene.pass(60).await;
-    let id = scene.recorded("web").await.unwrap();
+    let mut fixture: CloudFixture<C> = CloudFixture::with_nodes(3).await;
+    fixture.create("web", json!({})).await;
+    fixture.pass(60).await;
+    let id = fixture.recorded("web").await.unwrap();
     let nodes = ["node-1", "node-2", "node-3"];
-    let (addresses, state) = (shown(&scene, &nodes).await, scene.cloud.state_of(&id));
+    let (addresses, state) = (shown(&fixture, &nodes).await, fixture.cloud.state_of(&id));
     assert!(addresses.len() >= 3, "nodes show the addresses of their instances: {addresses:?}");
 
-    scene.cloud.omit_instance_addresses(true);
+    fixture.cloud.omit_instance_addresses(true);
     let name = "node-4";
-    scene.cloud.add_instance(name);
+    fixture.cloud.add_instance(name);
     let taint = json!({"key": WAITS, "value": "true", "effect": "NoSchedule"});
-    scene.stage.create(&scene.stage.nodes(), "Node", name, json!({"spec": {"taints": [taint]}})).await;
-    scene.stage.set_ready("node-3", false).await;
-    scene.pass(400).await;
-    assert_eq!(shown(&scene, &nodes).await, addresses, "L1-401 nodes keep their addresses");
-    assert_eq!(scene.cloud.state_of(&id), state, "L1-402 the load balancer keeps its members");
-    let waiting = scene.stage.node(name).await.unwrap();
+    fixture
+        .cluster
+        .create(&fixture.cluster.nodes(), "Node", name, json!({"spec": {"taints": [taint]}}))
+        .await;
+    fixture.cluster.set_ready("node-3", false).await;
+    fixture.pass(400).await;
+    assert_eq!(shown(&fixture, &nodes).await, addresses, "L1-401 nodes keep their addresses");
+    assert_eq!(fixture.cloud.state_of(&id), state, "L1-402 the load balancer keeps its members");
+    let waiting = fixture.cluster.node(name).await.unwrap();
     assert!(waiting.has_taint(WAITS), "L1-403 a node does not join without its addresses");
 
     // A program that starts now knows nothing of what was told before.
-    scene.restart();
-    scene.edit("web", json!({"metadata": {"labels": {"edited": "yes"}}})).await;
-    scene.pass(400).await;
-    assert_eq!(shown(&scene, &nodes).await, addresses, "L1-401 nodes keep their addresses after a restart");
+    fixture.restart();
+    fixture.edit("web", json!({"metadata": {"labels": {"edited": "yes"}}})).await;
+    fixture.pass(400).await;
+    assert_eq!(shown(&fixture, &nodes).await, addresses, "L1-401 nodes keep their addresses after a restart");
     assert_eq!(
-        scene.cloud.state_of(&id),
+        fixture.cloud.state_of(&id),
         state,
         "L1-402 the load balancer keeps its members after a restart"
     );
-    assert!(!scene.ingress("web").await.is_empty(), "L1-402 the Service keeps its addresses");
+    assert!(!fixture.ingress("web").await.is_empty(), "L1-402 the Service keeps its addresses");
 
-    scene.cloud.omit_instance_addresses(false);
+    fixture.cloud.omit_instance_addresses(false);
     // A node that failed for so long waits up to five minutes and half as long again for its next try.
-    scene.pass(600).await;
-    let joined = scene.stage.node(name).await.unwrap();
+    fixture.pass(600).await;
+    let joined = fixture.cluster.node(name).await.unwrap();
     assert!(!joined.has_taint(WAITS) && !joined.addresses.is_empty(), "L1-403 told again, it joins");
-    scene.assert_quiet(300, "L4-400 told again, it comes to rest").await;
+    fixture.assert_quiet(300, "L4-400 told again, it comes to rest").await;
 }
 
 /// Answers lack the addresses of load balancers: what a Service has published stays.
 pub async fn balancers_without_addresses_change_nothing<C: CloudUnderTest>() {
-    let mut scene: Scene<C> = Scene::with_nodes(2).await;
-    scene.create("web", json!({})).await;
-    scene.pass(60).await;
-    let id = scene.recorded("web").await.unwrap();
-    let (ingress, state) = (scene.ingress("web").await, scene.cloud.state_of(&id));
+    let mut fixture: CloudFixture<C> = CloudFixture::with_nodes(2).await;
+    fixture.create("web", json!({})).await;
+    fixture.pass(60).await;
+    let id = fixture.recorded("web").await.unwrap();
+    let (ingress, state) = (fixture.ingress("web").await, fixture.cloud.state_of(&id));
     assert!(!ingress.is_empty());
 
-    scene.cloud.omit_balancer_addresses(true);
-    scene.pass(300).await;
-    assert_eq!(scene.ingress("web").await, ingress, "L1-404 what is published stays");
-    scene.restart();
-    scene.edit("web", ports(2, 30_100)).await;
-    scene.pass(300).await;
-    assert_eq!(scene.ingress("web").await, ingress, "L1-404 what is published stays after a restart");
-    assert_eq!(scene.cloud.balancers(), std::slice::from_ref(&id), "L1-405 there is no second load balancer");
+    fixture.cloud.omit_balancer_addresses(true);
+    fixture.pass(300).await;
+    assert_eq!(fixture.ingress("web").await, ingress, "L1-404 what is published stays");
+    fixture.restart();
+    fixture.edit("web", ports(2, 30_100)).await;
+    fixture.pass(300).await;
+    assert_eq!(fixture.ingress("web").await, ingress, "L1-404 what is published stays after a restart");
+    assert_eq!(
+        fixture.cloud.balancers(),
+        std::slice::from_ref(&id),
+        "L1-405 there is no second load balancer"
+    );
 
-    scene.cloud.omit_balancer_addresses(false);
-    scene.pass(400).await;
-    assert_eq!(scene.ingress("web").await, ingress, "L1-404 the same addresses when they are told again");
-    assert_ne!(scene.cloud.state_of(&id), state, "the port that was added meanwhile is opened");
-    scene.assert_quiet(300, "L4-401 told again, it comes to rest").await;
+    fixture.cloud.omit_balancer_addresses(false);
+    fixture.pass(400).await;
+    assert_eq!(fixture.ingress("web").await, ingress, "L1-404 the same addresses when they are told again");
+    assert_ne!(fixture.cloud.state_of(&id), state, "the port that was added meanwhile is opened");
+    fixture.assert_quiet(300, "L4-401 told again, it comes to rest").await;
 }
 
 /// A part of a load balancer cannot be read. Only the Service of that load balancer is held up, and its warning says
 /// what cannot be read; everybody else is served.
 pub async fn an_unreadable_part_stops_nobody_else<C: CloudUnderTest>() {
-    let scene: Scene<C> = Scene::with_nodes(2).await;
-    let theirs = scene.cloud.build_by_hand("theirs");
-    let before = scene.cloud.state_of(&theirs);
-    scene.create("web", ports(1, 30_100)).await;
-    scene.pass(60).await;
-    let web = scene.recorded("web").await.unwrap();
+    let fixture: CloudFixture<C> = CloudFixture::with_nodes(2).await;
+    let theirs = fixture.cloud.build_by_hand("theirs");
+    let before = fixture.cloud.state_of(&theirs);
+    fixture.create("web", ports(1, 30_100)).await;
+    fixture.pass(60).await;
+    let web = fixture.recorded("web").await.unwrap();
 
     // Somebody else's.
-    scene.cloud.garble_part_of(&theirs, true);
-    let state = scene.cloud.state_of(&web);
-    scene.edit("web", ports(2, 30_100)).await;
-    scene.create("shop", ports(1, 30_200)).await;
-    scene.pass(120).await;
-    assert_ne!(scene.cloud.state_of(&web), state, "L11-400 a Service goes on beside it");
-    assert!(!scene.ingress("shop").await.is_empty(), "L11-400 a new Service is served beside it");
-    assert_eq!(scene.warnings("web"), [""; 0], "L11-400 nobody is told of another's part");
-    assert_eq!(scene.cloud.state_of(&theirs), before, "L3-400 it is not touched");
+    fixture.cloud.garble_part_of(&theirs, true);
+    let state = fixture.cloud.state_of(&web);
+    fixture.edit("web", ports(2, 30_100)).await;
+    fixture.create("shop", ports(1, 30_200)).await;
+    fixture.pass(120).await;
+    assert_ne!(fixture.cloud.state_of(&web), state, "L11-400 a Service goes on beside it");
+    assert!(!fixture.ingress("shop").await.is_empty(), "L11-400 a new Service is served beside it");
+    assert_eq!(fixture.warnings("web"), [""; 0], "L11-400 nobody is told of another's part");
+    assert_eq!(fixture.cloud.state_of(&theirs), before, "L3-400 it is not touched");
 
     // Our own.
-    scene.cloud.garble_part_of(&web, true);
-    let state = scene.cloud.state_of(&web);
-    scene.edit("web", ports(1, 30_100)).await;
-    scene.edit("shop", ports(2, 30_200)).await;
-    let shop = scene.recorded("shop").await.unwrap();
-    let shop_before = scene.cloud.state_of(&shop);
-    scene.pass(120).await;
-    assert_eq!(scene.cloud.state_of(&web), state, "L1-406 what cannot be read is not changed");
-    let warnings = scene.warnings("web");
+    fixture.cloud.garble_part_of(&web, true);
+    let state = fixture.cloud.state_of(&web);
+    fixture.edit("web", ports(1, 30_100)).await;
+    fixture.edit("shop", ports(2, 30_200)).await;
+    let shop = fixture.recorded("shop").await.unwrap();
+    let shop_before = fixture.cloud.state_of(&shop);
+    fixture.pass(120).await;
+    assert_eq!(fixture.cloud.state_of(&web), state, "L1-406 what cannot be read is not changed");
+    let warnings = fixture.warnings("web");
     assert!(warnings.iter().any(|text| text.contains(&web)), "L1-406 the warning says which: {warnings:?}");
-    assert_ne!(scene.cloud.state_of(&shop), shop_before, "L11-401 the other Service goes on");
+    assert_ne!(fixture.cloud.state_of(&shop), shop_before, "L11-401 the other Service goes on");
 
-    scene.cloud.garble_part_of(&web, false);
-    scene.pass(400).await;
-    assert_ne!(scene.cloud.state_of(&web), state, "once it can be read the port is closed");
-    assert_eq!(scene.cloud.state_of(&theirs), before, "L3-400 it is not touched");
+    fixture.cloud.garble_part_of(&web, false);
+    fixture.pass(400).await;
+    assert_ne!(fixture.cloud.state_of(&web), state, "once it can be read the port is closed");
+    assert_eq!(fixture.cloud.state_of(&theirs), before, "L3-400 it is not touched");
 }
 
 /// The credential becomes another account's while a deletion is under way, and the cloud denies the load balancer. That
 /// is no deletion: the Service is held until the load balancer is gone.
 pub async fn a_denial_to_another_credential_deletes_nothing<C: CloudUnderTest>() {
-    let scene: Scene<C> = Scene::with_nodes(2).await;
-    scene.create("web", json!({})).await;
-    scene.pass(60).await;
-    let id = scene.recorded("web").await.unwrap();
-    scene.cloud.swap_credential_during_next_delete();
-    scene.delete("web").await;
+    let fixture: CloudFixture<C> = CloudFixture::with_nodes(2).await;
+    fixture.create("web", json!({})).await;
+    fixture.pass(60).await;
+    let id = fixture.recorded("web").await.unwrap();
+    fixture.cloud.swap_credential_during_next_delete();
+    fixture.delete("web").await;
     for _ in 0..120 {
-        scene.pass(1).await;
-        let there = scene.cloud.balancers().contains(&id);
-        let held = scene.service("web").await.is_some();
+        fixture.pass(1).await;
+        let there = fixture.cloud.balancers().contains(&id);
+        let held = fixture.service("web").await.is_some();
         assert!(held || !there, "L5-400 the Service is let go of while its load balancer is there");
     }
-    assert_eq!(scene.cloud.balancers(), [""; 0], "L5-401 nothing is leaked");
-    assert!(scene.service("web").await.is_none(), "L5-401 the Service is let go of in the end");
+    assert_eq!(fixture.cloud.balancers(), [""; 0], "L5-401 nothing is leaked");
+    assert!(fixture.service("web").await.is_none(), "L5-401 the Service is let go of in the end");
 }

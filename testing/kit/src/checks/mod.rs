@@ -1,18 +1,31 @@
 //! Checks that hold for every cloud. A provider hands over its simulated cloud as a [`CloudUnderTest`] and gets them.
 //!
-//! A check plays a scene on a [`Stage`](crate::Stage) with all controllers at work, in virtual time, and panics with the
-//! law's number where the law does not hold. A provider calls each of them from a test of its own, so that a failure
+//! A check runs on a [`ClusterFixture`](crate::ClusterFixture) with all controllers at work, in virtual time, and panics
+//! with the law's number where the law does not hold. [`checks!`](crate::checks!) makes a test of each, so that a failure
 //! names the provider and the check.
 
 pub mod answers;
+mod fixture;
 pub mod ownership;
-mod scene;
 
 use std::sync::Arc;
 
 use cloudberth_core::{Clock, Provider, ServiceView};
 
-pub use scene::{Scene, annotation};
+pub use fixture::{CloudFixture, annotation};
+
+/// Makes a test of each named check for one cloud: `checks! { Cloud; ownership: a_copied_id_is_no_proof; }`.
+#[macro_export]
+macro_rules! checks {
+    ($cloud:ty; $($module:ident: $($check:ident),+;)+) => {
+        $($(
+            #[tokio::test(start_paused = true)]
+            async fn $check() {
+                $crate::checks::$module::$check::<$cloud>().await;
+            }
+        )+)+
+    };
+}
 
 /// A simulated cloud with the provider for it: what a check needs to know of them.
 ///

@@ -3,6 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use crate::{
+    annotation::By,
     error::{Error, Result},
     label::{LabelKey, LabelValue},
     view::Pairs,
@@ -12,6 +13,12 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
     requirements: Vec<Requirement>,
+}
+
+impl Selector {
+    /// The kind of an annotation that holds a selector.
+    pub const KIND: By<Self> =
+        By::new("a label selector", |text| text.parse().map_err(|why: Error| why.message().to_owned()));
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

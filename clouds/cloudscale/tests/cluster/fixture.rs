@@ -13,14 +13,14 @@ use cloudberth_core::{Clock, Provider, Random, Secret, ServiceView, call::ReadOn
 use cloudberth_http::{TokenSource, Transport, Unobserved, testing::Door};
 use cloudscale_sim::{Balancer, Cloud, Entry, SimSettings, Tally};
 use serde_json::{Value, json};
-use testing_kit::Stage;
+use testing_kit::ClusterFixture;
 pub(crate) use testing_kit::cloudscale::{FINALIZER, PREFIX, annotated, merge};
 use tokio::task::AbortHandle;
 
 pub(crate) const INTENT: &str = "cloudberth.dev/intent";
 
-pub(crate) struct Scene {
-    pub(crate) stage: Stage,
+pub(crate) struct Fixture {
+    pub(crate) cluster: ClusterFixture,
     pub(crate) cloud: Cloud,
     /// The way to the cloud.
     pub(crate) door: Door,
@@ -51,13 +51,13 @@ fn everybody() -> ControllerSettings {
     }
 }
 
-fn start(stage: &mut Stage, settings: &ControllerSettings) -> AbortHandle {
-    stage.run_ground();
-    let controllers = ControllerSet::new(&stage.ctx, settings).unwrap();
-    stage.run(async move { controllers.run().await })
+fn start(cluster: &mut ClusterFixture, settings: &ControllerSettings) -> AbortHandle {
+    cluster.run_watches();
+    let controllers = ControllerSet::new(&cluster.ctx, settings).unwrap();
+    cluster.run(async move { controllers.run().await })
 }
 
-impl Scene {
+impl Fixture {
     /// The cloud answers after 20 ms and builds a load balancer in a second, as in the promises about time.
     pub(crate) fn new() -> Self {
         Self::with(|_| {})
@@ -76,15 +76,15 @@ impl Scene {
         };
         adjust(&mut settings);
         let (mut made, door) = (None, Door::default());
-        let mut stage = Stage::on(|clock| {
+        let mut cluster = ClusterFixture::on(|clock| {
             let cloud = Cloud::new(Arc::clone(clock), Random::seeded(7), settings);
             made = Some(cloud.clone());
             provider(&cloud, &door, clock)
         });
         let service = Some(ServiceSettings { drift, ..ServiceSettings::default() });
         let settings = ControllerSettings { service, ..everybody() };
-        let controllers = start(&mut stage, &settings);
-        Self { stage, cloud: made.unwrap(), door, settings, controllers }
+        let controllers = start(&mut cluster, &settings);
+        Self { cluster, cloud: made.unwrap(), door, settings, controllers }
     }
 
     /// With this the program is killed; what it has sent is on its way.
@@ -94,22 +94,22 @@ impl Scene {
 
     /// The program starts, and knows nothing.
     pub(crate) fn restart(&mut self) {
-        let provider = provider(&self.cloud, &self.door, &self.stage.clock);
-        self.stage.reboot_with(provider);
-        self.controllers = start(&mut self.stage, &self.settings);
+        let provider = provider(&self.cloud, &self.door, &self.cluster.clock);
+        self.cluster.reboot_with(provider);
+        self.controllers = start(&mut self.cluster, &self.settings);
     }
 
     /// The program starts while another one leads.
     pub(crate) fn restart_behind_another(&mut self) {
-        let provider = provider(&self.cloud, &self.door, &self.stage.clock);
-        self.stage.reboot_behind(provider, Arc::new(ReadOnly));
-        self.controllers = start(&mut self.stage, &self.settings);
+        let provider = provider(&self.cloud, &self.door, &self.cluster.clock);
+        self.cluster.reboot_behind(provider, Arc::new(ReadOnly));
+        self.controllers = start(&mut self.cluster, &self.settings);
     }
 
     /// A server and its node, Ready and initialised. Returns the server's id.
     pub(crate) async fn node(&self, name: &str) -> String {
         let id = self.cloud.add_server(name, "rma1").uuid;
-        self.stage.register(name, Some(&format!("cloudscale://{id}"))).await;
+        self.cluster.register(name, Some(&format!("cloudscale://{id}"))).await;
         id
     }
 
@@ -117,8 +117,8 @@ impl Scene {
     pub(crate) async fn join(&self, name: &str) {
         let key = "node.cloudprovider.kubernetes.io/uninitialized";
         let taint = json!({"key": key, "value": "true", "effect": "NoSchedule"});
-        self.stage.create(&self.stage.nodes(), "Node", name, json!({"spec": {"taints": [taint]}})).await;
-        self.stage.set_ready(name, true).await;
+        self.cluster.create(&self.cluster.nodes(), "Node", name, json!({"spec": {"taints": [taint]}})).await;
+        self.cluster.set_ready(name, true).await;
     }
 
     pub(crate) async fn nodes(&self, count: usize) -> Vec<String> {
@@ -133,11 +133,11 @@ impl Scene {
     pub(crate) async fn create(&self, name: &str, more: Value) {
         let mut body = json!({"spec": {"type": "LoadBalancer", "ports": [{"port": 80, "protocol": "TCP"}]}});
         merge(&mut body, more);
-        self.stage.create(&self.stage.services(), "Service", name, body).await;
+        self.cluster.create(&self.cluster.services(), "Service", name, body).await;
     }
 
     pub(crate) async fn edit(&self, name: &str, body: Value) {
-        self.stage.merge(&self.stage.services(), name, body).await;
+        self.cluster.merge(&self.cluster.services(), name, body).await;
     }
 
     /// Annotations without their prefix; null removes one.
@@ -146,22 +146,22 @@ impl Scene {
     }
 
     pub(crate) async fn delete(&self, name: &str) {
-        self.stage.delete(&self.stage.services(), name).await;
+        self.cluster.delete(&self.cluster.services(), name).await;
     }
 
     pub(crate) async fn get(&self, name: &str) -> ServiceView {
-        self.stage.service(name).await.unwrap()
+        self.cluster.service(name).await.unwrap()
     }
 
     pub(crate) async fn pass(&self, seconds: u64) {
-        self.stage.pass(seconds).await;
+        self.cluster.pass(seconds).await;
     }
 
     /// The load balancer that a Service has recorded.
     pub(crate) async fn balancer(&self, name: &str) -> Balancer {
         let service = self.get(name).await;
         let id = service.annotations.get(&format!("{PREFIX}uuid")).unwrap_or_else(|| {
-            panic!("{name} has no load balancer: {:?} {:?}", service.annotations, self.stage.events(name))
+            panic!("{name} has no load balancer: {:?} {:?}", service.annotations, self.cluster.events(name))
         });
         self.cloud.balancers().into_iter().find(|balancer| balancer.uuid == *id).unwrap()
     }
@@ -190,7 +190,7 @@ impl Scene {
 
     /// The warnings about a Service.
     pub(crate) fn warnings(&self, name: &str) -> Vec<String> {
-        self.stage.events(name).into_iter().filter(|event| event.starts_with("Warning")).collect()
+        self.cluster.events(name).into_iter().filter(|event| event.starts_with("Warning")).collect()
     }
 
     /// The ids of everything below the load balancers, by kind: pools, listeners, monitors, members.
@@ -220,7 +220,7 @@ impl Scene {
 
     /// How many calls the Kubernetes API has had.
     pub(crate) fn kube_calls(&self) -> u64 {
-        self.stage.api.calls(0).last().map_or(0, |call| call.number + 1)
+        self.cluster.api.calls(0).last().map_or(0, |call| call.number + 1)
     }
 
     /// Time goes by and nothing is written anywhere.
@@ -229,19 +229,19 @@ impl Scene {
         let kube = self.kube_calls();
         self.pass(seconds).await;
         assert_eq!(self.mutations(), [], "{case}");
-        assert_eq!(self.stage.writes(kube), [], "{case}");
+        assert_eq!(self.cluster.writes(kube), [], "{case}");
     }
 
     /// Waits until the Service shows an address; returns how long that took.
     pub(crate) async fn addressed(&self, name: &str, limit: Duration) -> Duration {
-        let start = self.stage.clock.now();
+        let start = self.cluster.clock.now();
         loop {
             let service = self.get(name).await;
-            let took = self.stage.clock.now().since(start);
+            let took = self.cluster.clock.now().since(start);
             if !service.ingress.is_empty() {
                 return took;
             }
-            assert!(took < limit, "{name} has no address: {:?}", self.stage.events(name));
+            assert!(took < limit, "{name} has no address: {:?}", self.cluster.events(name));
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }

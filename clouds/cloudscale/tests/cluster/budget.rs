@@ -4,29 +4,29 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::scene::{Scene, annotated};
+use crate::fixture::{Fixture, annotated};
 
 /// A settled cluster with ten nodes and one Service with one port.
-async fn settled() -> Scene {
-    let scene = Scene::new();
-    scene.nodes(10).await;
-    scene.pass(10).await;
-    scene.create("web", json!({})).await;
-    scene.pass(30).await;
-    scene.cloud.clear_journal();
-    scene
+async fn settled() -> Fixture {
+    let fixture = Fixture::new();
+    fixture.nodes(10).await;
+    fixture.pass(10).await;
+    fixture.create("web", json!({})).await;
+    fixture.pass(30).await;
+    fixture.cloud.clear_journal();
+    fixture
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_load_balancer_is_created() {
-    let scene = Scene::new();
-    scene.nodes(10).await;
-    scene.pass(10).await;
-    scene.cloud.clear_journal();
-    scene.create("web", json!({})).await;
-    let took = scene.addressed("web", Duration::from_secs(60)).await;
-    scene.pass(30).await;
-    let tally = scene.tally();
+    let fixture = Fixture::new();
+    fixture.nodes(10).await;
+    fixture.pass(10).await;
+    fixture.cloud.clear_journal();
+    fixture.create("web", json!({})).await;
+    let took = fixture.addressed("web", Duration::from_secs(60)).await;
+    fixture.pass(30).await;
+    let tally = fixture.tally();
     println!("create: {took:?}, {tally:?}");
     assert_eq!(tally.mutations, 14, "CS-160 {tally:?}");
     assert!(tally.calls <= 26, "CS-160 {tally:?}");
@@ -35,47 +35,47 @@ async fn a_load_balancer_is_created() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_joins() {
-    let scene = settled().await;
-    scene.node("node-11").await;
-    scene.pass(30).await;
-    let tally = scene.tally();
+    let fixture = settled().await;
+    fixture.node("node-11").await;
+    fixture.pass(30).await;
+    let tally = fixture.tally();
     println!("join: {tally:?}");
     assert_eq!(tally.mutations, 1, "CS-160 {tally:?}");
     assert!(tally.calls <= 8, "CS-160 {tally:?}");
-    assert_eq!(scene.shape("web").await[0].1.len(), 11);
+    assert_eq!(fixture.shape("web").await[0].1.len(), 11);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_instance_joins_whose_node_nobody_has_claimed_yet() {
-    let scene = settled().await;
-    scene.cloud.add_server("fresh", "rma1");
-    scene.join("fresh").await;
-    scene.pass(30).await;
-    let tally = scene.tally();
+    let fixture = settled().await;
+    fixture.cloud.add_server("fresh", "rma1");
+    fixture.join("fresh").await;
+    fixture.pass(30).await;
+    let tally = fixture.tally();
     println!("join with initialisation: {tally:?}");
     assert_eq!(tally.mutations, 1, "CS-160 {tally:?}");
     assert!(tally.calls <= 8, "CS-160 {tally:?}");
-    assert_eq!(scene.shape("web").await[0].1.len(), 11);
+    assert_eq!(fixture.shape("web").await[0].1.len(), 11);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_node_leaves() {
-    let scene = settled().await;
-    scene.stage.delete(&scene.stage.nodes(), "node-03").await;
-    scene.pass(30).await;
-    let tally = scene.tally();
+    let fixture = settled().await;
+    fixture.cluster.delete(&fixture.cluster.nodes(), "node-03").await;
+    fixture.pass(30).await;
+    let tally = fixture.tally();
     println!("leave: {tally:?}");
     assert_eq!(tally.mutations, 1, "CS-160 {tally:?}");
     assert!(tally.calls <= 8, "CS-160 {tally:?}");
-    assert_eq!(scene.shape("web").await[0].1.len(), 9);
+    assert_eq!(fixture.shape("web").await[0].1.len(), 9);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_to_do_after_a_restart() {
-    let mut scene = settled().await;
-    scene.restart();
-    scene.pass(30).await;
-    let tally = scene.tally();
+    let mut fixture = settled().await;
+    fixture.restart();
+    fixture.pass(30).await;
+    let tally = fixture.tally();
     println!("restart: {tally:?}");
     assert_eq!(tally.mutations, 0, "CS-160 L4-801 {tally:?}");
     assert!(tally.calls <= 8, "CS-160 {tally:?}");
@@ -83,17 +83,17 @@ async fn nothing_to_do_after_a_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_nodes_are_initialised_from_two_listings() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     for number in 0..1_000 {
         let name = format!("node-{number:04}");
-        scene.cloud.add_server(&name, "rma1");
-        scene.join(&name).await;
+        fixture.cloud.add_server(&name, "rma1");
+        fixture.join(&name).await;
     }
-    scene.pass(60).await;
-    let tally = scene.tally();
+    fixture.pass(60).await;
+    let tally = fixture.tally();
     println!("1,000 nodes: {tally:?}");
     assert!(tally.calls <= 2, "L7-806 {tally:?}");
-    let nodes = scene.stage.nodes().list(&kube::api::ListParams::default()).await.unwrap();
+    let nodes = fixture.cluster.nodes().list(&kube::api::ListParams::default()).await.unwrap();
     let tainted = |node: &kube::api::DynamicObject| {
         let taints = node.data["spec"]["taints"].as_array().cloned().unwrap_or_default();
         taints.iter().any(|taint| taint["key"] == "node.cloudprovider.kubernetes.io/uninitialized")
@@ -104,60 +104,60 @@ async fn a_thousand_nodes_are_initialised_from_two_listings() {
 
 #[tokio::test(start_paused = true)]
 async fn a_large_cluster_at_rest_asks_next_to_nothing() {
-    let scene = Scene::new();
-    scene.nodes(1_000).await;
+    let fixture = Fixture::new();
+    fixture.nodes(1_000).await;
     for number in 1..=10 {
         let label = json!({"metadata": {"labels": {"pick": "me"}}});
-        scene.stage.merge(&scene.stage.nodes(), &format!("node-{number:02}"), label).await;
+        fixture.cluster.merge(&fixture.cluster.nodes(), &format!("node-{number:02}"), label).await;
     }
     for number in 0..50 {
         // Ten nodes each, so that the test is done before tea.
         let picked = annotated(&[("node-selector", json!("pick=me"))]);
-        scene.create(&format!("web-{number:02}"), picked).await;
+        fixture.create(&format!("web-{number:02}"), picked).await;
     }
-    scene.pass(120).await;
-    assert_eq!(scene.cloud.balancers().len(), 50);
-    assert_eq!(scene.cloud.members().len(), 500);
-    scene.cloud.clear_journal();
-    let kube = scene.kube_calls();
-    scene.pass(600).await;
-    let tally = scene.tally();
+    fixture.pass(120).await;
+    assert_eq!(fixture.cloud.balancers().len(), 50);
+    assert_eq!(fixture.cloud.members().len(), 500);
+    fixture.cloud.clear_journal();
+    let kube = fixture.kube_calls();
+    fixture.pass(600).await;
+    let tally = fixture.tally();
     println!("1,000 nodes and 50 load balancers, 10 minutes: {tally:?}");
     assert!(tally.calls <= 12, "L7-807 {tally:?}");
     assert_eq!(tally.mutations, 0, "L4-802 {tally:?}");
-    assert_eq!(scene.stage.writes(kube), [], "L4-803");
+    assert_eq!(fixture.cluster.writes(kube), [], "L4-803");
 }
 
 #[tokio::test(start_paused = true)]
 async fn fifty_services_at_once_are_all_addressed_in_time() {
-    let scene = Scene::new();
-    scene.nodes(10).await;
-    scene.pass(10).await;
-    scene.cloud.clear_journal();
-    let start = scene.stage.clock.now();
+    let fixture = Fixture::new();
+    fixture.nodes(10).await;
+    fixture.pass(10).await;
+    fixture.cloud.clear_journal();
+    let start = fixture.cluster.clock.now();
     let names: Vec<_> = (0..50).map(|number| format!("web-{number:02}")).collect();
     for name in &names {
-        scene.create(name, json!({})).await;
+        fixture.create(name, json!({})).await;
     }
     for name in &names {
-        scene.addressed(name, Duration::from_secs(60)).await;
+        fixture.addressed(name, Duration::from_secs(60)).await;
     }
-    let took = scene.stage.clock.now().since(start);
-    scene.pass(30).await;
-    println!("50 Services: {took:?}, {:?}", scene.tally());
+    let took = fixture.cluster.clock.now().since(start);
+    fixture.pass(30).await;
+    println!("50 Services: {took:?}, {:?}", fixture.tally());
     assert!(took <= Duration::from_secs(12), "{took:?}");
-    assert_eq!(scene.tally().mutations, 50 * 14);
+    assert_eq!(fixture.tally().mutations, 50 * 14);
     for name in &names {
-        assert_eq!(scene.shape(name).await[0].1.len(), 10, "{name}");
+        assert_eq!(fixture.shape(name).await[0].1.len(), 10, "{name}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_sources_change() {
-    let scene = settled().await;
-    scene.edit("web", annotated(&[("listener-allowed-cidrs", json!("[\"10.0.0.0/8\"]"))])).await;
-    scene.pass(30).await;
-    let tally = scene.tally();
+    let fixture = settled().await;
+    fixture.edit("web", annotated(&[("listener-allowed-cidrs", json!("[\"10.0.0.0/8\"]"))])).await;
+    fixture.pass(30).await;
+    let tally = fixture.tally();
     println!("sources: {tally:?}");
     assert_eq!(tally.mutations, 1, "CS-160 {tally:?}");
     assert!(tally.calls <= 8, "CS-160 {tally:?}");
@@ -165,13 +165,13 @@ async fn the_sources_change() {
 
 #[tokio::test(start_paused = true)]
 async fn a_load_balancer_is_deleted() {
-    let scene = settled().await;
-    scene.delete("web").await;
-    scene.pass(30).await;
-    let tally = scene.tally();
+    let fixture = settled().await;
+    fixture.delete("web").await;
+    fixture.pass(30).await;
+    let tally = fixture.tally();
     println!("delete: {tally:?}");
     assert_eq!(tally.mutations, 1, "CS-148 {tally:?}");
     assert!(tally.calls <= 8, "CS-160 {tally:?}");
-    assert!(scene.stage.service("web").await.is_none());
-    assert_eq!(scene.cloud.balancers().len(), 0);
+    assert!(fixture.cluster.service("web").await.is_none());
+    assert_eq!(fixture.cloud.balancers().len(), 0);
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use cloudberth_cloudscale::{ObservedBalancer, Parts, wire::Member};
 use serde_json::{Value, json};
 
-use crate::kit::{LB, SUBNET, UID, read};
+use crate::fixture::{LB, SUBNET, UID, read};
 
 /// A pool with everything below it.
 pub(crate) struct Left {

@@ -214,17 +214,17 @@ impl CloudUnderTest for Cloudscale {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_omitted_is_missing_from_answers_only() {
-    use testing_kit::checks::Scene;
+    use testing_kit::checks::CloudFixture;
 
-    let scene: Scene<Cloudscale> = Scene::with_nodes(2).await;
-    scene.create("web", json!({})).await;
-    scene.pass(30).await;
-    let id = scene.recorded("web").await.unwrap();
-    assert_eq!(scene.ingress("web").await.len(), 2);
-    let before = scene.cloud.state_of(&id);
-    scene.assert_quiet(300, "at rest").await;
-    assert_eq!(scene.cloud.state_of(&id), before);
-    let cloud = &scene.cloud;
+    let fixture: CloudFixture<Cloudscale> = CloudFixture::with_nodes(2).await;
+    fixture.create("web", json!({})).await;
+    fixture.pass(30).await;
+    let id = fixture.recorded("web").await.unwrap();
+    assert_eq!(fixture.ingress("web").await.len(), 2);
+    let before = fixture.cloud.state_of(&id);
+    fixture.assert_quiet(300, "at rest").await;
+    assert_eq!(fixture.cloud.state_of(&id), before);
+    let cloud = &fixture.cloud;
     cloud.omit_balancer_addresses(true);
     cloud.omit_instance_addresses(true);
     cloud.garble_part_of(&id, true);

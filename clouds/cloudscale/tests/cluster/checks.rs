@@ -1,21 +1,13 @@
 //! The checks that hold for every cloud.
 
-use testing_kit::checks::ownership;
-
 use crate::under_test::Cloudscale;
 
-macro_rules! checks {
-    ($($module:ident: $($check:ident),+;)+) => {
-        $($(
-            #[tokio::test(start_paused = true)]
-            async fn $check() {
-                $module::$check::<Cloudscale>().await;
-            }
-        )+)+
-    };
-}
-
-checks! {
+testing_kit::checks! { Cloudscale;
+    answers:
+        instances_without_addresses_change_nothing,
+        balancers_without_addresses_change_nothing,
+        an_unreadable_part_stops_nobody_else,
+        a_denial_to_another_credential_deletes_nothing;
     ownership:
         a_given_name_is_no_proof,
         a_given_name_is_no_proof_after_a_crash,

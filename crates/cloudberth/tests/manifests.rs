@@ -1,16 +1,23 @@
-//! The manifests of the clouds: what they grant is what the program asks for, and the defaults are safe ones.
+//! The manifests of the clouds grant exactly what the program asks for, and confine it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
-use cloudberth_manager::rights::{Place, RIGHTS};
+use cloudberth::CLOUDS;
+use cloudberth_core::rights::Scope;
+use cloudberth_manager::rights::RIGHTS;
 use serde_json::Value;
-
-const PROVIDERS: [&str; 4] = ["binarylane", "brightbox", "cloudlycke", "cloudscale"];
 
 fn folder() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "..", "..", "clouds"].iter().collect()
+}
+
+/// Every cloud with a manifest, those whose provider is still to be written included.
+fn providers() -> Vec<String> {
+    let folders = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
+    let with_manifest = folders.filter(|path| path.join("manifest.yaml").exists());
+    with_manifest.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect()
 }
 
 fn documents(provider: &str) -> Vec<Value> {
@@ -50,20 +57,40 @@ fn granted(role: &Value) -> BTreeSet<[String; 4]> {
     out
 }
 
-fn asked(everywhere: bool) -> BTreeSet<[String; 4]> {
-    let here = RIGHTS.iter().filter(|right| (right.place == Place::Cluster) == everywhere);
-    here.flat_map(|right| {
-        right.verbs.iter().map(|verb| [right.group, right.resource, right.name, verb].map(str::to_owned))
-    })
-    .collect()
+/// Every single right that the program asks for when it serves `provider`.
+fn asked(provider: &str, scopes: &[Scope]) -> BTreeSet<[String; 4]> {
+    let own = CLOUDS.iter().filter(|factory| factory.name == provider).flat_map(|factory| factory.rights);
+    let rights = RIGHTS.iter().chain(own).filter(|right| scopes.contains(&right.scope));
+    rights
+        .flat_map(|right| {
+            right.verbs.iter().map(|verb| [right.group, right.resource, right.name, verb].map(str::to_owned))
+        })
+        .collect()
+}
+
+#[test]
+fn every_cloud_that_replaces_a_program_has_a_manifest() {
+    let with_manifest = providers();
+    for factory in CLOUDS.iter().filter(|factory| !factory.replaces.is_empty()) {
+        assert!(
+            with_manifest.iter().any(|name| name == factory.name),
+            "clouds/{}/manifest.yaml",
+            factory.name
+        );
+    }
 }
 
 #[test]
 fn every_manifest_grants_what_is_asked_for_and_nothing_else() {
-    for provider in PROVIDERS {
-        let documents = documents(provider);
-        assert_eq!(granted(one(&documents, "ClusterRole")), asked(true), "{provider}");
-        assert_eq!(granted(one(&documents, "Role")), asked(false), "{provider}");
+    for provider in providers() {
+        let documents = documents(&provider);
+        assert_eq!(
+            granted(one(&documents, "ClusterRole")),
+            asked(&provider, &[Scope::Cluster]),
+            "{provider}"
+        );
+        let namespaced = asked(&provider, &[Scope::LeaseNamespace, Scope::KubeSystem]);
+        assert_eq!(granted(one(&documents, "Role")), namespaced, "{provider}");
         for kind in ["ClusterRoleBinding", "RoleBinding"] {
             let binding = one(&documents, kind);
             assert_eq!(binding["subjects"][0]["name"], one(&documents, "ServiceAccount")["metadata"]["name"]);
@@ -74,8 +101,8 @@ fn every_manifest_grants_what_is_asked_for_and_nothing_else() {
 
 #[test]
 fn every_manifest_can_bootstrap_a_cluster_and_is_confined() {
-    for provider in PROVIDERS {
-        let documents = documents(provider);
+    for provider in providers() {
+        let documents = documents(&provider);
         let pod = &one(&documents, "DaemonSet")["spec"]["template"]["spec"];
         assert_eq!(pod["hostNetwork"], true, "{provider}: there is no pod network yet");
         let tolerated: BTreeSet<_> =

@@ -13,31 +13,31 @@ use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
 use super::CloudUnderTest;
-use crate::{Stage, cloudscale::merge};
+use crate::{ClusterFixture, cloudscale::merge};
 
-/// What a check plays on.
+/// A cluster on the cloud under test.
 #[derive(Debug)]
-pub struct Scene<C> {
+pub struct CloudFixture<C> {
     /// The cluster.
-    pub stage: Stage,
+    pub cluster: ClusterFixture,
     /// The cloud.
     pub cloud: C,
     settings: ControllerSettings,
     controllers: AbortHandle,
 }
 
-fn start(stage: &mut Stage, settings: &ControllerSettings) -> AbortHandle {
-    stage.run_ground();
-    let controllers = ControllerSet::new(&stage.ctx, settings).unwrap();
-    stage.run(async move { controllers.run().await })
+fn start(cluster: &mut ClusterFixture, settings: &ControllerSettings) -> AbortHandle {
+    cluster.run_watches();
+    let controllers = ControllerSet::new(&cluster.ctx, settings).unwrap();
+    cluster.run(async move { controllers.run().await })
 }
 
-impl<C: CloudUnderTest> Scene<C> {
+impl<C: CloudUnderTest> CloudFixture<C> {
     /// An empty cluster on an empty cloud. The slow pass that looks for what changed behind the program's back comes
     /// every two minutes.
     pub fn new() -> Self {
         let mut cloud = None;
-        let mut stage = Stage::on(|clock| {
+        let mut cluster = ClusterFixture::on(|clock| {
             let new = C::new(clock);
             let provider = new.provider(clock);
             cloud = Some(new);
@@ -50,35 +50,35 @@ impl<C: CloudUnderTest> Scene<C> {
             service: Some(ServiceSettings { drift, ..ServiceSettings::default() }),
             routes: None,
         };
-        let controllers = start(&mut stage, &settings);
-        Self { stage, cloud: cloud.unwrap(), settings, controllers }
+        let controllers = start(&mut cluster, &settings);
+        Self { cluster, cloud: cloud.unwrap(), settings, controllers }
     }
 
     /// The same with this many nodes, `node-1` and so on.
     pub async fn with_nodes(count: usize) -> Self {
-        let scene = Self::new();
+        let fixture = Self::new();
         for number in 1..=count {
-            scene.node(&format!("node-{number}")).await;
+            fixture.node(&format!("node-{number}")).await;
         }
-        scene
+        fixture
     }
 
-    /// With this the program is killed; what it has sent is on its way.
+    /// Aborting this kills the program; requests that it has sent still arrive.
     pub fn killer(&self) -> AbortHandle {
         self.controllers.clone()
     }
 
-    /// The program starts, and knows nothing.
+    /// Starts the program again, without anything that it knew.
     pub fn restart(&mut self) {
-        let provider = self.cloud.provider(&Arc::clone(&self.stage.clock));
-        self.stage.reboot_with(provider);
-        self.controllers = start(&mut self.stage, &self.settings);
+        let provider = self.cloud.provider(&Arc::clone(&self.cluster.clock));
+        self.cluster.reboot_with(provider);
+        self.controllers = start(&mut self.cluster, &self.settings);
     }
 
     /// An instance and its node, Ready and initialised. Returns the provider id.
     pub async fn node(&self, name: &str) -> String {
         let id = self.cloud.add_instance(name);
-        self.stage.register(name, Some(&id)).await;
+        self.cluster.register(name, Some(&id)).await;
         id
     }
 
@@ -87,12 +87,12 @@ impl<C: CloudUnderTest> Scene<C> {
         let ports = json!([{"port": 80, "protocol": "TCP"}]);
         let mut body = json!({"spec": {"type": "LoadBalancer", "ports": ports}});
         merge(&mut body, more);
-        self.stage.create(&self.stage.services(), "Service", name, body).await;
+        self.cluster.create(&self.cluster.services(), "Service", name, body).await;
     }
 
     /// Somebody edits a Service.
     pub async fn edit(&self, name: &str, body: Value) {
-        self.stage.merge(&self.stage.services(), name, body).await;
+        self.cluster.merge(&self.cluster.services(), name, body).await;
     }
 
     /// Somebody sets an annotation; null removes it.
@@ -102,12 +102,12 @@ impl<C: CloudUnderTest> Scene<C> {
 
     /// Somebody deletes a Service.
     pub async fn delete(&self, name: &str) {
-        self.stage.delete(&self.stage.services(), name).await;
+        self.cluster.delete(&self.cluster.services(), name).await;
     }
 
     /// A Service as it is now; `None` for one that is gone.
     pub async fn service(&self, name: &str) -> Option<ServiceView> {
-        self.stage.service(name).await
+        self.cluster.service(name).await
     }
 
     /// The id of the load balancer that a Service has recorded.
@@ -138,29 +138,29 @@ impl<C: CloudUnderTest> Scene<C> {
 
     /// The warnings about a Service.
     pub fn warnings(&self, name: &str) -> Vec<String> {
-        self.stage.events(name).into_iter().filter(|event| event.starts_with("Warning")).collect()
+        self.cluster.events(name).into_iter().filter(|event| event.starts_with("Warning")).collect()
     }
 
-    /// Time goes by.
+    /// Lets virtual time pass.
     pub async fn pass(&self, seconds: u64) {
-        self.stage.pass(seconds).await;
+        self.cluster.pass(seconds).await;
     }
 
     /// How many calls the Kubernetes API has had.
     pub fn kube_calls(&self) -> u64 {
-        self.stage.api.calls(0).last().map_or(0, |call| call.number + 1)
+        self.cluster.api.calls(0).last().map_or(0, |call| call.number + 1)
     }
 
-    /// Time goes by, and nothing is written in the cluster or changed in the cloud.
+    /// Lets time pass, and asserts that nothing is written in the cluster or changed in the cloud.
     pub async fn assert_quiet(&self, seconds: u64, case: &str) {
         let (mutations, kube) = (self.cloud.mutations(), self.kube_calls());
         self.pass(seconds).await;
         assert_eq!(self.cloud.mutations(), mutations, "{case}: nothing is changed in the cloud");
-        assert_eq!(self.stage.writes(kube), [], "{case}: nothing is written in the cluster");
+        assert_eq!(self.cluster.writes(kube), [], "{case}: nothing is written in the cluster");
     }
 }
 
-impl<C: CloudUnderTest> Default for Scene<C> {
+impl<C: CloudUnderTest> Default for CloudFixture<C> {
     fn default() -> Self {
         Self::new()
     }

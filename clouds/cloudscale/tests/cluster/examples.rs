@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::scene::Scene;
+use crate::fixture::Fixture;
 
 #[tokio::test(start_paused = true)]
 async fn every_example_is_served_without_a_warning() {
@@ -16,21 +16,21 @@ async fn every_example_is_served_without_a_warning() {
         let text = fs::read_to_string(&file).unwrap();
         let body: Value = serde_saphyr::from_str(&text).unwrap();
         let name = body["metadata"]["name"].as_str().unwrap().to_owned();
-        let scene = Scene::new();
-        scene.cloud.add_floating_ip("192.0.2.7/32".parse().unwrap(), None);
-        scene.nodes(2).await;
+        let fixture = Fixture::new();
+        fixture.cloud.add_floating_ip("192.0.2.7/32".parse().unwrap(), None);
+        fixture.nodes(2).await;
         for node in ["node-01", "node-02"] {
             let label = json!({"metadata": {"labels": {"kubernetes.io/os": "linux"}}});
-            scene.stage.merge(&scene.stage.nodes(), node, label).await;
+            fixture.cluster.merge(&fixture.cluster.nodes(), node, label).await;
         }
-        scene.pass(5).await;
-        scene.stage.create(&scene.stage.services(), "Service", &name, body.clone()).await;
-        scene.pass(30).await;
+        fixture.pass(5).await;
+        fixture.cluster.create(&fixture.cluster.services(), "Service", &name, body.clone()).await;
+        fixture.pass(30).await;
         let file = file.display();
-        assert_eq!(scene.warnings(&name), [""; 0], "{file}");
-        assert!(!scene.get(&name).await.ingress.is_empty(), "{file}");
+        assert_eq!(fixture.warnings(&name), [""; 0], "{file}");
+        assert!(!fixture.get(&name).await.ingress.is_empty(), "{file}");
         let ports = body["spec"]["ports"].as_array().unwrap().len();
-        let shape = scene.shape(&name).await;
+        let shape = fixture.shape(&name).await;
         assert_eq!(shape.len(), ports, "{file}");
         assert!(shape.iter().all(|(_, members)| members.len() == 2), "{file}: {shape:?}");
     }

@@ -9,29 +9,32 @@ use cloudberth_runtime::metrics::ServiceMetrics;
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
-use testing_kit::Stage;
+use testing_kit::ClusterFixture;
 
 pub const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
 pub const INTENT: &str = "cloudberth.dev/intent";
 
-pub struct Scene {
-    pub stage: Stage,
+pub struct Fixture {
+    pub stage: ClusterFixture,
     pub settings: ServiceSettings,
     pub controller: Arc<ServiceController>,
     task: AbortHandle,
 }
 
-impl Scene {
+impl Fixture {
     pub fn new() -> Self {
         Self::with(&["alpha"], |_| {})
     }
 
     pub fn with(clouds: &[&str], adjust: impl Fn(&mut SimSettings)) -> Self {
-        Self::on(Stage::with(clouds, adjust), ServiceSettings { drift: None, ..ServiceSettings::default() })
+        Self::on(
+            ClusterFixture::with(clouds, adjust),
+            ServiceSettings { drift: None, ..ServiceSettings::default() },
+        )
     }
 
-    pub fn on(mut stage: Stage, settings: ServiceSettings) -> Self {
-        stage.run_ground();
+    pub fn on(mut stage: ClusterFixture, settings: ServiceSettings) -> Self {
+        stage.run_watches();
         let controller = ServiceController::new(stage.ctx.clone(), settings.clone());
         let task = stage.run(Arc::clone(&controller).run());
         Self { stage, settings, controller, task }
@@ -45,7 +48,7 @@ impl Scene {
     /// The program starts; everything that it knew is lost.
     pub fn restart(&mut self) {
         self.stage.reboot();
-        self.stage.run_ground();
+        self.stage.run_watches();
         self.controller = ServiceController::new(self.stage.ctx.clone(), self.settings.clone());
         self.task = self.stage.run(Arc::clone(&self.controller).run());
     }

@@ -1,62 +1,73 @@
-//! The clouds that this build of the program knows.
+//! What a provider crate exports: one factory, from which everything that depends on the list of clouds is derived.
 
 use std::{
+    fmt,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use cloudberth_core::{
-    Clock, Random,
+    Clock, Random, annotation,
     error::{Context, Error, Result},
     provider::Provider,
+    rights::Right,
 };
-use cloudberth_http::{Attempt, Base, Observer, Proxies, Roots, TokenSource, Transport, connect};
-use cloudberth_runtime::metrics::clouds::CloudMeter;
 
-use crate::env::{Env, Token};
+use crate::{
+    Base, Observer, Proxies, Roots, TokenSource, Transport, connect,
+    env::{Env, Token},
+};
 
-/// A cloud that can be chosen with `--cloud-provider`.
+/// A cloud that this build can serve. A provider crate exports one; the program lists them all in one place, and
+/// `--cloud-provider`, presets by program name, the checks of rights and manifests and the annotation reference follow
+/// from that list.
 #[derive(Clone, Copy, Debug)]
-pub struct Offer {
-    /// Its name.
+pub struct ProviderFactory {
+    /// What `--cloud-provider` calls it. Its folder, manifest and reference page have the same name.
     pub name: &'static str,
-    /// Makes the provider. Tells everything that is wrong with its settings at once.
-    pub open: fn(&Opening<'_>) -> Opened,
+    /// The programs that it replaces. Called by one of these names, cloudberth serves this cloud by default.
+    pub replaces: &'static [&'static str],
+    /// The Service annotations that it reads and writes.
+    pub annotations: &'static annotation::Table,
+    /// The rights in the cluster that it needs beyond those that every cloud needs.
+    pub rights: &'static [Right],
+    /// Makes the provider, or reports every mistake in its settings at once.
+    pub open: fn(&ProviderContext<'_>) -> OpenResult,
 }
 
-/// A provider, or everything that is wrong with its settings.
-pub type Opened = Result<Arc<dyn Provider>, Vec<Error>>;
+/// A provider, or every mistake in its settings.
+pub type OpenResult = Result<Arc<dyn Provider>, Vec<Error>>;
 
-/// What a provider is made from.
+/// What a provider is made from. It takes nothing from anywhere else.
 #[derive(Clone)]
-pub struct Opening<'a> {
+pub struct ProviderContext<'a> {
     /// The environment variables.
     pub env: &'a Env,
-    /// `--cloud-config`.
+    /// The file of `--cloud-config`.
     pub config: Option<&'a Path>,
-    /// The cluster's name.
+    /// The cluster's name, as it appears in what is made in the cloud.
     pub cluster_name: &'a str,
     /// Sees every call to the cloud.
     pub observer: Arc<dyn Observer>,
     /// Time.
     pub clock: Arc<dyn Clock>,
-    /// Chance.
+    /// Randomness.
     pub random: Arc<Random>,
-    /// What there is to say about the settings, beside mistakes.
+    /// Remarks about the settings that are not mistakes.
     pub notes: &'a Notes,
 }
 
-/// What is said about settings before there is a log to say it in.
+/// Log lines that wait until there is a log: settings are read before logging is set up.
 #[derive(Debug, Default)]
 pub struct Notes(Mutex<Vec<(bool, String)>>);
 
 impl Notes {
-    /// Something that people should know.
-    pub fn inform(&self, text: impl Into<String>) {
+    /// Adds a line of level info.
+    pub fn info(&self, text: impl Into<String>) {
         self.add(false, text.into());
     }
 
-    /// Something that somebody should look at.
+    /// Adds a line of level warning.
     pub fn warn(&self, text: impl Into<String>) {
         self.add(true, text.into());
     }
@@ -65,8 +76,8 @@ impl Notes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((warning, text));
     }
 
-    /// Says it.
-    pub(crate) fn tell(&self) {
+    /// Logs every line once.
+    pub fn log(&self) {
         for (warning, text) in self.0.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             if warning {
                 tracing::warn!("{text}");
@@ -77,12 +88,12 @@ impl Notes {
     }
 }
 
-/// The variables that name proxies, in either spelling.
+/// The variables that name proxies, in either case.
 const PROXIES: [&str; 4] = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"];
 
-impl Opening<'_> {
-    /// The token that the variable `name` holds, or that stands in the file which `name` followed by `_FILE` names; a
-    /// file is followed when it changes. `None`: neither is set.
+impl ProviderContext<'_> {
+    /// The token in the variable `name`, or in the file that `name` followed by `_FILE` names; a file is read again
+    /// when it changes. `None`: neither is set.
     pub fn token(&self, name: &str) -> Result<Option<TokenSource>> {
         match self.env.token(name)? {
             None => Ok(None),
@@ -93,7 +104,7 @@ impl Opening<'_> {
         }
     }
 
-    /// The way to the API at `base`, through the proxies that the environment names.
+    /// The transport to the API at `base`, through the proxies that the environment names.
     pub fn transport(&self, base: &Base) -> Result<Transport> {
         let spellings = PROXIES.iter().flat_map(|name| [(*name).to_owned(), name.to_ascii_lowercase()]);
         let named =
@@ -103,35 +114,24 @@ impl Opening<'_> {
     }
 }
 
-impl std::fmt::Debug for Opening<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Opening").field("env", self.env).field("config", &self.config).finish_non_exhaustive()
-    }
-}
-
-/// Counts the calls to one cloud.
-#[derive(Debug)]
-pub struct Counting(pub CloudMeter);
-
-impl Observer for Counting {
-    fn attempted(&self, attempt: Attempt) {
-        self.0.attempted(attempt.operation, attempt.status, attempt.outcome, attempt.took);
-    }
-
-    fn waited(&self, _operation: &'static str, wait: std::time::Duration) {
-        self.0.waited(wait);
+impl fmt::Debug for ProviderContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderContext")
+            .field("env", self.env)
+            .field("config", &self.config)
+            .finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use cloudberth_http::{Unobserved, surroundings::SystemClock};
+    use crate::{Unobserved, surroundings::SystemClock};
 
     use super::*;
 
-    fn with<T>(variables: &[(&str, &str)], look: impl FnOnce(&Opening<'_>) -> T) -> T {
+    fn with<T>(variables: &[(&str, &str)], look: impl FnOnce(&ProviderContext<'_>) -> T) -> T {
         let env = variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
-        look(&Opening {
+        look(&ProviderContext {
             env: &env,
             config: None,
             cluster_name: "test",
@@ -147,7 +147,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("cloudberth-token-{}", std::process::id()));
         std::fs::write(&path, "from a file\n").unwrap();
         let token = |variables: &[(&str, &str)]| {
-            let found = with(variables, |opening| opening.token("X_TOKEN"));
+            let found = with(variables, |ctx| ctx.token("X_TOKEN"));
             found.map(|source| source.map(|source| source.current().expose().to_owned()))
         };
         let text = path.to_str().unwrap();
@@ -163,11 +163,10 @@ mod tests {
     fn a_proxy_that_cannot_be_used_is_named() {
         let plain = Base::parse("http://127.0.0.1:1/v1").unwrap();
         for name in ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"] {
-            let wrong =
-                with(&[(name, "socks5://user:s3cr3t@h")], |opening| opening.transport(&plain)).unwrap_err();
+            let wrong = with(&[(name, "socks5://user:s3cr3t@h")], |ctx| ctx.transport(&plain)).unwrap_err();
             let text = wrong.message();
             assert!(text.contains("_PROXY") && !text.contains("s3cr3t"), "L10-806 {name}: {text}");
         }
-        assert!(with(&[("HTTP_PROXY", "http://h:3128")], |opening| opening.transport(&plain)).is_ok());
+        assert!(with(&[("HTTP_PROXY", "http://h:3128")], |ctx| ctx.transport(&plain)).is_ok());
     }
 }

@@ -1,27 +1,37 @@
-//! cloudscale.ch, from the environment variables that its program always had.
+//! The provider from the environment variables of the program that it replaces.
 
 use std::{fs::File, sync::Arc};
 
-use cloudberth_cloudscale::{CloudscaleProvider, Settings, Surroundings, TOKEN};
-use cloudberth_core::Error;
-use cloudberth_manager::registry::{Opened, Opening};
+use cloudberth_core::{Error, Result};
+use cloudberth_http::{OpenResult, ProviderContext, ProviderFactory};
 
-pub(super) fn open(opening: &Opening<'_>) -> Opened {
-    let mut wrong: Vec<Error> = unused_config(opening).err().into_iter().collect();
-    let settings = Settings::read(opening.token(TOKEN), |name| opening.env.get(name));
+use crate::{CloudscaleProvider, Settings, Surroundings, TOKEN, annotations, uuid::SCHEME};
+
+/// cloudscale.ch, as the program lists it.
+pub const FACTORY: ProviderFactory = ProviderFactory {
+    name: SCHEME,
+    replaces: &["cloudscale-cloud-controller-manager"],
+    annotations: &annotations::TABLE,
+    rights: &[],
+    open,
+};
+
+fn open(ctx: &ProviderContext<'_>) -> OpenResult {
+    let mut wrong: Vec<Error> = unused_config(ctx).err().into_iter().collect();
+    let settings = Settings::read(ctx.token(TOKEN), |name| ctx.env.get(name));
     let settings = settings.map_err(|mistakes| wrong.extend(mistakes)).ok();
     let transport = settings
         .as_ref()
-        .and_then(|settings| opening.transport(&settings.base).map_err(|why| wrong.push(why)).ok());
+        .and_then(|settings| ctx.transport(&settings.base).map_err(|why| wrong.push(why)).ok());
     match (settings, transport) {
         (Some(settings), Some(transport)) if wrong.is_empty() => {
-            opening.notes.inform(settings.to_string());
-            settings.warnings.iter().for_each(|warning| opening.notes.warn(warning));
+            ctx.notes.info(settings.to_string());
+            settings.warnings.iter().for_each(|warning| ctx.notes.warn(warning));
             let around = Surroundings {
                 transport,
-                clock: Arc::clone(&opening.clock),
-                random: Arc::clone(&opening.random),
-                observer: Arc::clone(&opening.observer),
+                clock: Arc::clone(&ctx.clock),
+                random: Arc::clone(&ctx.random),
+                observer: Arc::clone(&ctx.observer),
             };
             Ok(Arc::new(CloudscaleProvider::new(&settings, around)))
         }
@@ -29,29 +39,29 @@ pub(super) fn open(opening: &Opening<'_>) -> Opened {
     }
 }
 
-/// There is no configuration file. One that is given must be there, as ever, and is not read.
-fn unused_config(opening: &Opening<'_>) -> Result<(), Error> {
-    let Some(path) = opening.config else { return Ok(()) };
-    let path_text = path.display();
-    File::open(path).map_err(|why| Error::user_input(format!("--cloud-config {path_text}: {why}")))?;
-    let text =
-        format!("--cloud-config {path_text} is not read: cloudscale.ch is set up by environment variables");
-    opening.notes.warn(text);
+/// There is no configuration file. The replaced program fails on one that cannot be opened, and so do we; its content
+/// is not read.
+fn unused_config(ctx: &ProviderContext<'_>) -> Result<()> {
+    let Some(path) = ctx.config else { return Ok(()) };
+    let shown = path.display();
+    File::open(path).map_err(|why| Error::user_input(format!("--cloud-config {shown}: {why}")))?;
+    ctx.notes.warn(format!(
+        "--cloud-config {shown} is not read: cloudscale.ch is set up by environment variables"
+    ));
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{path::Path, path::PathBuf};
+    use std::path::{Path, PathBuf};
 
     use cloudberth_core::{Clock, Random};
-    use cloudberth_http::{Unobserved, surroundings::SystemClock};
-    use cloudberth_manager::{env::Env, registry::Notes};
+    use cloudberth_http::{Env, Notes, Unobserved, surroundings::SystemClock};
 
     use super::*;
 
     const SET: (&str, &str) = (TOKEN, "abcdefghijklmnopqrstuvwxyz012345");
-    /// Without TLS nothing of the instance's certificates matters.
+    /// Without TLS the test does not depend on the certificates of the host.
     const PLAIN: (&str, &str) = ("CLOUDSCALE_API_URL", "http://127.0.0.1:1/");
 
     fn opened(variables: &[(&str, &str)], config: Option<&Path>) -> Result<String, Vec<String>> {
@@ -59,9 +69,9 @@ mod tests {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let notes = &Notes::default();
         let (observer, random) = (Arc::new(Unobserved), Arc::new(Random::seeded(1)));
-        let provider =
-            open(&Opening { env: &env, config, cluster_name: "kubernetes", observer, clock, random, notes });
-        provider
+        let cluster_name = "kubernetes";
+        let ctx = ProviderContext { env: &env, config, cluster_name, observer, clock, random, notes };
+        (FACTORY.open)(&ctx)
             .map(|provider| provider.name().to_owned())
             .map_err(|wrong| wrong.iter().map(|why| why.message().to_owned()).collect())
     }
@@ -93,7 +103,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_mistakes_are_told_at_once() {
+    async fn all_mistakes_are_reported_at_once() {
         let nowhere = PathBuf::from("/nowhere/at-all");
         let both = ("CLOUDSCALE_ACCESS_TOKEN_FILE", "/run/token");
         let variables =

@@ -1,4 +1,4 @@
-//! The environment, handed in, so that nothing but the binary looks at the surroundings.
+//! Environment variables as a value that is handed in, so that only the binary reads the real ones.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf};
 
@@ -7,13 +7,13 @@ use cloudberth_core::{
     secret::Secret,
 };
 
-/// Environment variables. One that is empty counts as not set. Their values are never shown.
+/// Environment variables. An empty one counts as not set. `Debug` shows names only.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Env(BTreeMap<String, String>);
 
 /// Where a token comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Token {
+pub(crate) enum Token {
     /// The variable holds it.
     Text(Secret),
     /// The variable names the file that holds it. The file is read again when it changes.
@@ -29,7 +29,7 @@ impl Env {
 
     /// The token that the variable `name` holds, or whose file the variable `name` followed by `_FILE` names. Both at
     /// once are refused, because only one of them would be kept up to date.
-    pub fn token(&self, name: &str) -> Result<Option<Token>> {
+    pub(crate) fn token(&self, name: &str) -> Result<Option<Token>> {
         let file = format!("{name}_FILE");
         match (self.get(name), self.get(&file)) {
             (None, None) => Ok(None),

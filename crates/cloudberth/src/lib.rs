@@ -1,0 +1,11 @@
+//! The list of clouds. Flags, presets by program name, the reference pages and the checks of the manifests follow
+//! from it.
+
+use cloudberth_http::ProviderFactory;
+
+/// Every cloud that `--cloud-provider` may name. A new cloud is a folder under `clouds/` and a line here.
+pub const CLOUDS: &[ProviderFactory] = &[
+    cloudberth_cloudscale::FACTORY,
+    #[cfg(feature = "fake")]
+    cloudberth_fake::FACTORY,
+];
