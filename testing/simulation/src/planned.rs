@@ -80,6 +80,8 @@ pub(crate) async fn broken(world: &mut World, seed: u64) -> Vec<String> {
 }
 
 fn sorted(mut steps: Steps) -> BTreeMap<String, Vec<String>> {
-    steps.values_mut().for_each(|labels| labels.sort());
+    for labels in steps.values_mut() {
+        labels.sort();
+    }
     steps
 }

@@ -282,10 +282,10 @@ impl<'a> Dry<'a> {
     }
 
     /// What the pass would do at the cloud that it was about.
-    pub(crate) fn finish(self, cloud: Option<String>, ended: Result<Option<Closing>, Interrupted>) -> DryRun {
+    pub(crate) fn finish(self, cloud: Option<&str>, ended: Result<Option<Closing>, Interrupted>) -> DryRun {
         let Noted { prepared, steps, written, mut told } =
             self.noted.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        told.cloud = cloud.clone().or(told.cloud);
+        told.cloud = cloud.map(str::to_owned).or(told.cloud);
         match ended {
             Ok(_) => {}
             Err(Interrupted::NotOurs(None)) => return DryRun::default(),
@@ -293,7 +293,7 @@ impl<'a> Dry<'a> {
                 told.unknown = Some(Error::permanent("internal error: a dry run changed the Service"));
             }
             Err(Interrupted::NotOurs(Some(why))) => {
-                return DryRun::unknown(cloud.as_deref().unwrap_or_default(), why);
+                return DryRun::unknown(cloud.unwrap_or_default(), why);
             }
             Err(Interrupted::Error(why)) => told.unknown = Some(why),
         }
@@ -354,7 +354,9 @@ impl ServiceEffects for Dry<'_> {
     }
 
     fn write(&self, body: Option<Value>) -> Boxed<'_, Result<()>> {
-        body.into_iter().for_each(|body| self.note(body));
+        if let Some(body) = body {
+            self.note(body);
+        }
         Box::pin(std::future::ready(Ok(())))
     }
 
@@ -415,6 +417,6 @@ fn without_intent(mut body: Value, stays: bool) -> Option<Value> {
             metadata.remove("annotations");
         }
     }
-    let says = metadata.keys().any(|key| key != "uid" && key != "resourceVersion");
-    (says || body.get("status").is_some()).then_some(body)
+    let has_more = metadata.keys().any(|key| key != "uid" && key != "resourceVersion");
+    (has_more || body.get("status").is_some()).then_some(body)
 }

@@ -198,7 +198,7 @@ impl ServiceController {
         };
         let task = input.task().map(|(provider, _)| provider.to_owned());
         let ended = Pass { controller: self, effects: &dry }.sync(input, world.begun).await;
-        let mut told = dry.finish(task.clone(), ended);
+        let mut told = dry.finish(task.as_deref(), ended);
         let server = self.ctx.clouds.assignments.of(service).server;
         if let (Some(provider), Some(server)) = (task, server)
             && server != provider
