@@ -1,4 +1,4 @@
-//! The clouds that are at work in one cluster.
+//! The configured clouds of one cluster.
 
 use std::{
     collections::BTreeSet,
@@ -45,7 +45,7 @@ pub struct Clouds {
 
 /// More ids than these on which a provider panics are not remembered; then it is asked again each time.
 const ODD_IDS: usize = 1_000;
-/// How they are called in the metrics.
+/// Their queue label in the metrics.
 const ODD_QUEUE: &str = "provider-ids";
 
 /// Provider ids on which a cloud's own reading panics.
@@ -58,7 +58,7 @@ struct OddIds {
     panics: Mutex<Counter>,
 }
 
-/// A provider to work with, and the load-balancer classes that it keys.
+/// A provider, and the load-balancer classes that it serves.
 pub type Member = (Arc<dyn Provider>, BTreeSet<String>);
 
 impl Clouds {
@@ -82,7 +82,7 @@ impl Clouds {
         Ok(Self { all: members.into_iter().map(cloud).collect(), assignments, odd: Arc::default() })
     }
 
-    /// Lets everybody see how many ids were met on which a provider panics.
+    /// Counts the ids on which a provider panics in these metrics.
     #[must_use]
     pub fn metered(self, metrics: &QueueMetrics) -> Self {
         *lock(&self.odd.panics) = metrics.panics.with(&PoolLabels { queue: ODD_QUEUE });

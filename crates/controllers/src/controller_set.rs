@@ -34,7 +34,7 @@ struct Member {
     close: Box<dyn Fn() + Send + Sync>,
 }
 
-/// The controllers of one term of leadership. A new term has a new controllers: nothing is remembered from one to the other.
+/// The controllers of one term of leadership. Nothing is carried over to the set of the next term.
 pub struct ControllerSet {
     ctx: ControllerContext,
     members: Vec<Member>,
@@ -54,8 +54,8 @@ where
 }
 
 impl ControllerSet {
-    /// A controllers that does nothing before [`run`](Self::run). A controller for which no cloud has anything to do is left
-    /// out with a warning; one whose settings make no sense is an error.
+    /// A set that does nothing before [`run`](Self::run). A controller for which no cloud has anything to do is left out
+    /// with a warning; one whose settings make no sense is an error.
     pub fn new(ctx: &ControllerContext, settings: &ControllerSettings) -> Result<Self> {
         let mut members = Vec::new();
         if let Some(settings) = settings.node {
@@ -99,7 +99,7 @@ impl ControllerSet {
         self.ctx.clouds.iter().for_each(|cloud| cloud.inventory.forget());
         let members = join_all(self.members.iter().map(|member| (member.run)()));
         let clouds = self.ctx.clouds.with_instances();
-        // Where no cloud has instances there is nobody to watch over, and that must not end the others.
+        // Where no cloud has instances there is nothing to watch, and that must not end the others.
         let watching = join_all(clouds.map(|cloud| cloud.inventory.watch_over(&self.ctx.random)))
             .then(|_| std::future::pending::<()>());
         tokio::select! {

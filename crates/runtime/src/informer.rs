@@ -10,6 +10,7 @@ use std::{
 use cloudberth_core::{Clock, Random, time::Tick};
 use futures_util::StreamExt;
 use kube::Client;
+use tokio::sync::watch as watched;
 
 pub use crate::store::Change;
 use crate::{
@@ -28,9 +29,6 @@ const RELIST_WAIT: Duration = Duration::from_millis(500);
 pub trait Listener<V>: Send + Sync {
     /// An object changed.
     fn changed(&self, change: &Change<V>);
-
-    /// The first listing is complete: an object that is not known now did not exist then.
-    fn synced(&self) {}
 }
 
 /// How often [`Informer::current`] checks.
@@ -40,6 +38,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 pub struct Informer<V: Watched> {
     store: Mutex<Store<V>>,
     listeners: Mutex<Vec<Weak<dyn Listener<V>>>>,
+    synced: watched::Sender<bool>,
     clock: Arc<dyn Clock>,
     health: Arc<Mutex<Health>>,
     panics: Mutex<Counter>,
@@ -51,6 +50,7 @@ impl<V: Watched> Informer<V> {
         Arc::new(Self {
             store: Mutex::new(Store::new()),
             listeners: Mutex::new(Vec::new()),
+            synced: watched::Sender::default(),
             clock,
             health: Arc::default(),
             panics: Mutex::default(),
@@ -90,17 +90,22 @@ impl<V: Watched> Informer<V> {
 
     /// Adds a listener, for as long as the caller keeps it alive. It first hears about everything that is known.
     pub fn subscribe(&self, listener: &Arc<dyn Listener<V>>) {
-        let (known, synced) = {
-            let store = lock(&self.store);
-            (store.all(), store.is_synced())
-        };
-        for new in known {
+        for new in self.all() {
             self.notify(listener, &Change { old: None, new: Some(new) });
         }
-        if synced {
-            self.notify_synced(listener);
-        }
         lock(&self.listeners).push(Arc::downgrade(listener));
+    }
+
+    /// Adds a listener, and waits until it has heard about everything in the first complete listing.
+    pub async fn follow(&self, listener: Arc<dyn Listener<V>>) {
+        self.subscribe(&listener);
+        self.until_synced().await;
+    }
+
+    /// Waits until one listing has been complete. What is not known then did not exist.
+    pub async fn until_synced(&self) {
+        // It cannot fail: the sender lives as long as we do.
+        let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
     }
 
     /// Stores the answer to a write, which may be newer than what the watch has delivered.
@@ -181,9 +186,7 @@ impl<V: Watched> Informer<V> {
             }
         }
         if first_complete {
-            for listener in &listeners {
-                self.notify_synced(listener);
-            }
+            self.synced.send_replace(true);
         }
     }
 
@@ -192,13 +195,6 @@ impl<V: Watched> Informer<V> {
         if let Err(text) = caught(|| listener.changed(change)) {
             let key = change.new.as_ref().or(change.old.as_ref()).map(|view| view.key());
             tracing::error!(kind = V::KIND, ?key, text, "internal error: a listener panicked");
-            lock(&self.panics).inc();
-        }
-    }
-
-    fn notify_synced(&self, listener: &Arc<dyn Listener<V>>) {
-        if let Err(text) = caught(|| listener.synced()) {
-            tracing::error!(kind = V::KIND, text, "internal error: a listener panicked");
             lock(&self.panics).inc();
         }
     }

@@ -11,7 +11,7 @@ use std::{
 
 use cloudberth_core::{
     Clock,
-    decide::queue::{Added, Limiter, Requeue, Taken, WorkQueue},
+    decide::queue::{Limiter, Requeue, Taken, WorkQueue},
     time::Tick,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
@@ -29,6 +29,7 @@ pub struct WorkerPool<K, L, T = ()> {
     queue: Mutex<WorkQueue<K, L, T>>,
     clock: Arc<dyn Clock>,
     news: Notify,
+    closing: Notify,
     panics: Mutex<u64>,
     meter: Option<Meter>,
 }
@@ -36,8 +37,8 @@ pub struct WorkerPool<K, L, T = ()> {
 impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send, T: Clone + Send> WorkerPool<K, L, T> {
     /// A pool without work. `name` is the queue's name in the metrics.
     pub fn new(name: &'static str, queue: WorkQueue<K, L, T>, clock: Arc<dyn Clock>) -> Self {
-        let (news, panics) = (Notify::new(), Mutex::new(0));
-        Self { name, queue: Mutex::new(queue), clock, news, panics, meter: None }
+        let (news, closing, panics) = (Notify::new(), Notify::new(), Mutex::new(0));
+        Self { name, queue: Mutex::new(queue), clock, news, closing, panics, meter: None }
     }
 
     /// Reports to these metrics.
@@ -58,11 +59,12 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send, T: Clone + Send> 
         self.news.notify_one();
     }
 
-    /// The key needs work, and its next run does `task`; the newest wins. False if there is no room for it.
-    pub fn assign(&self, key: K, task: T) -> bool {
-        let added = self.with_queue(|queue, now| queue.assign(key, task, now));
+    /// The key needs work, and its next run does `task`; the newest wins. Returns the task that never runs: one that was
+    /// replaced, or `task` itself where there is no room for it.
+    pub fn assign(&self, key: K, task: T) -> Option<T> {
+        let replaced = self.with_queue(|queue, now| queue.assign(key, task, now));
         self.news.notify_one();
-        matches!(added, Added::Accepted | Added::Already)
+        replaced.unwrap_or_else(Some)
     }
 
     /// Takes back the task of the key's next run. The run in progress goes on, and is not tried again.
@@ -99,6 +101,16 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send, T: Clone + Send> 
         self.with_queue(|queue, _| queue.close());
         self.meter.iter().for_each(Meter::emptied);
         self.news.notify_one();
+        self.closing.notify_one();
+    }
+
+    /// Waits for what has to be there before work can begin. False if the pool was closed before.
+    pub async fn starts_after(&self, ready: impl Future<Output = ()>) -> bool {
+        tokio::select! {
+            biased;
+            () = self.closing.notified() => false,
+            () = ready => true,
+        }
     }
 
     /// Works until it is dropped or closed, on at most `workers` keys at once and never twice on one.
@@ -107,15 +119,6 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send, T: Clone + Send> 
     /// because the queue was full and there is room again: it adds whatever needs work.
     pub async fn run<W, F>(&self, workers: usize, work: W, bug: impl Fn(&K, &str), refill: impl Fn())
     where
-        W: Fn(K) -> F,
-        F: Future<Output = Requeue>,
-    {
-        self.run_tasks(workers, |key, _| work(key), bug, refill).await;
-    }
-
-    /// The same for keys with tasks.
-    pub async fn run_tasks<W, F>(&self, workers: usize, work: W, bug: impl Fn(&K, &str), refill: impl Fn())
-    where
         W: Fn(K, Option<T>) -> F,
         F: Future<Output = Requeue>,
     {
@@ -123,7 +126,7 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send, T: Clone + Send> 
         loop {
             let mut wakeup = None;
             while running.len() < workers {
-                match self.take() {
+                match self.with_queue(WorkQueue::get) {
                     Taken::Work { key, task, waited } => {
                         if let Some(meter) = &self.meter {
                             meter.began(waited, self.clock.now());
@@ -157,10 +160,6 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send, T: Clone + Send> 
                 () = tokio::time::sleep(nap.unwrap_or_default()), if nap.is_some() => {}
             }
         }
-    }
-
-    fn take(&self) -> Taken<K, T> {
-        self.with_queue(WorkQueue::get)
     }
 
     /// Uses the queue and updates the metrics.
@@ -238,7 +237,7 @@ mod tests {
         let pool = pool(10);
         (0..4).for_each(|key| pool.add(key));
         let (done, told) = (Mutex::new(vec![]), Mutex::new(vec![]));
-        let work = async |key: u32| {
+        let work = async |key: u32, _| {
             assert_ne!(key, 1, "unlucky");
             lock(&done).push(key);
             Requeue::Forget
@@ -255,7 +254,7 @@ mod tests {
         let pool = pool(100);
         (0..9).for_each(|key| pool.add(key));
         let (now, most) = (Mutex::new(vec![]), Mutex::new(0));
-        let work = async |key: u32| {
+        let work = async |key: u32, _| {
             {
                 let mut now = lock(&now);
                 assert!(!now.contains(&key), "{key} is worked on twice at once");
@@ -278,7 +277,7 @@ mod tests {
         (0..4).for_each(|key| pool.add(key));
         pool.add_after(9, Duration::from_secs(2));
         let done = Mutex::new(vec![]);
-        let work = async |key: u32| {
+        let work = async |key: u32, _| {
             tokio::time::sleep(Duration::from_secs(3)).await;
             lock(&done).push(key);
             Requeue::RateLimited
@@ -296,7 +295,7 @@ mod tests {
         let pool = pool(2);
         (0..5).for_each(|key| pool.add(key));
         let done = Mutex::new(std::collections::BTreeSet::new());
-        let work = async |key| {
+        let work = async |key, _| {
             lock(&done).insert(key);
             Requeue::Forget
         };

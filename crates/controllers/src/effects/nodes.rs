@@ -97,7 +97,9 @@ impl Effects for Live<'_> {
     }
 
     fn wait(&self, _why: &str, event: Option<Event>) {
-        event.into_iter().for_each(|event| self.publish(event));
+        if let Some(event) = event {
+            self.publish(event);
+        }
     }
 }
 

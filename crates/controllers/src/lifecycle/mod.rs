@@ -23,10 +23,7 @@ use std::{
 
 use cloudberth_core::{
     NodeView, Tick,
-    decide::{
-        lifecycle::{Cap, NodeEvent, NodeFacts, Verdict, alarming, at_once},
-        queue::{ItemExponential, Jittered, WorkQueue},
-    },
+    decide::lifecycle::{Cap, NodeEvent, NodeFacts, Verdict, alarming, at_once},
 };
 use cloudberth_runtime::{
     informer::{Change, Listener},
@@ -35,10 +32,14 @@ use cloudberth_runtime::{
     worker_pool::WorkerPool,
 };
 use futures_util::future::join_all;
-use tokio::sync::Notify;
 
 use self::{apply::Decision, monitor::Monitor};
-use crate::{clouds::Cloud, context::ControllerContext, effects::nodes::Live, lock};
+use crate::{
+    clouds::Cloud,
+    context::{BackOff, ControllerContext},
+    effects::nodes::Live,
+    lock,
+};
 
 /// The name under which it speaks in events.
 const COMPONENT: &str = "cloud-node-lifecycle-controller";
@@ -46,6 +47,10 @@ const COMPONENT: &str = "cloud-node-lifecycle-controller";
 const QUEUE: &str = "node_lifecycle";
 /// More nodes than these never wait for a write.
 const CAPACITY: usize = 10_000;
+/// The wait of a write that failed: from the first, doubling up to the second.
+const BACK_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// By how much it is stretched at most.
+const JITTER: f64 = 0.5;
 
 /// What the flags say.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +63,6 @@ pub struct LifecycleSettings {
     pub workers: usize,
 }
 
-type Limiter = Jittered<ItemExponential<String>>;
-
 /// The node lifecycle controller of one term of leadership.
 pub struct LifecycleController {
     ctx: ControllerContext,
@@ -67,33 +70,22 @@ pub struct LifecycleController {
     monitors: Vec<Monitor>,
     /// When each node was first seen, by name, with its UID.
     first_seen: Mutex<BTreeMap<String, (String, Tick)>>,
-    pool: WorkerPool<String, Limiter, Decision>,
-    synced: Notify,
-    closed: Notify,
+    pool: WorkerPool<String, BackOff<String>, Decision>,
 }
 
 impl LifecycleController {
     /// One for all clouds of the ctx that have instances.
     pub fn new(ctx: ControllerContext, settings: LifecycleSettings) -> Arc<Self> {
-        let clock = Arc::clone(ctx.clock());
-        let now = clock.now();
+        let now = ctx.clock().now();
         let monitor = |cloud: &Cloud| Monitor::new(cloud.clone(), settings.period, now);
         let monitors = ctx.clouds.with_instances().map(monitor).collect();
-        let limiter = Jittered {
-            inner: ItemExponential::new(Duration::from_secs(1), Duration::from_secs(60)),
-            factor: 0.5,
-            random: Arc::clone(&ctx.random),
-        };
-        let queue = WorkQueue::new(CAPACITY, limiter);
-        let pool = WorkerPool::new(QUEUE, queue, clock).metered(&ctx.metrics.queues);
-        let (synced, closed) = (Notify::new(), Notify::new());
-        Arc::new(Self { ctx, settings, monitors, first_seen: Mutex::default(), pool, synced, closed })
+        let pool = ctx.pool(QUEUE, CAPACITY, BACK_OFF, JITTER);
+        Arc::new(Self { ctx, settings, monitors, first_seen: Mutex::default(), pool })
     }
 
     /// Begins nothing more; [`run`](Self::run) ends when the writes that are under way are over.
     pub fn close(&self) {
         self.pool.close();
-        self.closed.notify_one();
     }
 
     /// About how many nodes something is remembered.
@@ -103,14 +95,9 @@ impl LifecycleController {
 
     /// Works until it is closed or dropped, which is safe at any moment.
     pub async fn run(self: Arc<Self>) {
-        let listener: Arc<dyn Listener<NodeView>> = Arc::<Self>::clone(&self);
-        self.ctx.cluster.nodes.subscribe(&listener);
-        while !self.ctx.cluster.nodes.is_synced() {
-            tokio::select! {
-                biased;
-                () = self.closed.notified() => return,
-                () = self.synced.notified() => {}
-            }
+        let synced = self.ctx.cluster.nodes.follow(Arc::clone(&self) as _);
+        if !self.pool.starts_after(synced).await {
+            return;
         }
         for monitor in &self.monitors {
             // A node that is not Ready now may have turned so while nobody looked.
@@ -125,33 +112,21 @@ impl LifecycleController {
         let apply = |name, decision| self.apply(&live, name, decision);
         tokio::select! {
             biased;
-            () = self.pool.run_tasks(self.settings.workers, apply, bug, refill) => {}
+            () = self.pool.run(self.settings.workers, apply, bug, refill) => {}
             _ = join_all(self.monitors.iter().map(|monitor| self.watch(monitor))) => {}
         }
     }
 
-    /// Hands a decision to a worker. The newest decision about a node wins.
-    fn enqueue(&self, monitor: &Monitor, name: &str, decision: Decision) {
-        self.withdraw(monitor, name);
-        if !self.pool.assign(name.to_owned(), decision.clone()) {
-            // The next round decides anew.
-            if let Decision::Delete(deletion) = decision {
-                monitor.deletions().called_off(&deletion.0);
-            }
-        }
-    }
-
-    /// Withdraws a decision that no worker has begun. A deletion among them does not count against the cap.
-    fn withdraw(&self, monitor: &Monitor, name: &str) {
-        if let Some(Decision::Delete(deletion)) = self.pool.withdraw(&name.to_owned()) {
+    /// Puts the newest decision about a node in place of one that no worker has begun; `None` if there is nothing to do.
+    fn enqueue(&self, monitor: &Monitor, name: &str, decision: Option<Decision>) {
+        let dropped = match decision {
+            Some(decision) => self.pool.assign(name.to_owned(), decision),
+            None => self.pool.withdraw(&name.to_owned()),
+        };
+        // A deletion that was never sent does not count against the cap.
+        if let Some(Decision::Delete(deletion)) = dropped {
             monitor.deletions().called_off(&deletion.0);
         }
-    }
-
-    /// Whether the deletion of a node waits for a worker, or a worker is at it.
-    fn is_deleting(&self, name: &str) -> bool {
-        let is_deletion = |decision: &Decision| matches!(decision, Decision::Delete(_));
-        self.pool.look(|queue| queue.tasks(&name.to_owned()).any(is_deletion))
     }
 
     /// Counts a panic that was caught outside the pool.
@@ -186,8 +161,8 @@ impl LifecycleController {
 }
 
 fn event(event: NodeEvent) -> Event {
-    let NodeEvent { about, warning, reason, message } = event;
-    let about = ObjectRef::core("Node", "", &about.name, &about.uid);
+    let NodeEvent { node, uid, warning, reason, message } = event;
+    let about = ObjectRef::core("Node", "", &node, &uid);
     Event { about, warning, reason: reason.to_owned(), message, component: COMPONENT }
 }
 
@@ -213,15 +188,11 @@ impl Listener<NodeView> for LifecycleController {
         let Some(monitor) = self.monitor_of(node) else { return };
         let facts = self.facts(monitor, node);
         if at_once(&facts) == Some(Verdict::RemoveShutdownTaint) {
-            self.enqueue(monitor, &node.name, Decision::RemoveShutdownTaint);
+            self.enqueue(monitor, &node.name, Some(Decision::RemoveShutdownTaint));
         }
         if change.old.as_ref().is_some_and(|old| alarming(&self.facts(monitor, old), &facts)) {
             monitor.alarm(now);
         }
-    }
-
-    fn synced(&self) {
-        self.synced.notify_one();
     }
 }
 

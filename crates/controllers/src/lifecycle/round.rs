@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use cloudberth_core::{
-    Error, Instance, InstanceState, Listing, Lookup, ProviderId, Tick,
+    Error, InstanceState, Lookup, Tick,
     decide::lifecycle::{
         DeletionDecision, Evidence, ListingTrust, NodeFacts, NodeHistory, Round, START_UP_GRACE, Verdict,
         at_once, gather, instance_not_found, judge, lookup_due, questions, trust,
@@ -104,9 +104,9 @@ impl LifecycleController {
             }
             match self.decide(&Live(&self.ctx), &listed, facts, &answer) {
                 Next::Nothing => {}
-                Next::Keep => drop(self.withdraw(monitor, &facts.name)),
+                Next::Keep => self.enqueue(monitor, &facts.name, None),
                 Next::AskAgain(at) | Next::Held(at) => monitor.state().probing.ask_by(at),
-                Next::Apply(decision) => self.enqueue(monitor, &facts.name, decision),
+                Next::Apply(decision) => self.enqueue(monitor, &facts.name, Some(decision)),
             }
         }
         self.ctx.metrics.lifecycle.monitor_duration.observe(self.now().since(begun));
@@ -153,31 +153,19 @@ impl LifecycleController {
         snapshot: &'a Snapshot,
         nodes: &[NodeFacts],
     ) -> Listed<'a> {
+        let cap = self.settings.cap;
         let trust = match &snapshot.answer {
-            Ok(listing) => self.trust(monitor, listing, nodes).await,
+            Ok(listing) => match trust(listing, nodes, cap, false) {
+                ListingTrust::Doubtful(_) if nodes.iter().any(|facts| facts.is_missed_by(listing)) => {
+                    trust(listing, nodes, cap, self.recorded_is_visible(monitor).await)
+                }
+                trust => trust,
+            },
             // It says nothing that could be believed.
             Err(_) => ListingTrust::Believed,
         };
         let nodes = nodes.iter().filter(|facts| facts.id().is_some()).count();
         Listed { monitor, snapshot, begun: snapshot.begun, trust, nodes }
-    }
-
-    async fn trust(
-        &self,
-        monitor: &Monitor,
-        listing: &Listing<Instance>,
-        nodes: &[NodeFacts],
-    ) -> ListingTrust {
-        let cap = self.settings.cap;
-        let alone = trust(listing, nodes, cap, false);
-        let missed = |facts: &NodeFacts| {
-            let lacks = |id: &ProviderId| listing.find(|instance| instance.id == *id).is_absent();
-            at_once(facts).is_none() && facts.id().is_some_and(lacks)
-        };
-        if alone == ListingTrust::Believed || !nodes.iter().any(missed) {
-            return alone;
-        }
-        trust(listing, nodes, cap, self.recorded_is_visible(monitor).await)
     }
 
     /// Whether a load balancer whose id a Service of this cloud records can be seen with the credential that listed the
@@ -272,9 +260,15 @@ impl LifecycleController {
                 }
                 Next::Nothing
             }
-            // A deletion that is under way is not decided a second time.
-            Verdict::Delete if self.is_deleting(&facts.name) => Next::Nothing,
-            Verdict::Delete => self.decide_deletion(effects, listed, facts, history),
+            Verdict::Delete => {
+                let is_deletion = |decision: &Decision| matches!(decision, Decision::Delete(_));
+                // A deletion that is under way is not decided a second time.
+                if self.pool.look(|queue| queue.tasks(&facts.name).any(is_deletion)) {
+                    Next::Nothing
+                } else {
+                    self.decide_deletion(effects, listed, facts, history)
+                }
+            }
         };
         if let Ok(listing) = &listed.snapshot.answer
             && let Some(doubtful) = listed.trust.warn(listing, facts, history)

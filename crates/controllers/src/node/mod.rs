@@ -10,8 +10,7 @@
 //!   a failure ───────┘                  └─► update: decide, patch, decide again on the answer
 //! ```
 //!
-//! Nothing is kept between terms of leadership: a new controller finds out by looking, and where all is well it writes
-//! nothing.
+//! Nothing is kept between terms of leadership.
 
 mod records;
 mod search;
@@ -28,7 +27,6 @@ use cloudberth_core::{
     decide::{
         node::{change, taints},
         outage::SPREAD,
-        queue::{ItemExponential, Jittered, WorkQueue},
     },
     time::Tick,
 };
@@ -37,10 +35,13 @@ use cloudberth_runtime::{
     worker_pool::WorkerPool,
 };
 use futures_util::future::{join_all, select_all};
-use tokio::sync::Notify;
 
 use self::records::NodeRecords;
-use crate::{clouds::Cloud, context::ControllerContext, lock};
+use crate::{
+    clouds::Cloud,
+    context::{BackOff, ControllerContext},
+    lock,
+};
 
 /// How many nodes are worked on at once where nobody sets a ceiling. The work is waiting for the API server, so this is
 /// a matter of how many requests it is asked at once.
@@ -50,7 +51,7 @@ const CAPACITY: usize = 100_000;
 /// The wait of a node that failed: from the first, doubling up to the second. The first is short enough for an instance
 /// that shows up a moment after its node; the second is that of a pass, so that no instance is found later than that.
 const BACK_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(300));
-/// By how much waits are stretched at most, so that nodes and replicas do not march in step.
+/// By how much waits are stretched at most, so that nodes and replicas do not act all at once.
 const JITTER: f64 = 0.1;
 /// No cloud is listed more often than this, whatever the flag says.
 const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
@@ -74,12 +75,10 @@ impl Default for NodeSettings {
 pub struct NodeController {
     ctx: ControllerContext,
     settings: NodeSettings,
-    pool: WorkerPool<String, Jittered<ItemExponential<String>>>,
+    pool: WorkerPool<String, BackOff<String>>,
     records: NodeRecords,
     /// Listings that were begun earlier are too old.
     not_before: Mutex<Tick>,
-    synced: Notify,
-    closed: Notify,
 }
 
 impl NodeController {
@@ -90,18 +89,13 @@ impl NodeController {
                 "the node controller has nothing to do: no cloud at work has instances",
             ));
         }
-        let inner = ItemExponential::new(BACK_OFF.0, BACK_OFF.1);
-        let limiter = Jittered { inner, factor: JITTER, random: Arc::clone(&ctx.random) };
-        let queue = WorkQueue::new(CAPACITY, limiter);
-        let pool = WorkerPool::new("Nodes", queue, Arc::clone(ctx.clock())).metered(&ctx.metrics.queues);
+        let pool = ctx.pool("Nodes", CAPACITY, BACK_OFF, JITTER);
         Ok(Arc::new(Self {
             ctx,
             settings,
             pool,
             records: NodeRecords::default(),
             not_before: Mutex::new(Tick::ZERO),
-            synced: Notify::new(),
-            closed: Notify::new(),
         }))
     }
 
@@ -113,23 +107,17 @@ impl NodeController {
     /// Begins nothing more; [`run`](Self::run) ends when what is under way is over.
     pub fn close(&self) {
         self.pool.close();
-        self.closed.notify_one();
     }
 
     /// Works until it is closed or dropped, which is safe at any moment.
     pub async fn run(self: Arc<Self>) {
-        let listener: Arc<dyn Listener<NodeView>> = Arc::<Self>::clone(&self);
-        self.ctx.cluster.nodes.subscribe(&listener);
-        while !self.ctx.cluster.nodes.is_synced() {
-            tokio::select! {
-                biased;
-                () = self.closed.notified() => return,
-                () = self.synced.notified() => {}
-            }
+        let synced = self.ctx.cluster.nodes.follow(Arc::clone(&self) as _);
+        if !self.pool.starts_after(synced).await {
+            return;
         }
         let work = self.pool.run(
             self.settings.workers.unwrap_or(WORKERS).max(1),
-            |name| self.sync(name),
+            |name, _| self.sync(name),
             |name, text| self.panicked(name, text),
             || self.add_all(|_| true),
         );
@@ -164,9 +152,8 @@ impl NodeController {
         }
     }
 
-    /// Whenever a cloud that was away answers again, sends the nodes to work that failed because of it, and compares those
-    /// in service, whose pass may have found nothing to compare them with. The listing by which its return was noticed
-    /// serves all of them; whose instance is elsewhere is served by the last listing there.
+    /// Whenever a cloud that was away answers again, retries the nodes that failed meanwhile, and compares those in
+    /// service, whose pass may have had no listing. The listing that noticed the return serves all of them.
     async fn returns(&self, cloud: &Cloud) {
         let mut returns = cloud.inventory.returns();
         while returns.changed().await.is_ok() {
@@ -210,10 +197,6 @@ impl Listener<NodeView> for NodeController {
             (Some(old), None) => self.records.remove(&old.name),
             (None, None) => {}
         }
-    }
-
-    fn synced(&self) {
-        self.synced.notify_one();
     }
 }
 

@@ -1,4 +1,4 @@
-//! Routes to the pods of every node, where a cloud has a router that needs telling.
+//! Routes to the pods of every node, where a cloud has routes.
 //!
 //! ```text
 //!   nodes ──► trigger ──► queue (one key for each reason to look) ──► pass over the whole cluster
@@ -20,7 +20,6 @@ use cloudberth_core::{
     NodeView, Result,
     decide::{
         outage::SPREAD,
-        queue::{ItemExponential, Jittered, WorkQueue},
         routes::{FULL_PASS, PASS_GAP, Pace, Start, Trigger, full_pass, start, trigger},
     },
     route::ClusterCidrs,
@@ -30,9 +29,12 @@ use cloudberth_runtime::{
     worker_pool::WorkerPool,
 };
 use futures_util::future::join_all;
-use tokio::sync::Notify;
 
-use crate::{clouds::Cloud, context::ControllerContext, lock};
+use crate::{
+    clouds::Cloud,
+    context::{BackOff, ControllerContext},
+    lock,
+};
 
 /// What part of its period a pass that nobody asked for may be late.
 const LATENESS: f64 = 0.5;
@@ -48,16 +50,14 @@ pub struct RouteSettings {
     pub period: Duration,
 }
 
-type Limiter = Jittered<ItemExponential<Trigger>>;
-
 /// The routes of one cloud.
 struct Router {
     cloud: Cloud,
     networks: ClusterCidrs,
     pace: Mutex<Pace>,
-    /// The last pass failed as those do whose cloud is away.
+    /// The last pass failed because the cloud may be away.
     silent: Mutex<bool>,
-    pool: WorkerPool<Trigger, Limiter>,
+    pool: WorkerPool<Trigger, BackOff<Trigger>>,
 }
 
 /// The route controller of one term of leadership.
@@ -65,8 +65,6 @@ pub struct RouteController {
     ctx: ControllerContext,
     period: Duration,
     routers: Vec<Router>,
-    synced: Notify,
-    closed: Notify,
 }
 
 impl RouteController {
@@ -89,29 +87,24 @@ impl RouteController {
         if routers.is_empty() {
             return Ok(None);
         }
-        let (synced, closed) = (Notify::new(), Notify::new());
-        Ok(Some(Arc::new(Self { ctx, period, routers, synced, closed })))
+        Ok(Some(Arc::new(Self { ctx, period, routers })))
     }
 
     /// Begins nothing more; [`run`](Self::run) ends when the passes that are under way are over.
     pub fn close(&self) {
         self.routers.iter().for_each(|router| router.pool.close());
-        self.closed.notify_one();
     }
 
     /// Works until it is closed or dropped, which is safe at any moment.
     pub async fn run(self: Arc<Self>) {
-        let listener: Arc<dyn Listener<NodeView>> = Arc::<Self>::clone(&self);
-        self.ctx.cluster.nodes.subscribe(&listener);
-        while !self.ctx.cluster.nodes.is_synced() {
-            tokio::select! {
-                biased;
-                () = self.closed.notified() => return,
-                () = self.synced.notified() => {}
-            }
+        let synced = self.ctx.cluster.nodes.follow(Arc::clone(&self) as _);
+        // All pools are closed together.
+        let Some(first) = self.routers.first() else { return };
+        if !first.pool.starts_after(synced).await {
+            return;
         }
         for router in &self.routers {
-            // Every node that is known has asked for a pass. Without any there may be routes that lead nowhere.
+            // Every known node has asked for a pass. Without nodes there may be left-over routes.
             if !self.ctx.cluster.nodes.all().iter().any(|node| self.is_of(router, node)) {
                 self.want(router, Trigger::Periodic);
             }
@@ -128,13 +121,13 @@ impl RouteController {
         };
         tokio::select! {
             biased;
-            () = router.pool.run(1, |trigger| self.pass(router, trigger), |_, _| (), || ()) => {}
+            () = router.pool.run(1, |trigger, _| self.pass(router, trigger), |_, _| (), || ()) => {}
             () = now_and_then => {}
             () = self.returns(router) => {}
         }
     }
 
-    /// Whenever the cloud answers again after it was away, what failed because of that is tried again.
+    /// Whenever the cloud answers again after it was away, retries what failed meanwhile.
     async fn returns(&self, router: &Router) {
         let mut returns = router.cloud.inventory.returns();
         while returns.changed().await.is_ok() {
@@ -165,14 +158,8 @@ impl RouteController {
 
 impl Router {
     fn new(ctx: &ControllerContext, cloud: Cloud, networks: ClusterCidrs) -> Self {
-        let limiter = Jittered {
-            inner: ItemExponential::new(PASS_GAP, FULL_PASS),
-            factor: LATENESS,
-            random: Arc::clone(&ctx.random),
-        };
         // There are only as many keys as triggers, so there is always room.
-        let queue = WorkQueue::new(usize::MAX, limiter);
-        let pool = WorkerPool::new("Routes", queue, Arc::clone(ctx.clock())).metered(&ctx.metrics.queues);
+        let pool = ctx.pool("Routes", usize::MAX, (PASS_GAP, FULL_PASS), LATENESS);
         Self { cloud, networks, pace: Mutex::default(), silent: Mutex::default(), pool }
     }
 }
@@ -185,10 +172,6 @@ impl Listener<NodeView> for RouteController {
                 self.want(router, why);
             }
         }
-    }
-
-    fn synced(&self) {
-        self.synced.notify_one();
     }
 }
 

@@ -35,7 +35,7 @@ impl RouteController {
     pub(super) async fn pass(&self, router: &Router, trigger: Trigger) -> Requeue {
         let Some(table) = router.cloud.provider.routes() else { return Requeue::Forget };
         if let Some(why) = router.cloud.inventory.away().filter(|_| *lock(&router.silent)) {
-            // Whoever asks the cloud for all of us says when it is back.
+            // The inventory says when the cloud is back.
             return requeue(Err(&why));
         }
         lock(&router.pace).begin(trigger, self.ctx.clock().now());

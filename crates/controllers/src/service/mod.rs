@@ -58,8 +58,7 @@ use cloudberth_runtime::{
     recorder::{Event, ObjectRef},
     worker_pool::WorkerPool,
 };
-use futures_util::future::{join, join_all};
-use tokio::sync::Notify;
+use futures_util::future::{FutureExt, join, join_all};
 
 use crate::{context::ControllerContext, lock};
 use cloud_limits::CloudLimits;
@@ -117,8 +116,6 @@ pub struct ServiceController {
     node_changes: Mutex<NodeChanges>,
     /// Changes of nodes, by when they came, and the Services that have not taken them in yet.
     batches: Mutex<Vec<(Tick, BTreeSet<ObjectKey>)>>,
-    complete: Notify,
-    closed: Notify,
 }
 
 impl ServiceController {
@@ -151,8 +148,6 @@ impl ServiceController {
             intents: Mutex::default(),
             node_changes: Mutex::default(),
             batches: Mutex::default(),
-            complete: Notify::new(),
-            closed: Notify::new(),
             ctx,
         })
     }
@@ -160,26 +155,20 @@ impl ServiceController {
     /// Works until it is closed, or dropped, which is safe at any await.
     pub async fn run(self: Arc<Self>) {
         let cluster = &self.ctx.cluster;
-        let nodes: Arc<dyn Listener<NodeView>> = Arc::clone(&self) as _;
-        let services: Arc<dyn Listener<ServiceView>> = Arc::clone(&self) as _;
-        cluster.nodes.subscribe(&nodes);
-        cluster.services.subscribe(&services);
-        while !(cluster.nodes.is_synced() && cluster.services.is_synced()) {
-            tokio::select! {
-                biased;
-                () = self.closed.notified() => return,
-                () = self.complete.notified() => {}
-            }
+        let (nodes, services) = (Arc::clone(&self) as _, Arc::clone(&self) as _);
+        let synced = join(cluster.nodes.follow(nodes), cluster.services.follow(services)).map(|_| ());
+        if !self.pool.starts_after(synced).await {
+            return;
         }
         // Every Service is in the queue already, and gets the nodes as they are now.
         *lock(&self.node_changes) = NodeChanges::default();
         let bug = |key: &ObjectKey, _: &str| self.tell_of_bug(key);
-        let affected = async |()| {
+        let affected = async |(), _| {
             self.enqueue_affected();
             Requeue::Forget
         };
         let services =
-            self.pool.run(self.settings.workers.max(1), |key| self.work(key), bug, || self.enqueue_all());
+            self.pool.run(self.settings.workers.max(1), |key, _| self.work(key), bug, || self.enqueue_all());
         let drift = join(self.drift(), join_all(self.clouds.values().map(|cloud| self.returns(cloud))));
         let others = join(self.node_pool.run(1, affected, |(), _| self.enqueue_all(), || ()), drift);
         tokio::select! {
@@ -192,7 +181,6 @@ impl ServiceController {
     /// Begins nothing more. [`run`](Self::run) ends when what is under way is over.
     pub fn close(&self) {
         self.pool.close();
-        self.closed.notify_one();
     }
 
     /// How many passes have panicked.
@@ -336,10 +324,6 @@ impl Listener<ServiceView> for ServiceController {
             }
         }
     }
-
-    fn synced(&self) {
-        self.complete.notify_one();
-    }
 }
 
 impl Listener<NodeView> for ServiceController {
@@ -347,10 +331,6 @@ impl Listener<NodeView> for ServiceController {
         if lock(&self.node_changes).add(change) {
             self.node_pool.add_after((), GATHER);
         }
-    }
-
-    fn synced(&self) {
-        self.complete.notify_one();
     }
 }
 

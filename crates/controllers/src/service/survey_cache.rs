@@ -17,7 +17,8 @@ use cloudberth_core::{
     lb::{Freshness, Goal, LockKey, Stamp, Survey, Turn, TurnEnd},
     time::Tick,
 };
-use futures_util::future::{BoxFuture, FutureExt, Shared};
+use cloudberth_runtime::single_flight::{Landed, SingleFlight};
+use futures_util::future::FutureExt;
 
 use crate::{clouds::Cloud, lock};
 
@@ -26,22 +27,12 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// After a survey failed none is tried for so long, whoever asks: what fails for one fails for all.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(2);
 
-struct Finished {
-    survey: Result<Survey>,
-    number: u64,
-    stamp: Stamp,
-    begun: Tick,
-    ended: Tick,
-}
-
-type InFlight = Shared<BoxFuture<'static, Arc<Finished>>>;
+/// A survey, and which mutations it shows.
+type Surveyed = (Stamp, Result<Survey>);
 
 #[derive(Default)]
 struct State {
     freshness: Freshness,
-    newest: Option<Arc<Finished>>,
-    in_flight: Option<InFlight>,
-    begun: u64,
     /// The last turn towards presence, and the last towards absence, failed as those do whose cloud is away.
     silent: [bool; 2],
 }
@@ -57,17 +48,14 @@ const fn place(goal: Goal) -> usize {
 pub(crate) struct SurveyCache {
     cloud: Cloud,
     clock: Arc<dyn Clock>,
+    flights: SingleFlight<Surveyed>,
     state: Mutex<State>,
-}
-
-enum Next {
-    Have(Result<Survey>),
-    Await(InFlight),
 }
 
 impl SurveyCache {
     pub(crate) fn new(cloud: Cloud, clock: Arc<dyn Clock>) -> Self {
-        Self { cloud, clock, state: Mutex::default() }
+        let flights = SingleFlight::new(Arc::clone(&clock));
+        Self { cloud, clock, flights, state: Mutex::default() }
     }
 
     /// The name of the cloud.
@@ -87,15 +75,17 @@ impl SurveyCache {
 
     /// A survey that was begun at `not_before` or later and shows every mutation of `keys`.
     pub(crate) async fn survey(&self, keys: &[LockKey], not_before: Tick) -> Result<Survey> {
-        loop {
-            match self.next(keys, not_before) {
-                Next::Have(survey) => return survey,
-                Next::Await(in_flight) => {
-                    let finished = in_flight.await;
-                    self.finish(&finished);
-                }
+        let serves = |newest: &Landed<Surveyed>| match &newest.answer {
+            (stamp, Ok(_)) => {
+                newest.begun >= not_before && lock(&self.state).freshness.may_serve(*stamp, keys)
             }
-        }
+            (_, Err(_)) => self.clock.now().since(newest.ended) < PAUSE_AFTER_FAILURE,
+        };
+        let ask = |begun| look(self.cloud.clone(), lock(&self.state).freshness.begin(), begun);
+        let landed = |newest: &Arc<Landed<Surveyed>>| {
+            lock(&self.state).freshness.forget_before(newest.answer.0);
+        };
+        self.flights.get(serves, ask, landed).await.answer.1.clone()
     }
 
     /// Why a turn towards `goal` need not be tried: the cloud is away, and the last such turn failed because of it too.
@@ -126,55 +116,23 @@ impl SurveyCache {
 
     /// How many were begun.
     pub(crate) fn count(&self) -> u64 {
-        lock(&self.state).begun
+        self.flights.begun()
     }
+}
 
-    fn next(&self, keys: &[LockKey], not_before: Tick) -> Next {
-        let mut state = lock(&self.state);
-        let now = self.clock.now();
-        if let Some(newest) = &state.newest {
-            let fits = newest.begun >= not_before && state.freshness.may_serve(newest.stamp, keys);
-            let pauses = newest.survey.is_err() && now.since(newest.ended) < PAUSE_AFTER_FAILURE;
-            if pauses || (fits && newest.survey.is_ok()) {
-                return Next::Have(newest.survey.clone());
-            }
+async fn look(cloud: Cloud, stamp: Stamp, begun: Tick) -> Surveyed {
+    let call = Call::new(begun + TIMEOUT, Arc::new(ReadOnly));
+    let ask = async {
+        match cloud.load_balancers() {
+            Some(balancers) => balancers.survey(&call).await,
+            None => Err(Error::permanent(format!("{} has no load balancers", cloud.name()))),
         }
-        if let Some(in_flight) = &state.in_flight {
-            return Next::Await(in_flight.clone());
-        }
-        state.begun += 1;
-        let in_flight = self.begin(state.begun, state.freshness.begin(), now);
-        state.in_flight = Some(in_flight.clone());
-        Next::Await(in_flight)
-    }
-
-    fn begin(&self, number: u64, stamp: Stamp, begun: Tick) -> InFlight {
-        let (cloud, clock) = (self.cloud.clone(), Arc::clone(&self.clock));
-        let in_flight = async move {
-            let call = Call::new(begun + TIMEOUT, Arc::new(ReadOnly));
-            let ask = async {
-                match cloud.load_balancers() {
-                    Some(balancers) => balancers.survey(&call).await,
-                    None => Err(Error::permanent(format!("{} has no load balancers", cloud.name()))),
-                }
-            };
-            // A panic here would otherwise reach everybody who waits.
-            let survey = AssertUnwindSafe(ask).catch_unwind().await.unwrap_or_else(|_| {
-                Err(Error::permanent("internal error: looking at the load balancers panicked; see the log"))
-            });
-            Arc::new(Finished { survey, number, stamp, begun, ended: clock.now() })
-        };
-        in_flight.boxed().shared()
-    }
-
-    fn finish(&self, finished: &Arc<Finished>) {
-        let mut state = lock(&self.state);
-        if state.newest.as_ref().is_none_or(|newest| newest.number < finished.number) {
-            state.freshness.forget_before(finished.stamp);
-            state.newest = Some(Arc::clone(finished));
-            state.in_flight = None;
-        }
-    }
+    };
+    // A panic here would otherwise reach everybody who waits.
+    let survey = AssertUnwindSafe(ask).catch_unwind().await.unwrap_or_else(|_| {
+        Err(Error::permanent("internal error: looking at the load balancers panicked; see the log"))
+    });
+    (stamp, survey)
 }
 
 impl fmt::Debug for SurveyCache {

@@ -1,4 +1,4 @@
-//! Is a cloud away? One question that everybody shares tells.
+//! Whether a cloud is away, by the one listing that everybody shares.
 //!
 //! ```text
 //!   here ──► one failure ──► another ──► away: nobody else asks, one question now and then
@@ -22,10 +22,10 @@ const REST_WHILE_AWAY: Duration = Duration::from_secs(10);
 /// What was heard this long ago says nothing about now. Longer than a question and the rest before it take together: if
 /// nobody has asked for so long, whoever comes next may.
 const STALE: Duration = Duration::from_secs(90);
-/// Whoever waited for the cloud begins within this time after its return, each at another moment.
+/// Whatever waited for the cloud is retried within this time after its return, spread evenly.
 pub const SPREAD: Duration = Duration::from_secs(2);
 
-/// Whether this is how a cloud fails that is away.
+/// Whether a cloud that is away fails like this.
 #[must_use]
 pub fn is_silence(error: &Error) -> bool {
     error.category() == Category::Temporary

@@ -1,11 +1,10 @@
 //! What would be done to this cluster now. No write leaves the process.
 //!
 //! ```text
-//!   one listing of nodes and Services ──► every controller rehearses ──► words, and an exit code
+//!   one listing of nodes and Services ──► a dry run of every controller ──► words, and an exit code
 //! ```
 //!
-//! The rehearsals are beside the work that they dry_run, in the controllers; here they are put together. Services are
-//! assumed with the nodes as they would be once their own steps were done.
+//! Services are planned with the nodes as they would be once their own steps were done.
 
 mod text;
 
@@ -16,11 +15,9 @@ use cloudberth_controllers::{
     lifecycle::LifecycleController, node::NodeController, routes::RouteController,
     service::ServiceController,
 };
-use cloudberth_core::{NodeView, ServiceView, call::ReadOnly};
-use cloudberth_runtime::informer::{Change, Listener};
+use cloudberth_core::call::ReadOnly;
 use futures_util::future::join;
 use serde::Serialize;
-use tokio::sync::Notify;
 
 /// The exit code when there is nothing to do.
 pub const EXIT_NOTHING: u8 = 0;
@@ -166,22 +163,15 @@ pub async fn plan(ctx: &ControllerContext, settings: &ControllerSettings) -> Pla
 /// could not be told.
 pub async fn run_plan(ctx: &ControllerContext, settings: &ControllerSettings, patience: Duration) -> Plan {
     let cluster = &ctx.cluster;
-    let heard = Arc::new(Heard::default());
-    cluster.nodes.subscribe(&(Arc::clone(&heard) as Arc<dyn Listener<NodeView>>));
-    cluster.services.subscribe(&(Arc::clone(&heard) as Arc<dyn Listener<ServiceView>>));
     let watch = join(
         cluster.nodes.run(cluster.client().clone(), Arc::clone(&ctx.random)),
         cluster.services.run(cluster.client().clone(), Arc::clone(&ctx.random)),
     );
-    let listed = async {
-        while !(cluster.nodes.is_synced() && cluster.services.is_synced()) {
-            heard.0.notified().await;
-        }
-    };
+    let listed = join(cluster.nodes.until_synced(), cluster.services.until_synced());
     // What is planned is one moment: the watches end with the listings.
     tokio::select! {
         biased;
-        () = listed => {}
+        _ = listed => {}
         _ = watch => {}
         () = tokio::time::sleep(patience) => {}
     }
@@ -199,24 +189,4 @@ pub async fn run_plan(ctx: &ControllerContext, settings: &ControllerSettings, pa
         tracing::warn!(%why, "the Kubernetes API did not say its version; the plan is one for a new one");
     }
     plan(ctx, settings).await
-}
-
-/// Hears when the first listings are complete.
-#[derive(Default)]
-struct Heard(Notify);
-
-impl Listener<NodeView> for Heard {
-    fn changed(&self, _: &Change<NodeView>) {}
-
-    fn synced(&self) {
-        self.0.notify_one();
-    }
-}
-
-impl Listener<ServiceView> for Heard {
-    fn changed(&self, _: &Change<ServiceView>) {}
-
-    fn synced(&self) {
-        self.0.notify_one();
-    }
 }

@@ -328,9 +328,7 @@ async fn look_around(replica: &Replica, client: &Client, rights: &[Right], lease
             tracing::error!(cloud = cloud.name(), %why, "the instances cannot be listed; check the cloud's token and address");
         }
     }
-    while !ctx.cluster.nodes.is_synced() {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
+    ctx.cluster.nodes.until_synced().await;
     let clouds: Vec<_> = ctx.clouds.iter().map(|cloud| &*cloud.provider).collect();
     let nodes = ctx.cluster.nodes.all();
     for odd in selfcheck::odd_nodes(nodes.iter().map(|node| &**node), &clouds) {

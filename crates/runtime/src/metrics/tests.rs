@@ -146,7 +146,7 @@ async fn a_queue_tells_how_it_is_doing() {
     assert_eq!(now(), [3.0, 3.0, 0.0, 0.0, 0.0, 0.0, 0.0], "a repetition and a refusal are no additions");
     assert_eq!(vec![number("cloudberth_workqueue_refused_total")], [1.0]);
     {
-        let work = async |key: u32| {
+        let work = async |key: u32, _| {
             assert_ne!(key, 1, "unlucky");
             tokio::time::sleep(Duration::from_secs(10 * u64::from(key))).await;
             Requeue::Forget

@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 
 use crate::fixture::{Fixture, pass};
 
-/// Writes down what it is told: `+n1`, `~n1`, `-n1`, `synced`.
+/// Writes down what it is told: `+n1`, `~n1`, `-n1`.
 #[derive(Default)]
 struct Diary(Mutex<Vec<String>>);
 
@@ -33,10 +33,6 @@ impl Listener<NodeView> for Diary {
             (None, None) => "nothing".to_owned(),
         };
         self.0.lock().unwrap().push(line);
-    }
-
-    fn synced(&self) {
-        self.0.lock().unwrap().push("synced".to_owned());
     }
 }
 
@@ -180,7 +176,7 @@ async fn the_store_catches_up_whatever_happens_to_the_watch() {
         }
         let watch = watch(&fixture);
         pass(1).await;
-        assert_eq!(watch.diary.read(), ["+n1", "+n2", "+n3", "synced"], "{case}");
+        assert_eq!(watch.diary.read(), ["+n1", "+n2", "+n3"], "{case}");
         before(&fixture);
         fixture.delete_node("n1").await;
         fixture.label_node("n2", "new").await;
@@ -190,7 +186,7 @@ async fn the_store_catches_up_whatever_happens_to_the_watch() {
         assert!(agrees(&fixture, &watch.nodes), "L12-28 {case}: {:?}", watch.diary.read());
         let mut told = watch.diary.read();
         told.sort();
-        assert_eq!(told, ["+n4", "-n1", "~n2"], "{case}: each once, and `synced` never again");
+        assert_eq!(told, ["+n4", "-n1", "~n2"], "{case}: each once");
         assert_eq!(watch.nodes.broken_since(), None, "{case}");
     }
 }
@@ -328,11 +324,6 @@ async fn a_listener_that_panics_about_one_object_ends_nothing() {
             self.0.changed(change);
             assert!(change.new.as_ref().is_none_or(|node| node.name != "n2"), "a bug");
         }
-
-        fn synced(&self) {
-            self.0.synced();
-            panic!("another bug");
-        }
     }
 
     let fixture = Fixture::new();
@@ -345,20 +336,12 @@ async fn a_listener_that_panics_about_one_object_ends_nothing() {
     fixture.label_node("n2", "x").await;
     fixture.create_node("n3").await;
     pass(1).await;
-    assert_eq!(
-        touchy.0.read(),
-        ["+n1", "+n2", "synced", "~n2", "+n3"],
-        "L11-606 the listener hears of the others"
-    );
-    assert_eq!(
-        watch.diary.read(),
-        ["+n1", "+n2", "synced", "~n2", "+n3"],
-        "L11-607 and so do the other listeners"
-    );
-    assert_eq!(watch.nodes.panics(), 3, "L11-608 counted");
+    assert_eq!(touchy.0.read(), ["+n1", "+n2", "~n2", "+n3"], "L11-606 the listener hears of the others");
+    assert_eq!(watch.diary.read(), ["+n1", "+n2", "~n2", "+n3"], "L11-607 and so do the other listeners");
+    assert_eq!(watch.nodes.panics(), 2, "L11-608 counted");
     let late = Arc::new(Touchy(Diary::default()));
     watch.nodes.subscribe(&(Arc::clone(&late) as Arc<dyn Listener<NodeView>>));
-    assert_eq!(late.0.read(), ["+n1", "+n2", "+n3", "synced"], "L11-609 who comes later too");
+    assert_eq!(late.0.read(), ["+n1", "+n2", "+n3"], "L11-609 who comes later too");
 }
 
 #[tokio::test(start_paused = true)]
@@ -394,12 +377,28 @@ async fn who_comes_later_is_told_everything_and_who_is_gone_nothing() {
     let late = Arc::new(Diary::default());
     let listener: Arc<dyn Listener<NodeView>> = Arc::clone(&late) as Arc<dyn Listener<NodeView>>;
     watch.nodes.subscribe(&listener);
-    assert_eq!(late.read(), ["+n1", "synced"]);
+    assert_eq!(late.read(), ["+n1"]);
     drop(listener);
     fixture.create_node("n2").await;
     pass(1).await;
     assert_eq!(late.read(), ["+n2"]);
     assert_eq!(Arc::strong_count(&late), 1, "the informer keeps nobody alive");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_follows_waits_for_the_first_complete_listing() {
+    let fixture = Fixture::new();
+    fixture.create_node("n1").await;
+    let (early, late) = (Arc::new(Diary::default()), Arc::new(Diary::default()));
+    let nodes = Arc::clone(&fixture.cluster.nodes);
+    let second = Duration::from_secs(1);
+    let waits = tokio::time::timeout(second, nodes.follow(Arc::clone(&early) as _)).await;
+    assert!(waits.is_err(), "nothing was listed yet");
+    let _watch = watch(&fixture);
+    tokio::time::timeout(second, nodes.until_synced()).await.unwrap();
+    assert_eq!(early.read(), ["+n1"]);
+    tokio::time::timeout(second, nodes.follow(Arc::clone(&late) as _)).await.unwrap();
+    assert_eq!(late.read(), ["+n1"], "who comes later does not wait");
 }
 
 /// What people and the cluster can do, and what can go wrong meanwhile.

@@ -6,24 +6,13 @@ use crate::error::{Doing, Error, cut};
 /// Kubernetes refuses longer messages.
 const LONGEST: usize = 1_024;
 
-/// The object that an event is about. Nodes have no namespace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeRef {
-    /// Always `v1`.
-    pub api_version: &'static str,
-    /// Always `Node`.
-    pub kind: &'static str,
-    /// The node's name.
-    pub name: String,
-    /// The node's UID.
-    pub uid: String,
-}
-
 /// An event about a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeEvent {
-    /// The node.
-    pub about: NodeRef,
+    /// The node's name.
+    pub node: String,
+    /// The node's UID.
+    pub uid: String,
     /// `Warning`, otherwise `Normal`.
     pub warning: bool,
     /// The reason.
@@ -33,8 +22,8 @@ pub struct NodeEvent {
 }
 
 fn event(facts: &NodeFacts, warning: bool, reason: &'static str, message: &str) -> NodeEvent {
-    let about = NodeRef { api_version: "v1", kind: "Node", name: facts.name.clone(), uid: facts.uid.clone() };
-    NodeEvent { about, warning, reason, message: cut(message, LONGEST) }
+    let (node, uid) = (facts.name.clone(), facts.uid.clone());
+    NodeEvent { node, uid, warning, reason, message: cut(message, LONGEST) }
 }
 
 /// Said just before a node is deleted.

@@ -1,7 +1,10 @@
 //! The facts about a node that bear on its life, stripped of everything else.
 
+use super::verdict::at_once;
 use crate::{
     decide::node::taints::{SHUTDOWN, TO_BE_DELETED, UNINITIALISED},
+    instance::Instance,
+    lookup::Listing,
     provider_id::{ProviderId, Reading},
     time::Tick,
     view::{NodeView, Ready},
@@ -77,6 +80,13 @@ impl NodeFacts {
             Tie::Ours(id) => Some(id),
             Tie::NoId | Tie::Foreign => None,
         }
+    }
+
+    /// Whether the listing lacks its instance, and that could matter.
+    #[must_use]
+    pub fn is_missed_by(&self, listing: &Listing<Instance>) -> bool {
+        let lacks = |id: &ProviderId| listing.find(|instance| instance.id == *id).is_absent();
+        at_once(self).is_none() && self.id().is_some_and(lacks)
     }
 
     /// Whether its absence from a listing that is in doubt is believed all the same.

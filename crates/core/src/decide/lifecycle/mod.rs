@@ -21,8 +21,7 @@ mod verdict;
 pub use cap::{Answer, Cap, DeletionDecision, Deletions, Share};
 pub use count::{Operation, Outcome, questions};
 pub use event::{
-    NodeEvent, NodeRef, deleting_node, deleting_node_failed, deletion_held, instance_not_found,
-    listing_doubtful,
+    NodeEvent, deleting_node, deleting_node_failed, deletion_held, instance_not_found, listing_doubtful,
 };
 pub use facts::{MACHINE_IS_GONE, NodeFacts, Tie};
 pub use probing::{IDLE, Probing, alarming};

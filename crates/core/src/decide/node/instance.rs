@@ -20,7 +20,7 @@ use crate::{
 const NEAREST: usize = 3;
 
 impl Instance {
-    /// Why nothing may be written from what the cloud says about this machine, if it does not say enough.
+    /// Why nothing may be written from what the cloud says about this instance, if it does not say enough.
     pub(super) fn unreadable(&self) -> Option<Error> {
         let flaw = self.flaw.as_deref()?;
         Some(Error::temporary(format!("the cloud does not describe instance {} fully: {flaw}", self.id)))

@@ -131,13 +131,13 @@ impl<K: Ord + Clone, L: Limiter<K>, T: Clone> WorkQueue<K, L, T> {
         self.mark(key, now)
     }
 
-    /// The key needs work, and its next run does `task`.
-    pub fn assign(&mut self, key: K, task: T, now: Tick) -> Added {
-        let added = self.add(key.clone(), now);
-        if let Some(entry) = self.entries.get_mut(&key) {
-            entry.task = Some(task);
+    /// The key needs work, and its next run does `task`. Returns the task that it replaces, or `task` itself as the error
+    /// where it was not accepted.
+    pub fn assign(&mut self, key: K, task: T, now: Tick) -> Result<Option<T>, T> {
+        match self.add(key.clone(), now) {
+            Added::Full | Added::Closed => Err(task),
+            Added::Accepted | Added::Already => Ok(self.entries.entry(key).or_default().task.replace(task)),
         }
-        added
     }
 
     /// Takes back the task of the key's next run. The run in progress goes on, and does not hand its task on.

@@ -337,16 +337,18 @@ fn what_waited_longer_than_the_window_has_lost_its_place() {
 
 #[test]
 fn events_are_worded_and_addressed_as_they_are_known() {
-    let about = NodeRef { api_version: "v1", kind: "Node", name: "node1".to_owned(), uid: "u1".to_owned() };
+    let (name, uid) = ("node1".to_owned(), "u1".to_owned());
     let deleting = NodeEvent {
-        about: about.clone(),
+        node: name.clone(),
+        uid: uid.clone(),
         warning: false,
         reason: "DeletingNode",
         message: "Deleting node node1 because it does not exist in the cloud provider".to_owned(),
     };
     assert_eq!(deleting_node(&node(1)), deleting, "FW-105 FW-127");
     let failed = NodeEvent {
-        about,
+        node: name,
+        uid,
         warning: true,
         reason: "DeletingNodeFailed",
         message: "Failed deleting node node1: 503".to_owned(),

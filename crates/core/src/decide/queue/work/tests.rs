@@ -271,11 +271,11 @@ fn the_newest_task_wins_and_a_failed_one_is_handed_on() {
         Taken::Work { task, .. } => task,
         other => panic!("{other:?}"),
     };
-    q.assign("a", 1, at(0));
-    assert_eq!(q.assign("a", 2, at(0)), Added::Already);
+    assert_eq!(q.assign("a", 1, at(0)), Ok(None));
+    assert_eq!(q.assign("a", 2, at(0)), Ok(Some(1)));
     assert_eq!(task(q.get(at(0))), Some(2), "one run, of the newest");
     assert_eq!(q.tasks(&"a").collect::<Vec<_>>(), [&2]);
-    q.assign("a", 3, at(1));
+    assert_eq!(q.assign("a", 3, at(1)), Ok(None));
     assert_eq!(q.get(at(1)), Taken::Idle(None), "never with two workers");
     q.finish(&"a", Requeue::RateLimited, at(2));
     assert_eq!(task(q.get(at(2))), Some(3), "a newer one is not replaced by one that failed");
@@ -284,9 +284,11 @@ fn the_newest_task_wins_and_a_failed_one_is_handed_on() {
     assert_eq!(q.withdraw(&"a"), None, "nothing waits");
     q.finish(&"a", Requeue::RateLimited, at(100));
     assert_eq!(task(q.get(at(500))), None, "what was withdrawn is not tried again");
-    q.assign("a", 4, at(500));
+    assert_eq!(q.assign("a", 4, at(500)), Ok(None));
     q.finish(&"a", Requeue::Forget, at(500));
     assert_eq!((q.withdraw(&"a"), task(q.get(at(500)))), (Some(4), None));
     q.finish(&"a", Requeue::Forget, at(501));
     assert_eq!((q.known(), q.tasks(&"a").count()), (0, 0));
+    q.close();
+    assert_eq!(q.assign("a", 5, at(502)), Err(5));
 }
