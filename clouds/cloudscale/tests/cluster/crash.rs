@@ -96,8 +96,9 @@ async fn live(boundary: u64, fate: Fate, kube_latency: u64) -> u64 {
     assert!(fixture.cluster.service("web").await.is_none(), "{case}");
     assert_eq!(fixture.cloud.balancers().len(), 0, "CS-155 {case}: nothing leaked");
     assert_eq!(fixture.cloud.floating_ips().len(), 1, "{case}");
-    let created =
-        |entry: &&cloudscale_sim::Entry| entry.operation == "load-balancers.create" && entry.outcome.succeeded();
+    let created = |entry: &&cloudscale_sim::Entry| {
+        entry.operation == "load-balancers.create" && entry.outcome.succeeded()
+    };
     let journal = fixture.cloud.journal();
     assert_eq!(
         journal.iter().filter(created).count(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloudscale_sim::{Access, Harm, Fault};
+use cloudscale_sim::{Access, Fault, Harm};
 use serde_json::json;
 
 use crate::fixture::{FINALIZER, Fixture, PREFIX, annotated};
