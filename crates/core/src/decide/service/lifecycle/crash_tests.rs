@@ -228,13 +228,15 @@ impl World {
                 (self.created, Creation::Known)
             }
         };
-        for lb in self.cloud.iter_mut().filter(|lb| lb.id == id) {
-            name(view).clone_into(&mut lb.name);
-        }
         let address = Ingress { ip: Some(format!("192.0.2.{id}")), ..Ingress::default() };
         let publish =
             Publish { ingress: Some(vec![address]), annotations: [(MARK.to_owned(), id.to_string())].into() };
         self.patch(patch::record(view, &publish, true))?;
+        // Renamed only after its id is on record, as the driver does it: whoever dies in between finds it by the id.
+        if self.cloud.iter().any(|lb| lb.id == id && lb.name != name(view)) {
+            self.call()?;
+            self.cloud.iter_mut().filter(|lb| lb.id == id).for_each(|lb| name(view).clone_into(&mut lb.name));
+        }
         Ok(turn(TurnEnd::Converged, creation))
     }
 
