@@ -3,7 +3,7 @@
 use crate::process::stream;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{Result, Verdict, cases, docs, kube, sim};
+use crate::{Result, Verdict, cases, docs, kube, sim, words};
 
 /// One stage of `cargo xtask test`.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) const STAGES: &[Stage] = &[
     Stage { name: "clippy", checks: "no lint and no compiler warning, in tests too", run: clippy },
     Stage {
         name: "docs",
-        checks: "API docs build without warnings, generated text is up to date, no crate depends on a higher one, links between files resolve",
+        checks: "API docs build without warnings, generated text is up to date, no crate depends on a higher one, links between files resolve, no retired word is used",
         run: docs,
     },
     Stage {
@@ -66,6 +66,7 @@ fn docs(workspace: &Workspace) -> Result<Outcome> {
     let mut outcome =
         cargo(workspace, &["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     outcome.problems.extend(docs::problems(workspace)?);
+    outcome.problems.extend(words::problems(workspace)?);
     Ok(outcome)
 }
 
