@@ -17,7 +17,7 @@ use cloudberth_core::{
     view::Ingress,
 };
 
-use crate::harness::{Toy, Wire, no_annotations};
+use crate::fixture::{Toy, Wire, no_annotations};
 
 const DOMAIN: &str = "toy/domain";
 

@@ -17,7 +17,7 @@ use cloudberth_core::{
     view::{Ingress, ServiceProtocol},
 };
 
-use crate::harness::{Toy, Wire, no_annotations};
+use crate::fixture::{Toy, Wire, no_annotations};
 
 const REGION: &str = "toy/region";
 

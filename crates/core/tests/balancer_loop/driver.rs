@@ -21,8 +21,9 @@ use cloudberth_core::{
 
 use crate::{
     document::Documents,
-    harness::{
-        Dry, Page, Toy, annotated, call, contested, converge, dry_run, gone, no_annotations, now, turn, want,
+    fixture::{
+        Dry, ServiceLog, Toy, annotated, call, contested, converge, dry_run, gone, no_annotations, now, turn,
+        want,
     },
     six::Six,
 };
@@ -136,7 +137,7 @@ fn script(decisions: Vec<Decision<u32>>, outcomes: Vec<Outcome<u32>>) -> Script 
 
 fn run(toy: &Script, want: &Desired, permit: Permit) -> Turn {
     let survey = now(LoadBalancers::survey(toy, &call())).unwrap();
-    now(toy.turn(&call(), &survey, want, permit, &Page::default()))
+    now(toy.turn(&call(), &survey, want, permit, &ServiceLog::default()))
 }
 
 fn sent(toy: &Script) -> Vec<u32> {
@@ -307,7 +308,7 @@ fn what_could_not_be_looked_at_is_left_alone() {
 
     let foreign: Survey = Arc::new("another cloud's survey");
     toy.unknown = false;
-    let account = now(toy.turn(&call(), &foreign, &want(&[80], &[]), Permit::Create, &Page::default()));
+    let account = now(toy.turn(&call(), &foreign, &want(&[80], &[]), Permit::Create, &ServiceLog::default()));
     assert!(matches!(&account.end, TurnEnd::Unknown(e) if e.message().contains("another cloud")), "L3-1");
 }
 
@@ -367,9 +368,9 @@ fn published_addresses_are_never_replaced_by_none() {
         };
         let toy = script(vec![decision()], vec![]);
         let survey = now(LoadBalancers::survey(&toy, &call())).unwrap();
-        let page = Page::default();
-        let turn = now(toy.turn(&call(), &survey, &want, Permit::NoCreate, &page));
-        let published = page.published.lock().unwrap().clone();
+        let log = ServiceLog::default();
+        let turn = now(toy.turn(&call(), &survey, &want, Permit::NoCreate, &log));
+        let published = log.published.lock().unwrap().clone();
         assert_eq!(published.and_then(|publish| publish.ingress), written, "{case}");
         let reasons: Vec<_> = turn.notices.iter().map(|notice| notice.reason).collect();
         assert_eq!(reasons, vec!["NoAddressShown"; warnings], "{case}");
@@ -381,13 +382,13 @@ fn published_addresses_are_never_replaced_by_none() {
 #[test]
 fn a_failed_write_on_the_service_stops_the_turn_and_is_made_up_for() {
     let toy = Documents::empty();
-    let page = Page::default();
-    *page.fail_records.lock().unwrap() = 1;
-    let first = turn(&toy, &want(&[80], &["a"]), &page, Permit::Create);
+    let log = ServiceLog::default();
+    *log.fail_records.lock().unwrap() = 1;
+    let first = turn(&toy, &want(&[80], &["a"]), &log, Permit::Create);
     assert!(matches!(&first.end, TurnEnd::Failed(e) if e.message() == "the API server is away"), "{first:?}");
-    assert_eq!(converge(&toy, &want(&[80], &["a"]), &page), TurnEnd::Converged);
+    assert_eq!(converge(&toy, &want(&[80], &["a"]), &log), TurnEnd::Converged);
     assert_eq!(toy.describe().len(), 1, "L6-20 it is found again, not built again");
-    assert!(page.published.lock().unwrap().as_ref().unwrap().ingress.is_some());
+    assert!(log.published.lock().unwrap().as_ref().unwrap().ingress.is_some());
 }
 
 #[test]
@@ -399,13 +400,13 @@ fn a_refusal_blocks_creation_but_an_existing_load_balancer_is_kept_and_served() 
         wish
     };
     let fresh = Documents::empty();
-    assert_eq!(converge(&fresh, &udp(&["a"]), &Page::default()), TurnEnd::Refused, "L8-3");
+    assert_eq!(converge(&fresh, &udp(&["a"]), &ServiceLog::default()), TurnEnd::Refused, "L8-3");
     assert_eq!(fresh.describe(), Vec::<String>::new());
 
-    let (old, page) = (Documents::empty(), Page::default());
-    converge(&old, &want(&[80], &["a"]), &page);
-    assert_eq!(converge(&old, &udp(&["a", "b"]), &page), TurnEnd::Converged);
-    let account = turn(&old, &udp(&["a", "b"]), &page, Permit::NoCreate);
+    let (old, log) = (Documents::empty(), ServiceLog::default());
+    converge(&old, &want(&[80], &["a"]), &log);
+    assert_eq!(converge(&old, &udp(&["a", "b"]), &log), TurnEnd::Converged);
+    let account = turn(&old, &udp(&["a", "b"]), &log, Permit::NoCreate);
     assert_eq!(
         account.refused[0].to_string(),
         "spec.ports[].protocol: UDP 53 cannot be forwarded; use TCP",
@@ -413,23 +414,23 @@ fn a_refusal_blocks_creation_but_an_existing_load_balancer_is_kept_and_served() 
     );
     let kept = &old.describe()[0];
     assert!(kept.contains("ports: {80}") && kept.contains("toy://b"), "L8-5 members go on: {kept}");
-    assert_eq!(converge(&old, &gone(udp(&["a"])), &page), TurnEnd::Converged, "L8-6 and so does deletion");
+    assert_eq!(converge(&old, &gone(udp(&["a"])), &log), TurnEnd::Converged, "L8-6 and so does deletion");
     assert_eq!(old.describe(), Vec::<String>::new());
 }
 
 #[test]
 fn a_change_that_the_cloud_cannot_make_is_noticed_and_nothing_is_rebuilt() {
-    let (toy, page) = (Documents::empty(), Page::default());
-    converge(&toy, &want(&[80], &["a"]), &page);
+    let (toy, log) = (Documents::empty(), ServiceLog::default());
+    converge(&toy, &want(&[80], &["a"]), &log);
     let before = toy.describe();
-    let account = turn(&toy, &annotated(want(&[80], &["a"]), "toy/region", "per"), &page, Permit::NoCreate);
+    let account = turn(&toy, &annotated(want(&[80], &["a"]), "toy/region", "per"), &log, Permit::NoCreate);
     assert_eq!(account.end, TurnEnd::Converged);
     assert_eq!((account.notices[0].reason, toy.describe()), ("RegionImmutable", before));
 }
 
 #[test]
 fn several_of_one_name_are_named_and_left_alone() {
-    let (toy, page) = (Six::empty(), Page::default());
+    let (toy, log) = (Six::empty(), ServiceLog::default());
     let wish = want(&[80], &["a"]);
     for _ in 0..2 {
         let twin = dry_run(&toy, &wish, None).0.done.len();
@@ -438,22 +439,22 @@ fn several_of_one_name_are_named_and_left_alone() {
         let Next::Act(steps) = create.next else { panic!() };
         let _ = now(toy.execute(&call(), &steps[0].act));
     }
-    let account = turn(&toy, &wish, &page, Permit::Create);
+    let account = turn(&toy, &wish, &log, Permit::Create);
     let TurnEnd::Unknown(error) = account.end else { panic!("{account:?}") };
     assert_eq!(error.message(), "several load balancers are called k8s-service-u-1: id-1, id-2", "L3-2");
 }
 
 #[test]
 fn a_contested_address_is_refused_and_the_rest_goes_on() {
-    let (toy, page) = (Six::empty(), Page::default());
+    let (toy, log) = (Six::empty(), ServiceLog::default());
     let wish = annotated(want(&[80], &["a"]), "toy/floating-ip", "192.0.2.9");
     let key = toy.lock_keys(&wish.service, "kubernetes").remove(1);
     let rival = Rival { service: ObjectKey::new("default", "other"), key };
-    assert_eq!(converge(&toy, &contested(wish.clone(), rival.clone()), &page), TurnEnd::Converged);
+    assert_eq!(converge(&toy, &contested(wish.clone(), rival.clone()), &log), TurnEnd::Converged);
     assert!(!toy.describe().join(" ").contains("192.0.2.9"));
-    let account = turn(&toy, &contested(wish.clone(), rival), &page, Permit::NoCreate);
+    let account = turn(&toy, &contested(wish.clone(), rival), &log, Permit::NoCreate);
     assert!(account.refused[0].message.contains("assigned to another service: default/other"), "L8-7");
-    converge(&toy, &wish, &page);
+    converge(&toy, &wish, &log);
     assert!(toy.describe().join(" ").contains("192.0.2.9"), "it is assigned once the rival is gone");
 }
 
@@ -478,10 +479,10 @@ fn impacts_are_ordered_and_have_words() {
 fn steps_are_reported_with_their_outcome() {
     let toy = script(vec![act(vec![change(1), change(2)]), rests()], vec![Outcome::Done(1), failed()]);
     let survey = now(LoadBalancers::survey(&toy, &call())).unwrap();
-    let page = Page::default();
-    let _ = now(toy.turn(&call(), &survey, &want(&[80], &[]), Permit::NoCreate, &page));
+    let log = ServiceLog::default();
+    let _ = now(toy.turn(&call(), &survey, &want(&[80], &[]), Permit::NoCreate, &log));
     let heard: Vec<_> =
-        page.steps.lock().unwrap().iter().map(|s| (s.label.clone(), s.impact, s.result.is_ok())).collect();
+        log.steps.lock().unwrap().iter().map(|s| (s.label.clone(), s.impact, s.result.is_ok())).collect();
     assert_eq!(
         heard,
         [("change 1".into(), Impact::Minimal, true), ("change 2".into(), Impact::Minimal, false)]

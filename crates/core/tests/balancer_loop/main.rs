@@ -15,6 +15,6 @@
 mod around;
 mod document;
 mod driver;
-mod harness;
+mod fixture;
 mod shapes;
 mod six;

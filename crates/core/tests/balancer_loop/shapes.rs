@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::{
     around::Around,
     document::Documents,
-    harness::{Fault, Page, Toy, annotated, converge, dry_run, gone, now, turn, want},
+    fixture::{Fault, ServiceLog, Toy, annotated, converge, dry_run, gone, now, turn, want},
     six::Six,
 };
 
@@ -22,7 +22,7 @@ fn story() -> Vec<Desired> {
 
 fn build<T: Toy>(want: &Desired) -> Vec<String> {
     let toy = T::empty();
-    assert_eq!(converge(&toy, want, &Page::default()), TurnEnd::Converged);
+    assert_eq!(converge(&toy, want, &ServiceLog::default()), TurnEnd::Converged);
     toy.describe()
 }
 
@@ -33,12 +33,12 @@ fn mutations<T: Toy>(toy: &T) -> usize {
 /// Whatever was there before, the end is the same as if it had been built from nothing; at rest nothing is sent.
 fn follows_the_story<T: Toy>() {
     let toy = T::empty();
-    let page = Page::default();
+    let log = ServiceLog::default();
     for want in story() {
-        assert_eq!(converge(&toy, &want, &page), TurnEnd::Converged);
+        assert_eq!(converge(&toy, &want, &log), TurnEnd::Converged);
         assert_eq!(toy.describe(), build::<T>(&want), "the way to {want:?} does not show");
         let before = mutations(&toy);
-        let again = turn(&toy, &want, &page, Permit::NoCreate);
+        let again = turn(&toy, &want, &log, Permit::NoCreate);
         assert_eq!(
             (again.end, again.done),
             (TurnEnd::Converged, vec![]),
@@ -53,15 +53,15 @@ fn follows_the_story<T: Toy>() {
 fn survives_each_fault<T: Toy>() {
     let clean = T::empty();
     for want in story() {
-        converge(&clean, &want, &Page::default());
+        converge(&clean, &want, &ServiceLog::default());
     }
     for number in 0..mutations(&clean) {
         for fault in [Fault::Refused, Fault::AnswerLost, Fault::RequestLost, Fault::Crash] {
             let toy = T::empty();
-            let page = Page::default();
+            let log = ServiceLog::default();
             toy.wire().lock().unwrap().faults.insert(number, fault);
             for want in story() {
-                assert_eq!(converge(&toy, &want, &page), TurnEnd::Converged, "L6-9 {fault:?} at {number}");
+                assert_eq!(converge(&toy, &want, &log), TurnEnd::Converged, "L6-9 {fault:?} at {number}");
                 assert_eq!(toy.describe(), build::<T>(&want), "L6-10 {fault:?} at {number}");
             }
         }
@@ -71,17 +71,17 @@ fn survives_each_fault<T: Toy>() {
 /// A dry run names exactly the steps that a real run then takes, and sends nothing.
 fn does_what_its_dry_run_says<T: Toy>() {
     let toy = T::empty();
-    let page = Page::default();
+    let log = ServiceLog::default();
     for want in story() {
-        let survey = now(toy.survey(&crate::harness::call())).unwrap();
-        let seen = now(toy.observe(&crate::harness::call(), &survey, &want)).known().unwrap();
+        let survey = now(toy.survey(&crate::fixture::call())).unwrap();
+        let seen = now(toy.observe(&crate::fixture::call(), &survey, &want)).known().unwrap();
         let before = mutations(&toy);
         let (plan, _) = dry_run(&toy, &want, seen);
         assert_eq!(mutations(&toy), before, "a dry run sends nothing");
         assert_eq!(plan.end, TurnEnd::Converged);
-        page.steps.lock().unwrap().clear();
-        converge(&toy, &want, &page);
-        let done: Vec<_> = page.steps.lock().unwrap().iter().map(|step| step.label.clone()).collect();
+        log.steps.lock().unwrap().clear();
+        converge(&toy, &want, &log);
+        let done: Vec<_> = log.steps.lock().unwrap().iter().map(|step| step.label.clone()).collect();
         let sorted = |mut labels: Vec<String>| {
             labels.sort();
             labels
@@ -93,12 +93,12 @@ fn does_what_its_dry_run_says<T: Toy>() {
 /// Any wish after any other, with any two faults on the way, comes to the end that the wish describes.
 fn converges_from_anywhere<T: Toy>(wishes: &[(Vec<i64>, Vec<String>, bool)], faults: &[(usize, Fault)]) {
     let toy = T::empty();
-    let page = Page::default();
+    let log = ServiceLog::default();
     toy.wire().lock().unwrap().faults.extend(faults.iter().copied());
     for (ports, nodes, present) in wishes {
         let nodes: Vec<_> = nodes.iter().map(String::as_str).collect();
         let wish = if *present { want(ports, &nodes) } else { gone(want(ports, &nodes)) };
-        assert_eq!(converge(&toy, &wish, &page), TurnEnd::Converged);
+        assert_eq!(converge(&toy, &wish, &log), TurnEnd::Converged);
         assert_eq!(toy.describe(), build::<T>(&wish));
     }
 }
@@ -149,12 +149,12 @@ proptest! {
 #[test]
 fn a_lookup_beside_the_cloud_belongs_to_the_observation() {
     let toy = Around::default();
-    let page = Page::default();
+    let log = ServiceLog::default();
     let wish = annotated(want(&[443], &["a"]), "toy/domain", "web.example");
-    converge(&toy, &wish, &page);
-    let account = turn(&toy, &wish, &page, Permit::NoCreate);
+    converge(&toy, &wish, &log);
+    let account = turn(&toy, &wish, &log, Permit::NoCreate);
     assert_eq!(account.refused[0].to_string(), "toy/domain: web.example does not resolve to 198.51.100.7");
     toy.dns.lock().unwrap().insert("web.example".into(), "198.51.100.7".into());
-    let account = turn(&toy, &wish, &page, Permit::NoCreate);
+    let account = turn(&toy, &wish, &log, Permit::NoCreate);
     assert_eq!((account.end, account.refused), (TurnEnd::Converged, vec![]));
 }

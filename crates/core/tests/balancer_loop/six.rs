@@ -17,7 +17,7 @@ use cloudberth_core::{
     },
 };
 
-use crate::harness::{Toy, Wire, no_annotations};
+use crate::fixture::{Toy, Wire, no_annotations};
 
 const FLOATING: &str = "toy/floating-ip";
 

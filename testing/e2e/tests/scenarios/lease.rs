@@ -48,7 +48,7 @@ pub(crate) struct Record<'w> {
     cluster: &'w Cluster,
     path: String,
     versions: Arc<Mutex<Vec<Version>>>,
-    _scribe: JoinSet<()>,
+    _task: JoinSet<()>,
 }
 
 impl<'w> Record<'w> {
@@ -60,8 +60,8 @@ impl<'w> Record<'w> {
         let request = format!("{all}?watch=true&resourceVersion={from}&fieldSelector=metadata.name%3D{name}");
         let mut watch = cluster.admin().watch(&Request::get(request)).await?.expect("a watch");
         let versions: Arc<Mutex<Vec<Version>>> = Arc::default();
-        let (mut scribe, book) = (JoinSet::new(), Arc::clone(&versions));
-        scribe.spawn(async move {
+        let (mut task, book) = (JoinSet::new(), Arc::clone(&versions));
+        task.spawn(async move {
             loop {
                 match watch.next(SOON).await {
                     Ok(Some(event)) => book.lock().unwrap().push(Version::read(&event["object"])),
@@ -70,7 +70,7 @@ impl<'w> Record<'w> {
                 }
             }
         });
-        Ok(Self { cluster, path: path.to_owned(), versions, _scribe: scribe })
+        Ok(Self { cluster, path: path.to_owned(), versions, _task: task })
     }
 
     /// The record, once it has the version that is stored now.

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_roster_that_contradicts_itself_is_refused() {
+    fn assignments_that_contradict_each_other_are_refused() {
         let table = [
             (vec![candidate("a", &[]), candidate("a", &[])], None, "provider \"a\" is configured twice"),
             (vec![candidate("a", &["x"]), candidate("b", &["x"])], None, "class \"x\" is claimed by two"),

@@ -85,7 +85,7 @@ impl Wire {
     }
 }
 
-/// A toy that the harness can look into.
+/// A toy that the fixture can look into.
 pub trait Toy: Balancers + Sized {
     fn empty() -> Self;
     fn wire(&self) -> &Mutex<Wire>;
@@ -97,14 +97,14 @@ pub trait Toy: Balancers + Sized {
 
 /// What is written on the Service.
 #[derive(Default)]
-pub struct Page {
+pub struct ServiceLog {
     pub intent: Mutex<bool>,
     pub published: Mutex<Option<Publish>>,
     pub steps: Mutex<Vec<StepReport>>,
     pub fail_records: Mutex<usize>,
 }
 
-impl Effects for Page {
+impl Effects for ServiceLog {
     fn record<'a>(&'a self, publish: &'a Publish, intent: IntentMark) -> Boxed<'a, Result<()>> {
         Box::pin(async move {
             let mut left = self.fail_records.lock().unwrap();
@@ -152,18 +152,18 @@ pub fn dry_run<B: Balancers>(
 }
 
 /// One turn from a fresh survey, as the service controller takes it.
-pub fn turn<T: Toy>(toy: &T, want: &Desired, page: &Page, permit: Permit) -> Turn {
+pub fn turn<T: Toy>(toy: &T, want: &Desired, log: &ServiceLog, permit: Permit) -> Turn {
     let survey = now(LoadBalancers::survey(toy, &call())).unwrap();
-    now(toy.turn(&call(), &survey, want, permit, page))
+    now(toy.turn(&call(), &survey, want, permit, log))
 }
 
 /// Turns until the Service rests, recording an intent where one is needed. Panics if it takes for ever.
-pub fn converge<T: Toy>(toy: &T, want: &Desired, page: &Page) -> TurnEnd {
+pub fn converge<T: Toy>(toy: &T, want: &Desired, log: &ServiceLog) -> TurnEnd {
     for _ in 0..50 {
-        let mut account = turn(toy, want, page, Permit::NoCreate);
+        let mut account = turn(toy, want, log, Permit::NoCreate);
         if account.end == TurnEnd::NeedsIntent {
-            *page.intent.lock().unwrap() = true;
-            account = turn(toy, want, page, Permit::Create);
+            *log.intent.lock().unwrap() = true;
+            account = turn(toy, want, log, Permit::Create);
         }
         toy.wire().lock().unwrap().crashed = false;
         match account.end {
@@ -173,7 +173,7 @@ pub fn converge<T: Toy>(toy: &T, want: &Desired, page: &Page) -> TurnEnd {
             TurnEnd::NeedsIntent => panic!("the intent is recorded"),
         }
         assert!(
-            account.creation != Creation::Unsure || *page.intent.lock().unwrap(),
+            account.creation != Creation::Unsure || *log.intent.lock().unwrap(),
             "a lost creation keeps its mark"
         );
     }
