@@ -118,7 +118,7 @@ pub(crate) fn patched_node<B>(request: &Request<B>) -> Option<&str> {
 pub(crate) enum Loss {
     /// The intent.
     Intent,
-    /// The UID of the node that a named_cloud is meant for.
+    /// The UID of the node that a patch is meant for.
     NodeUid,
 }
 

@@ -49,7 +49,7 @@ pub(crate) struct Deletion {
 
 #[derive(Default)]
 struct Notes {
-    /// Whom the stored Lease has named_cloud since when; empty for nobody.
+    /// Whom the stored Lease has named since when; empty for nobody.
     holders: Vec<(Tick, String)>,
     sent: Vec<SentWrite>,
     claimants: BTreeMap<String, Claimant>,
@@ -208,7 +208,7 @@ impl Witness {
         notes.holders.push((now, holder.to_owned()));
     }
 
-    /// Whom the stored Lease named_cloud at that time.
+    /// Whom the stored Lease named at that time.
     pub(crate) fn holder_at(&self, at: Tick) -> String {
         let notes = lock(&self.notes);
         notes
