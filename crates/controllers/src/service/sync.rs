@@ -119,7 +119,8 @@ impl<'a> Pass<'a> {
             input.service = service;
             return Ok(true);
         }
-        let now = self.controller.input(input.cloud, input.balancers, service, input.intent);
+        let known = lock(&self.controller.index).known(&service);
+        let now = self.controller.input(input.cloud, input.balancers, service, input.intent, known);
         let same = now.keys() == input.keys();
         if now.task() != input.task() || !(same || self.effects.acquire(now.keys())) {
             return Err(Interrupted::Changed);
