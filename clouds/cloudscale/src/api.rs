@@ -57,10 +57,7 @@ struct Trimmed<T> {
 
 impl<T: From<Item<Server, Named>>> From<Item<Server, Named>> for Trimmed<T> {
     fn from(server: Item<Server, Named>) -> Self {
-        let uuid = match &server {
-            Item::Whole(server) => server.uuid.clone(),
-            Item::Flawed(flawed) => flawed.identity.uuid.clone(),
-        };
+        let uuid = server.key(|one| &one.uuid, |one| &one.uuid).clone();
         Self { uuid, rest: server.into() }
     }
 }
@@ -120,10 +117,7 @@ impl Api {
     pub(crate) async fn members(&self, call: &Call, pool: &str) -> Result<Listing<Item<Member, Stub>>> {
         let operation =
             Operation::get("list members", "load-balancers/pools").segment(pool).segment("members");
-        let id = |member: &Item<Member, Stub>| match member {
-            Item::Whole(member) => member.uuid.clone(),
-            Item::Flawed(flawed) => flawed.identity.uuid.clone(),
-        };
+        let id = |member: &Item<Member, Stub>| member.key(|one| &one.uuid, |one| &one.uuid).clone();
         Box::pin(self.0.list(call, operation, &Array, id)).await
     }
 

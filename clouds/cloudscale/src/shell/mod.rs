@@ -70,14 +70,6 @@ impl Cloudscales {
             }
         }
     }
-
-    async fn look(&self, call: &Call, survey: &Survey, want: &Desired) -> Result<Observed> {
-        let look = Look { api: &self.api, call, survey, want };
-        let balancer = look.balancer().await?;
-        let recorded = want.service.annotations.get(UUID.name()).map(String::as_str);
-        let changing_for = self.changing_for(balancer.as_ref(), recorded);
-        look.around(balancer, changing_for).await
-    }
 }
 
 impl Balancers for Cloudscales {
@@ -127,7 +119,14 @@ impl Balancers for Cloudscales {
     }
 
     async fn observe(&self, call: &Call, survey: &Survey, want: &Desired) -> Lookup<Observed> {
-        Lookup::from(self.look(call, survey, want).await.map(Some))
+        let look = Look { api: &self.api, call, survey, want };
+        let balancer = match look.balancer().await {
+            Ok(balancer) => balancer,
+            Err(why) => return Lookup::Unknown(why),
+        };
+        let recorded = want.service.annotations.get(UUID.name()).map(String::as_str);
+        let changing_for = self.changing_for(balancer.as_ref(), recorded);
+        Lookup::from(look.around(balancer, changing_for).await.map(Some))
     }
 
     fn decide(&self, want: &Desired, observed: Option<&Observed>) -> Decision<Action> {
