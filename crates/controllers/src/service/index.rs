@@ -107,7 +107,7 @@ impl ServiceController {
             let assignment = self.ctx.clouds.assignments.of(service);
             // A Service of somebody else that carries a copied id lays no claim to it.
             let cloud = self.clouds.get(assignment.holder.filter(|_| !assignment.unproven)?)?;
-            let balancers = cloud.balancers()?;
+            let balancers = cloud.cloud.load_balancers()?;
             if service.service_type != ServiceType::LoadBalancer && !has_finalizer(service) {
                 return None;
             }

@@ -42,7 +42,8 @@ impl ServiceController {
         let holder = known.as_ref().map(|entry| entry.cloud.as_str());
         let holder = holder.or_else(|| assignments.of(&service).holder);
         let cloud = holder.and_then(|name| self.clouds.get(name));
-        let Some((cloud, balancers)) = cloud.and_then(|cloud| Some((cloud, cloud.balancers()?))) else {
+        let Some((cloud, balancers)) = cloud.and_then(|cloud| Some((cloud, cloud.cloud.load_balancers()?)))
+        else {
             return Err(open(assignments, &service, Intent::Free));
         };
         // Judged before the look: what a look shows that began while an intent pended is no proof of absence.

@@ -236,7 +236,7 @@ impl ServiceController {
 
     /// Whenever a cloud answers again after an outage, retries the Services that failed because of it.
     async fn returns(&self, cloud: &SurveyCache) {
-        let mut returns = cloud.cloud().inventory.returns();
+        let mut returns = cloud.cloud.inventory.returns();
         while returns.changed().await.is_ok() {
             let keys = lock(&self.index).keys_at(cloud.name());
             for key in keys {

@@ -218,7 +218,7 @@ impl<'a> Pass<'a> {
     /// once more after that. A credential that was another account's before or after the listing is found out either way.
     async fn confirm(&self, input: &mut SyncInput<'a>, denied: Ended) -> Result<Ended, Interrupted> {
         let (began, nodes) = (self.effects.now(), self.effects.nodes());
-        match self.controller.check_account(input.cloud.cloud(), &nodes, began).await {
+        match self.controller.check_account(&input.cloud.cloud, &nodes, began).await {
             Ok(AccountCheck::Silent) => Ok(denied),
             Ok(AccountCheck::Ours(seen)) => self.attempt(input, Some(Permit::NoCreate), seen).await,
             Err(why) => Ok(self.unknown(input, why)),
