@@ -5,16 +5,14 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use cloudberth_core::{
-    Call, Category, Clock, Error, Listing, Lookup, Random, Result, lb::Outcome, rate::Backoff,
-};
+use cloudberth_core::{Call, Category, Clock, Error, Listing, Lookup, Random, Result, rate::Backoff};
 use cloudberth_http::{
     Answer as Raw, Array, Budget, Client, Dialect, Item, Observer, Operation, Policy, Transport, Write,
 };
 use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
-    Action, Answer, Method, Request,
+    Action, Method,
     settings::Settings,
     wire::{LoadBalancer, Member, Named, Server, Stub},
 };
@@ -47,7 +45,7 @@ impl fmt::Debug for Surroundings {
 
 /// The API of one project. Clones share everything.
 #[derive(Clone, Debug)]
-pub(crate) struct Api(Client);
+pub(crate) struct Api(pub(crate) Client);
 
 /// How a listed server is kept, and its id.
 #[derive(Deserialize)]
@@ -59,10 +57,7 @@ struct Trimmed<T> {
 
 impl<T: From<Item<Server, Named>>> From<Item<Server, Named>> for Trimmed<T> {
     fn from(server: Item<Server, Named>) -> Self {
-        let uuid = match &server {
-            Item::Whole(server) => server.uuid.clone(),
-            Item::Flawed(flawed) => flawed.identity.uuid.clone(),
-        };
+        let uuid = server.key(|one| &one.uuid, |one| &one.uuid).clone();
         Self { uuid, rest: server.into() }
     }
 }
@@ -122,10 +117,7 @@ impl Api {
     pub(crate) async fn members(&self, call: &Call, pool: &str) -> Result<Listing<Item<Member, Stub>>> {
         let operation =
             Operation::get("list members", "load-balancers/pools").segment(pool).segment("members");
-        let id = |member: &Item<Member, Stub>| match member {
-            Item::Whole(member) => member.uuid.clone(),
-            Item::Flawed(flawed) => flawed.identity.uuid.clone(),
-        };
+        let id = |member: &Item<Member, Stub>| member.key(|one| &one.uuid, |one| &one.uuid).clone();
         Box::pin(self.0.list(call, operation, &Array, id)).await
     }
 
@@ -144,69 +136,29 @@ impl Api {
         // Boxed, like every exchange below: the state of one is large, and callers hold several.
         Box::pin(self.0.list(call, Operation::get(name, path), &Array, id)).await
     }
+}
 
-    /// Sends one mutation, once.
-    pub(crate) async fn execute(&self, call: &Call, act: &Action) -> Outcome<Answer> {
-        let request = act.request();
-        match act {
-            Action::CreateBalancer(_) => {
-                self.create(call, &request, |new| Answer::Balancer(Box::new(new))).await
-            }
-            Action::CreatePool(_) => self.create(call, &request, Answer::Pool).await,
-            Action::CreateMember { .. } => self.create(call, &request, Answer::Member).await,
-            Action::CreateListener(_) => {
-                self.create(call, &request, |new| Answer::Listener(Box::new(new))).await
-            }
-            Action::CreateMonitor(_) => {
-                self.create(call, &request, |new| Answer::Monitor(Box::new(new))).await
-            }
-            _ => done(match request.method {
-                Method::Delete => {
-                    // Repeating a deletion is safe: ids are not used twice.
-                    let dialect = Dialect { category: unfinished, undone: maintenance, ..Dialect::default() };
-                    Box::pin(self.0.remove(call, operation(&request).repeatable().dialect(dialect))).await
-                }
-                Method::Post | Method::Patch => Box::pin(self.0.write_only(call, operation(&request))).await,
+impl Action {
+    /// How it is sent. The version of the API is part of the base.
+    pub(crate) fn operation(&self) -> Operation<Write> {
+        let request = self.request();
+        let begin = match request.method {
+            Method::Post => Operation::post,
+            Method::Patch => Operation::patch,
+            Method::Delete => Operation::delete,
+        };
+        let mut parts = request.path.iter().skip(1);
+        let root = begin(request.operation, parts.next().map_or("", String::as_str));
+        let operation = parts.fold(root, |operation, part| operation.segment(part));
+        match &request.body {
+            Some(body) => operation.json(body),
+            // Repeating a deletion is safe: ids are not used twice.
+            None => operation.repeatable().dialect(Dialect {
+                category: unfinished,
+                undone: maintenance,
+                ..Dialect::default()
             }),
         }
-    }
-
-    /// The answer to a creation is the whole of what was created.
-    async fn create<T: DeserializeOwned>(
-        &self,
-        call: &Call,
-        request: &Request,
-        answer: impl FnOnce(T) -> Answer,
-    ) -> Outcome<Answer> {
-        match Box::pin(self.0.write(call, operation(request))).await {
-            Outcome::Done(new) => Outcome::Done(answer(new)),
-            Outcome::Failed(why) => Outcome::Failed(why),
-            Outcome::Unknown(why) => Outcome::Unknown(why),
-        }
-    }
-}
-
-fn done(outcome: Outcome<()>) -> Outcome<Answer> {
-    match outcome {
-        Outcome::Done(()) => Outcome::Done(Answer::Done),
-        Outcome::Failed(why) => Outcome::Failed(why),
-        Outcome::Unknown(why) => Outcome::Unknown(why),
-    }
-}
-
-/// The version of the API is part of the base.
-fn operation(request: &Request) -> Operation<Write> {
-    let begin = match request.method {
-        Method::Post => Operation::post,
-        Method::Patch => Operation::patch,
-        Method::Delete => Operation::delete,
-    };
-    let mut parts = request.path.iter().skip(1);
-    let root = begin(request.operation, parts.next().map_or("", String::as_str));
-    let operation = parts.fold(root, |operation, part| operation.segment(part));
-    match &request.body {
-        Some(body) => operation.json(body),
-        None => operation,
     }
 }
 

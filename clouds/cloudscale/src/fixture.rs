@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     api::{Api, Surroundings},
     settings::Settings,
+    shell::Cloudscales,
 };
 
 pub(crate) struct Script {
@@ -34,6 +35,10 @@ impl Script {
             observer: Arc::new(Unobserved),
         };
         Self { api: Api::new(&settings, around), cloud, clock }
+    }
+
+    pub(crate) fn balancers(&self) -> Cloudscales {
+        Cloudscales::new(self.api.clone(), Arc::clone(&self.clock))
     }
 
     pub(crate) fn call(&self) -> Call {

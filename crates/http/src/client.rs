@@ -175,7 +175,7 @@ impl Client {
 
     /// Changes something and decodes the answer.
     pub async fn write<T: DeserializeOwned>(&self, call: &Call, operation: Operation<Write>) -> Outcome<T> {
-        self.change(call, &operation, Success::json).await
+        outcome(self.exchange(call, &operation.plan).await, Success::json)
     }
 
     /// Changes something where the answer may be empty: 202 or 204, and no other success, without a body is `None`.
@@ -184,18 +184,17 @@ impl Client {
         call: &Call,
         operation: Operation<Write>,
     ) -> Outcome<Option<T>> {
-        self.change(call, &operation, |success| {
+        outcome(self.exchange(call, &operation.plan).await, |success| {
             let status = success.answer.status();
             let silent = matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT);
             if silent && success.answer.is_empty() { Ok(None) } else { success.json().map(Some) }
         })
-        .await
     }
 
     /// Changes something and ignores the answer's content. A body, if there is one, must still be JSON: a success with an
     /// HTML page comes from a proxy.
     pub async fn write_only(&self, call: &Call, operation: Operation<Write>) -> Outcome<()> {
-        self.change(call, &operation, nothing).await
+        outcome(self.exchange(call, &operation.plan).await, nothing)
     }
 
     /// Removes something; one that does not exist counts as removed.
@@ -204,15 +203,6 @@ impl Client {
             Err(failure) if failure.absent => Outcome::Done(()),
             result => outcome(result, nothing),
         }
-    }
-
-    async fn change<T>(
-        &self,
-        call: &Call,
-        operation: &Operation<Write>,
-        read: impl FnOnce(&Success) -> Result<T>,
-    ) -> Outcome<T> {
-        outcome(self.exchange(call, &operation.plan).await, read)
     }
 }
 

@@ -30,6 +30,18 @@ pub struct Flawed<I> {
 }
 
 impl<T, I> Item<T, I> {
+    /// What tells it from others: taken from the thing where it is complete, otherwise from its identity.
+    pub fn key<'a, K>(
+        &'a self,
+        whole: impl FnOnce(&'a T) -> &'a K,
+        flawed: impl FnOnce(&'a I) -> &'a K,
+    ) -> &'a K {
+        match self {
+            Self::Whole(thing) => whole(thing),
+            Self::Flawed(thing) => flawed(&thing.identity),
+        }
+    }
+
     /// Separates complete things from flawed ones, each in their order.
     pub fn sort(items: impl IntoIterator<Item = Self>) -> (Vec<T>, Vec<Flawed<I>>) {
         let (mut whole, mut flawed) = (Vec::new(), Vec::new());

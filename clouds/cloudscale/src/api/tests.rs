@@ -1,10 +1,12 @@
 //! Every mutation as it goes over the wire, and what follows from every kind of answer.
 
+use cloudberth_core::lb::{Balancers, Outcome};
 use cloudberth_http::testing::Reply;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{
+    Answer,
     annotations::Floating,
     fixture::{Script, uuid},
     wire::{
@@ -30,7 +32,7 @@ async fn send(act: &Action, replies: impl IntoIterator<Item = Reply>) -> (Outcom
         Method::Delete => "DELETE",
     };
     script.cloud.on(&format!("{method} /{}", request.path.join("/")), replies);
-    (script.api.execute(&script.call(), act).await, script)
+    (script.balancers().execute(&script.call(), act).await, script)
 }
 
 fn creations() -> [(&'static str, Action, String, Value); 6] {
@@ -343,7 +345,7 @@ async fn no_id_leads_out_of_its_place() {
     }
     let act = Action::DeletePool { pool: "../../servers/x?y#z".to_owned() };
     let script = Script::new();
-    let _ = script.api.execute(&script.call(), &act).await;
+    let _ = script.balancers().execute(&script.call(), &act).await;
     assert_eq!(script.cloud.lines(), ["DELETE /v1/load-balancers/pools/..%2F..%2Fservers%2Fx%3Fy%23z"]);
 }
 
@@ -358,7 +360,11 @@ async fn the_links_of_an_answer_are_not_followed() {
     let act = Action::DeleteBalancer { balancer: found.uuid };
     let gone = format!("DELETE /v1/load-balancers/{}", uuid(1));
     script.cloud.on(&gone, [Reply::empty(204)]);
-    assert_eq!(script.api.execute(&script.call(), &act).await, Outcome::Done(Answer::Done), "L10-808");
+    assert_eq!(
+        script.balancers().execute(&script.call(), &act).await,
+        Outcome::Done(Answer::Done),
+        "L10-808"
+    );
     let hosts: Vec<_> = script.cloud.received().iter().map(|r| r.header("host").to_owned()).collect();
     assert!(hosts.iter().all(|host| !host.contains("evil")), "L10-808 {hosts:?}");
     assert_eq!(script.cloud.lines(), [line, gone], "L10-808");

@@ -70,14 +70,6 @@ impl Cloudscales {
             }
         }
     }
-
-    async fn look(&self, call: &Call, survey: &Survey, want: &Desired) -> Result<Observed> {
-        let look = Look { api: &self.api, call, survey, want };
-        let balancer = look.balancer().await?;
-        let recorded = want.service.annotations.get(UUID.name()).map(String::as_str);
-        let changing_for = self.changing_for(balancer.as_ref(), recorded);
-        look.around(balancer, changing_for).await
-    }
 }
 
 impl Balancers for Cloudscales {
@@ -127,18 +119,43 @@ impl Balancers for Cloudscales {
     }
 
     async fn observe(&self, call: &Call, survey: &Survey, want: &Desired) -> Lookup<Observed> {
-        match self.look(call, survey, want).await {
-            Ok(observed) => Lookup::Present(observed),
-            Err(why) => Lookup::Unknown(why),
-        }
+        let look = Look { api: &self.api, call, survey, want };
+        let balancer = match look.balancer().await {
+            Ok(balancer) => balancer,
+            Err(why) => return Lookup::Unknown(why),
+        };
+        let recorded = want.service.annotations.get(UUID.name()).map(String::as_str);
+        let changing_for = self.changing_for(balancer.as_ref(), recorded);
+        Lookup::from(look.around(balancer, changing_for).await.map(Some))
     }
 
     fn decide(&self, want: &Desired, observed: Option<&Observed>) -> Decision<Action> {
         plan::decide(want, observed)
     }
 
+    /// A creation is answered with the whole of what was created.
     async fn execute(&self, call: &Call, act: &Action) -> Outcome<Answer> {
-        self.api.execute(call, act).await
+        let (Api(client), operation) = (&self.api, act.operation());
+        match act {
+            Action::CreateBalancer(_) => Box::pin(client.write(call, operation)).await.map(Answer::Balancer),
+            Action::CreatePool(_) => Box::pin(client.write(call, operation)).await.map(Answer::Pool),
+            Action::CreateMember { .. } => Box::pin(client.write(call, operation)).await.map(Answer::Member),
+            Action::CreateListener(_) => Box::pin(client.write(call, operation)).await.map(Answer::Listener),
+            Action::CreateMonitor(_) => Box::pin(client.write(call, operation)).await.map(Answer::Monitor),
+            Action::RenameBalancer { .. }
+            | Action::UpdateListener { .. }
+            | Action::UpdateMonitor { .. }
+            | Action::AssignFloatingIp { .. } => {
+                Box::pin(client.write_only(call, operation)).await.map(|()| Answer::Done)
+            }
+            Action::DeleteListener { .. }
+            | Action::DeleteMember { .. }
+            | Action::DeleteMonitor { .. }
+            | Action::DeletePool { .. }
+            | Action::DeleteBalancer { .. } => {
+                Box::pin(client.remove(call, operation)).await.map(|()| Answer::Done)
+            }
+        }
     }
 
     fn fold(&self, observed: Option<Observed>, act: &Action, answer: &Answer) -> Option<Observed> {

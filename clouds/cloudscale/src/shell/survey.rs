@@ -67,10 +67,7 @@ pub(crate) struct Servers {
 
 impl Survey {
     pub(crate) async fn balancers(&self, api: &Api, call: &Call) -> Result<Arc<Listed<LoadBalancer, Named>>> {
-        let id = |item: &Item<LoadBalancer, Named>| match item {
-            Item::Whole(balancer) => balancer.uuid.clone(),
-            Item::Flawed(flawed) => flawed.identity.uuid.clone(),
-        };
+        let id = |item: &Item<LoadBalancer, Named>| item.key(|one| &one.uuid, |one| &one.uuid).clone();
         let fetch = api.list(call, "list load balancers", "load-balancers", id);
         self.balancers.get(async { Ok(Listed::of(fetch.await?.all()?)) }).await
     }
@@ -103,10 +100,8 @@ impl Survey {
         api: &Api,
         call: &Call,
     ) -> Result<Arc<Listed<FloatingIp, FloatingIdentity>>> {
-        let id = |item: &Item<FloatingIp, FloatingIdentity>| match item {
-            Item::Whole(ip) => ip.network.clone(),
-            Item::Flawed(flawed) => flawed.identity.network.clone(),
-        };
+        let id =
+            |item: &Item<FloatingIp, FloatingIdentity>| item.key(|ip| &ip.network, |ip| &ip.network).clone();
         let fetch = api.list(call, "list floating IPs", "floating-ips", id);
         self.floating_ips.get(async { Ok(Listed::of(fetch.await?.all()?)) }).await
     }
@@ -131,9 +126,6 @@ async fn parts<T: DeserializeOwned + Send>(
     [name, path]: [&'static str; 2],
     uuid: fn(&T) -> &String,
 ) -> Result<Kind<T>> {
-    let id = move |item: &Item<T, PartIdentity>| match item {
-        Item::Whole(part) => uuid(part).clone(),
-        Item::Flawed(flawed) => flawed.identity.uuid.clone(),
-    };
+    let id = move |item: &Item<T, PartIdentity>| item.key(uuid, |part| &part.uuid).clone();
     Ok(Listed::of(api.list(call, name, path, id).await?.all()?))
 }

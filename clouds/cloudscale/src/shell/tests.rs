@@ -47,7 +47,7 @@ fn project(script: &Script, balancers: &[Value]) {
 }
 
 async fn observe(script: &Script, want: &Desired) -> Result<Observed> {
-    let balancers = Cloudscales::new(script.api.clone(), Arc::clone(&script.clock));
+    let balancers = script.balancers();
     let call = script.call();
     let survey = balancers.survey(&call).await.unwrap();
     balancers.observe(&call, &survey, want).await.known().map(Option::unwrap_or_default)
@@ -311,7 +311,7 @@ async fn a_load_balancer_that_cannot_be_read_is_there() {
             if let Err(why) = observed {
                 assert!(why.message().contains(&id), "{case}: {why}");
             }
-            let balancers = Cloudscales::new(script.api.clone(), Arc::clone(&script.clock));
+            let balancers = script.balancers();
             assert!(balancers.shows(&script.call(), &id).await.is_present(), "L1-439 {case}: it is there");
         }
     }
@@ -367,7 +367,7 @@ async fn all_services_of_a_pass_share_the_listings() {
     let script = Script::new();
     project(&script, &[balancer(1, "one"), balancer(2, "two")]);
     script.cloud.always("GET /v1/servers", Reply::json(200, &json!([server(5, "n")])));
-    let balancers = Cloudscales::new(script.api.clone(), Arc::clone(&script.clock));
+    let balancers = script.balancers();
     let call = script.call();
     let survey = balancers.survey(&call).await.unwrap();
     assert_eq!(script.cloud.lines().len(), 0, "nobody needs anything yet");
@@ -481,7 +481,7 @@ async fn how_long_it_has_been_changing_is_remembered() {
     let mut there = balancer(1, "k8s-service-deadbeef");
     there["status"] = json!("changing");
     project(&script, &[there]);
-    let balancers = Cloudscales::new(script.api.clone(), Arc::clone(&script.clock));
+    let balancers = script.balancers();
     let want = want(service(&[("uuid", &uuid(1))]), Goal::Present, vec![]);
     let changing_for = async || {
         let call = script.call();
@@ -510,7 +510,7 @@ async fn a_recorded_id_is_shown_by_the_source() {
     let script = Script::new();
     project(&script, &[balancer(1, "x")]);
     script.cloud.always(&format!("GET /v1/load-balancers/{}", uuid(7)), not_found());
-    let balancers = Cloudscales::new(script.api.clone(), Arc::clone(&script.clock));
+    let balancers = script.balancers();
     let call = script.call();
     assert!(balancers.shows(&call, &uuid(1)).await.is_present());
     assert!(balancers.shows(&call, &uuid(7)).await.is_absent());
@@ -522,7 +522,7 @@ async fn a_recorded_id_is_shown_by_the_source() {
 #[tokio::test(start_paused = true)]
 async fn the_shell_hands_on_what_the_decisions_say() {
     let script = Script::new();
-    let shell = Cloudscales::new(script.api.clone(), Arc::clone(&script.clock));
+    let shell = script.balancers();
     let service = service(&[("node-selector", "pick=me"), ("name", "front")]);
     assert_eq!(shell.selector(&service).unwrap(), plan::selector(&service).unwrap());
     assert!(shell.selector(&service).unwrap().is_some_and(|selector| selector != Selector::default()));

@@ -85,25 +85,15 @@ pub(crate) trait ServiceEffects: Send + Sync {
 
 /// The real world.
 pub(crate) struct Live<'a> {
-    controller: &'a ServiceController,
+    pub(crate) controller: &'a ServiceController,
     pub(crate) cloud: &'a SurveyCache,
     pub(crate) key: &'a ObjectKey,
     pub(crate) reason: SyncReason,
     /// The newest version that this pass has seen, in case the store has lost it by now.
-    seen: Mutex<Arc<ServiceView>>,
+    pub(crate) seen: Mutex<Arc<ServiceView>>,
 }
 
-impl<'a> Live<'a> {
-    pub(crate) fn new(
-        controller: &'a ServiceController,
-        cloud: &'a SurveyCache,
-        key: &'a ObjectKey,
-        service: Arc<ServiceView>,
-        reason: SyncReason,
-    ) -> Self {
-        Self { controller, cloud, key, reason, seen: Mutex::new(service) }
-    }
-
+impl Live<'_> {
     pub(crate) fn say(&self, notices: impl IntoIterator<Item = Notice>) {
         self.controller.tell(&self.newest(), notices);
     }

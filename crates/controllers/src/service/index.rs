@@ -3,51 +3,30 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
 };
 
 use cloudberth_core::{
     ObjectKey, ServiceView,
-    decide::{
-        nodeset::Selector,
-        service::need::{has_finalizer, wants},
-    },
+    decide::service::need::{has_finalizer, wants},
     lb::{LockKey, Request, Rival, rivals},
     view::ServiceType,
 };
 
-use crate::clouds::Clouds;
+use super::{ServiceController, state::SyncReason};
+use crate::lock;
 
 /// What is known about a Service before a pass.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Entry {
     /// The cloud that serves it, or still holds something for it.
     pub(super) cloud: String,
     /// It wants a load balancer there.
     pub(super) wants: bool,
-    /// The nodes that it wants; all, where it does not say or cannot be read.
-    pub(super) selector: Option<Selector>,
-    keys: Vec<LockKey>,
-}
-
-impl Entry {
-    /// Reads a Service; `None` for one that concerns none of our clouds.
-    ///
-    /// A Service on which the provider panics gets no entry; its own pass panics again and says so. This runs where the
-    /// watch is read, which must go on for all (law 11).
-    pub(super) fn read(clouds: &Clouds, cluster: &str, service: &ServiceView) -> Option<Self> {
-        let assignment = clouds.assignments.of(service);
-        // A Service of somebody else that carries a copied id lays no claim to it.
-        let cloud = clouds.named(assignment.holder.filter(|_| !assignment.unproven)?)?;
-        let balancers = cloud.load_balancers()?;
-        if service.service_type != ServiceType::LoadBalancer && !has_finalizer(service) {
-            return None;
-        }
-        let read = AssertUnwindSafe(|| balancers.read(service, cluster));
-        let Request { keys, selector, .. } = catch_unwind(read).ok()?;
-        let wants =
-            wants(service, &assignment) && assignment.server == assignment.holder && !service.deleting;
-        Some(Self { cloud: cloud.name().to_owned(), wants, selector, keys })
-    }
+    /// What it asks for there.
+    pub(super) request: Request,
+    /// The version that all this was read from.
+    version: Arc<ServiceView>,
 }
 
 /// All entries.
@@ -63,7 +42,7 @@ impl ServiceIndex {
         let places = |entry: &Option<Entry>| -> BTreeSet<(String, LockKey)> {
             let each = |entry: &Entry| {
                 let cloud = entry.cloud.clone();
-                entry.keys.iter().map(move |key| (cloud.clone(), key.clone())).collect::<Vec<_>>()
+                entry.request.keys.iter().map(move |key| (cloud.clone(), key.clone())).collect::<Vec<_>>()
             };
             entry.iter().flat_map(each).collect()
         };
@@ -86,12 +65,17 @@ impl ServiceIndex {
         waiting
     }
 
+    /// What was read from this very version of a Service.
+    pub(super) fn known(&self, service: &Arc<ServiceView>) -> Option<Entry> {
+        self.entries.get(&service.key()).filter(|entry| Arc::ptr_eq(&entry.version, service)).cloned()
+    }
+
     /// The others that lay claim to something of `mine` at `cloud`.
     pub(super) fn rivals(&self, me: &ObjectKey, cloud: &str, mine: &[LockKey]) -> Vec<Rival> {
         let sharing = mine.iter().filter_map(|key| self.claimants.get(&(cloud.to_owned(), key.clone())));
         let others: BTreeMap<_, _> = sharing
             .flatten()
-            .filter_map(|key| Some((key.clone(), self.entries.get(key)?.keys.clone())))
+            .filter_map(|key| Some((key.clone(), self.entries.get(key)?.request.keys.clone())))
             .collect();
         rivals(me, mine, &others)
     }
@@ -110,5 +94,32 @@ impl ServiceIndex {
     /// All Services that concern us.
     pub(super) fn keys(&self) -> Vec<ObjectKey> {
         self.entries.keys().cloned().collect()
+    }
+}
+
+impl ServiceController {
+    /// Updates what is known about a Service, and enqueues those that waited for something it gave up.
+    ///
+    /// A Service on which the provider panics gets no entry; its own pass panics again and says so. This runs where the
+    /// watch is read, which must go on for all (law 11).
+    pub(super) fn update_index(&self, key: &ObjectKey, service: Option<&Arc<ServiceView>>) {
+        let read = |service: &Arc<ServiceView>| {
+            let assignment = self.ctx.clouds.assignments.of(service);
+            // A Service of somebody else that carries a copied id lays no claim to it.
+            let cloud = self.clouds.get(assignment.holder.filter(|_| !assignment.unproven)?)?;
+            let balancers = cloud.cloud.load_balancers()?;
+            if service.service_type != ServiceType::LoadBalancer && !has_finalizer(service) {
+                return None;
+            }
+            let read = AssertUnwindSafe(|| balancers.read(service, &self.ctx.cluster_name));
+            let request = catch_unwind(read).ok()?;
+            let served_here = assignment.server == assignment.holder;
+            let wants = wants(service, &assignment) && served_here && !service.deleting;
+            Some(Entry { cloud: cloud.name().to_owned(), wants, request, version: Arc::clone(service) })
+        };
+        let waiting = lock(&self.index).set(key, service.and_then(read));
+        for other in waiting {
+            self.enqueue(&other, SyncReason::Service);
+        }
     }
 }

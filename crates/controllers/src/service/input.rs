@@ -8,7 +8,7 @@ use cloudberth_core::{
     lb::{Goal, Intent, LockKey, Request},
 };
 
-use super::{ServiceController, survey_cache::SurveyCache};
+use super::{ServiceController, index::Entry, survey_cache::SurveyCache};
 use crate::lock;
 
 /// Everything that a pass starts from.
@@ -38,25 +38,32 @@ impl ServiceController {
     /// Reads a Service; an error is how a pass over one opens that concerns no cloud of ours.
     pub(super) fn read(&self, service: Arc<ServiceView>) -> Result<SyncInput<'_>, Opening<'_>> {
         let assignments = &self.ctx.clouds.assignments;
-        let cloud = assignments.of(&service).holder.and_then(|name| self.clouds.get(name));
-        let Some((cloud, balancers)) = cloud.and_then(|cloud| Some((cloud, cloud.balancers()?))) else {
+        let known = lock(&self.index).known(&service);
+        let holder = known.as_ref().map(|entry| entry.cloud.as_str());
+        let holder = holder.or_else(|| assignments.of(&service).holder);
+        let cloud = holder.and_then(|name| self.clouds.get(name));
+        let Some((cloud, balancers)) = cloud.and_then(|cloud| Some((cloud, cloud.cloud.load_balancers()?)))
+        else {
             return Err(open(assignments, &service, Intent::Free));
         };
         // Judged before the look: what a look shows that began while an intent pended is no proof of absence.
         let settle_time = balancers.profile().settle_time;
         let intent = lock(&self.intents).judge(&service, self.ctx.clock().now(), settle_time);
-        Ok(self.input(cloud, balancers, service, intent))
+        Ok(self.input(cloud, balancers, service, intent, known))
     }
 
-    /// Reads another version of a Service whose cloud and intent are known.
+    /// What a pass over this version starts from, at the cloud where it began. What the index does not know is read.
     pub(super) fn input<'a>(
         &'a self,
         cloud: &'a SurveyCache,
         balancers: &'a dyn LoadBalancers,
         service: Arc<ServiceView>,
         intent: Intent,
+        known: Option<Entry>,
     ) -> SyncInput<'a> {
-        let request = balancers.read(&service, &self.ctx.cluster_name);
+        let known = known.filter(|entry| entry.cloud == cloud.name());
+        let request =
+            known.map_or_else(|| balancers.read(&service, &self.ctx.cluster_name), |entry| entry.request);
         let opening = open(&self.ctx.clouds.assignments, &service, intent);
         let opening = if request.name.generated { opening } else { opening.look_first() };
         SyncInput { cloud, balancers, service, request, intent, opening }

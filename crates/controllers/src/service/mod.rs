@@ -62,7 +62,7 @@ use futures_util::future::{FutureExt, join, join_all};
 
 use crate::{context::ControllerContext, lock};
 use cloud_limits::CloudLimits;
-use index::{Entry, ServiceIndex};
+use index::ServiceIndex;
 use node_changes::NodeChanges;
 use state::ServiceStates;
 
@@ -236,7 +236,7 @@ impl ServiceController {
 
     /// Whenever a cloud answers again after an outage, retries the Services that failed because of it.
     async fn returns(&self, cloud: &SurveyCache) {
-        let mut returns = cloud.cloud().inventory.returns();
+        let mut returns = cloud.cloud.inventory.returns();
         while returns.changed().await.is_ok() {
             let keys = lock(&self.index).keys_at(cloud.name());
             for key in keys {
@@ -278,15 +278,6 @@ impl ServiceController {
             tracing::warn!(service = %key, provider, "a load balancer may be left without a Service");
             self.ctx.metrics.service.orphans.inc();
             self.tell(last, [events::orphan(provider)]);
-        }
-    }
-
-    /// Updates what a Service lays claim to, and enqueues those that waited for something it gave up.
-    fn update_index(&self, key: &ObjectKey, service: Option<&ServiceView>) {
-        let entry = service.and_then(|view| Entry::read(&self.ctx.clouds, &self.ctx.cluster_name, view));
-        let waiting = lock(&self.index).set(key, entry);
-        for other in waiting {
-            self.enqueue(&other, SyncReason::Service);
         }
     }
 }

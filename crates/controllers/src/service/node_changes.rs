@@ -49,9 +49,9 @@ impl NodeChanges {
     /// Whether they affect the load balancer of a Service.
     fn affect(&self, clouds: &Clouds, entry: &Entry) -> bool {
         let owned = |node: &NodeView| owns(clouds, &entry.cloud, node);
-        self.0
-            .values()
-            .any(|node| affects(node.old.as_deref(), node.new.as_deref(), owned, entry.selector.as_ref()))
+        self.0.values().any(|node| {
+            affects(node.old.as_deref(), node.new.as_deref(), owned, entry.request.selector.as_ref())
+        })
     }
 }
 
@@ -84,10 +84,10 @@ impl super::ServiceController {
         // Most Services want the same nodes.
         let mut fleets: BTreeMap<(String, Option<String>), Fleet> = BTreeMap::new();
         let wanting = touched.into_iter().map(|(key, entry)| {
-            let kind = (entry.cloud.clone(), entry.selector.as_ref().map(ToString::to_string));
-            let fleet = fleets
-                .entry(kind)
-                .or_insert_with(|| Fleet::of(&self.members(&entry.cloud, entry.selector.as_ref(), &nodes)));
+            let kind = (entry.cloud.clone(), entry.request.selector.as_ref().map(ToString::to_string));
+            let fleet = fleets.entry(kind).or_insert_with(|| {
+                Fleet::of(&self.members(&entry.cloud, entry.request.selector.as_ref(), &nodes))
+            });
             (key, fleet.clone())
         });
         let lacking = crate::lock(&self.synced).lacking(wanting);

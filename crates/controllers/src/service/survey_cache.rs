@@ -11,7 +11,7 @@ use std::{
 };
 
 use cloudberth_core::{
-    Clock, Error, LoadBalancers, Result,
+    Clock, Error, Result,
     call::{Call, ReadOnly},
     decide::outage::is_silence,
     lb::{Freshness, Goal, LockKey, Stamp, Survey, Turn, TurnEnd},
@@ -33,20 +33,13 @@ type Surveyed = (Stamp, Result<Survey>);
 #[derive(Default)]
 struct State {
     freshness: Freshness,
-    /// The last turn towards presence, and the last towards absence, failed as those do whose cloud is away.
-    silent: [bool; 2],
-}
-
-const fn place(goal: Goal) -> usize {
-    match goal {
-        Goal::Present => 0,
-        Goal::Gone => 1,
-    }
+    /// The goals towards which the last turn failed as those do whose cloud is away.
+    silent: Vec<Goal>,
 }
 
 /// The newest survey of one cloud, and the one under way.
 pub(crate) struct SurveyCache {
-    cloud: Cloud,
+    pub(crate) cloud: Cloud,
     clock: Arc<dyn Clock>,
     flights: SingleFlight<Surveyed>,
     state: Mutex<State>,
@@ -61,16 +54,6 @@ impl SurveyCache {
     /// The name of the cloud.
     pub(crate) fn name(&self) -> &str {
         self.cloud.name()
-    }
-
-    /// The cloud.
-    pub(crate) const fn cloud(&self) -> &Cloud {
-        &self.cloud
-    }
-
-    /// The load balancers that are looked at.
-    pub(crate) fn balancers(&self) -> Option<&dyn LoadBalancers> {
-        self.cloud.load_balancers()
     }
 
     /// A survey that was begun at `not_before` or later and shows every mutation of `keys`.
@@ -91,7 +74,7 @@ impl SurveyCache {
     /// Why a turn towards `goal` need not be tried: the cloud is away, and the last such turn failed because of it too.
     /// Both are asked because a part of a cloud can be away alone.
     pub(crate) fn away(&self, goal: Goal) -> Option<Error> {
-        let silent = lock(&self.state).silent.get(place(goal)).is_some_and(|silent| *silent);
+        let silent = lock(&self.state).silent.contains(&goal);
         if silent { self.cloud.inventory.away() } else { None }
     }
 
@@ -101,9 +84,11 @@ impl SurveyCache {
             TurnEnd::Failed(why) | TurnEnd::Unknown(why) => Some(why).filter(|why| is_silence(why)),
             _ => None,
         };
-        if let Some(silent) = lock(&self.state).silent.get_mut(place(goal)) {
-            *silent = why.is_some();
-        }
+        let silent = why.map(|_| goal);
+        let mut state = lock(&self.state);
+        state.silent.retain(|other| *other != goal);
+        state.silent.extend(silent);
+        drop(state);
         if let Some(why) = why {
             self.cloud.inventory.report(why);
         }

@@ -119,7 +119,8 @@ impl<'a> Pass<'a> {
             input.service = service;
             return Ok(true);
         }
-        let now = self.controller.input(input.cloud, input.balancers, service, input.intent);
+        let known = lock(&self.controller.index).known(&service);
+        let now = self.controller.input(input.cloud, input.balancers, service, input.intent, known);
         let same = now.keys() == input.keys();
         if now.task() != input.task() || !(same || self.effects.acquire(now.keys())) {
             return Err(Interrupted::Changed);
@@ -217,7 +218,7 @@ impl<'a> Pass<'a> {
     /// once more after that. A credential that was another account's before or after the listing is found out either way.
     async fn confirm(&self, input: &mut SyncInput<'a>, denied: Ended) -> Result<Ended, Interrupted> {
         let (began, nodes) = (self.effects.now(), self.effects.nodes());
-        match self.controller.check_account(input.cloud.cloud(), &nodes, began).await {
+        match self.controller.check_account(&input.cloud.cloud, &nodes, began).await {
             Ok(AccountCheck::Silent) => Ok(denied),
             Ok(AccountCheck::Ours(seen)) => self.attempt(input, Some(Permit::NoCreate), seen).await,
             Err(why) => Ok(self.unknown(input, why)),

@@ -1,6 +1,10 @@
 //! What a worker does with a key from the queue: take the locks, have a pass, say when the next one is due.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use cloudberth_core::{
     Category, Error, NodeView, ObjectKey, ServiceView,
@@ -92,7 +96,7 @@ impl ServiceController {
         });
         let (began, cloud) = (self.ctx.clock().now(), input.cloud);
         let not_before = not_before(reason, &service, began);
-        let live = Live::new(self, cloud, &key, service, reason);
+        let live = Live { controller: self, cloud, key: &key, reason, seen: Mutex::new(service) };
         let pass = Pass { controller: self, effects: &live };
         let after = self.requeue(&live, pass.sync(input, not_before).await);
         if reason == SyncReason::Nodes {
@@ -141,7 +145,7 @@ impl ServiceController {
                 // Somebody else wrote at the same time, or the object is gone: its next version is on its way.
                 let quiet = matches!(why.category(), Category::Conflict | Category::NotFound);
                 live.say(events::sync_failed(&why).filter(|_| !quiet));
-                live.cloud.cloud().inventory.report(&why);
+                live.cloud.cloud.inventory.report(&why);
                 self.again(live.key, &why)
             }
         }

@@ -114,14 +114,9 @@ impl<B: Balancers> LoadBalancers for B {
         want: &'a Desired,
     ) -> Boxed<'a, Lookup<Ownership>> {
         Box::pin(async move {
-            match look(self, call, survey, want).await {
-                Lookup::Present(observed) => match judge(self, want, &observed) {
-                    Some((verdict, _)) => Lookup::Present(verdict),
-                    None => Lookup::Absent,
-                },
-                Lookup::Absent => Lookup::Absent,
-                Lookup::Unknown(why) => Lookup::Unknown(why),
-            }
+            let Some(survey) = survey.downcast_ref() else { return Lookup::Unknown(not_its_survey()) };
+            let observed = self.observe(call, survey, want).await.known();
+            Lookup::from(observed.map(|observed| Some(judge(self, want, &observed?)?.0)))
         })
     }
 
@@ -134,7 +129,8 @@ impl<B: Balancers> LoadBalancers for B {
         effects: &'a dyn Effects,
     ) -> Boxed<'a, Turn> {
         Box::pin(async move {
-            let observed = match look(self, call, survey, want).await.known() {
+            let Some(survey) = survey.downcast_ref() else { return Turn::unknown(not_its_survey()) };
+            let observed = match self.observe(call, survey, want).await.known() {
                 Ok(observed) => observed,
                 Err(why) => return Turn::unknown(why),
             };
@@ -146,16 +142,8 @@ impl<B: Balancers> LoadBalancers for B {
     }
 }
 
-async fn look<B: Balancers>(
-    balancers: &B,
-    call: &Call,
-    survey: &Survey,
-    want: &Desired,
-) -> Lookup<B::Observed> {
-    match survey.downcast_ref::<B::Survey>() {
-        Some(survey) => balancers.observe(call, survey, want).await,
-        None => Lookup::Unknown(Error::permanent("internal error: the survey is of another cloud")),
-    }
+fn not_its_survey() -> Error {
+    Error::permanent("internal error: the survey is of another cloud")
 }
 
 /// Whose the observed load balancer is, and why nothing is done about it where it is not this Service's.

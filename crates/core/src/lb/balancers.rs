@@ -24,6 +24,17 @@ pub enum Outcome<R> {
     Unknown(Error),
 }
 
+impl<R> Outcome<R> {
+    /// The same outcome with another answer.
+    pub fn map<T>(self, f: impl FnOnce(R) -> T) -> Outcome<T> {
+        match self {
+            Self::Done(answer) => Outcome::Done(f(answer)),
+            Self::Failed(why) => Outcome::Failed(why),
+            Self::Unknown(why) => Outcome::Unknown(why),
+        }
+    }
+}
+
 /// The load balancers of one cloud: four pure functions, three that talk.
 ///
 /// # Laws of the pure part

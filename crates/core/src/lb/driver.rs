@@ -150,8 +150,21 @@ async fn carry_out<B: Balancers>(
     mut observed: Option<B::Observed>,
     turn: &mut Turn,
 ) -> Result<Option<B::Observed>, TurnEnd> {
+    let execute = async |step: &Step<B::Action>| {
+        let outcome = if effects.is_dry() {
+            Outcome::Done(balancers.assume(&step.act))
+        } else {
+            balancers.execute(call, &step.act).await
+        };
+        let result = match &outcome {
+            Outcome::Done(_) => Ok(()),
+            Outcome::Failed(error) | Outcome::Unknown(error) => Err(error.clone()),
+        };
+        effects.step(StepReport { label: step.label.clone(), impact: step.impact, result });
+        outcome
+    };
     for batch in steps.chunks(balancers.width().max(1)) {
-        let outcomes = join_all(batch.iter().map(|step| execute(balancers, call, effects, step))).await;
+        let outcomes = join_all(batch.iter().map(&execute)).await;
         let mut stop = None;
         for (step, outcome) in batch.iter().zip(outcomes) {
             match outcome {
@@ -174,26 +187,6 @@ async fn carry_out<B: Balancers>(
         }
     }
     Ok(observed)
-}
-
-/// Sends one step, or assumes its answer in a dry run, and reports it.
-async fn execute<B: Balancers>(
-    balancers: &B,
-    call: &Call,
-    effects: &dyn Effects,
-    step: &Step<B::Action>,
-) -> Outcome<B::Answer> {
-    let outcome = if effects.is_dry() {
-        Outcome::Done(balancers.assume(&step.act))
-    } else {
-        balancers.execute(call, &step.act).await
-    };
-    let result = match &outcome {
-        Outcome::Done(_) => Ok(()),
-        Outcome::Failed(error) | Outcome::Unknown(error) => Err(error.clone()),
-    };
-    effects.step(StepReport { label: step.label.clone(), impact: step.impact, result });
-    outcome
 }
 
 impl Turn {
