@@ -1,5 +1,7 @@
 //! Every annotation, declared once: reading, refusals and the reference page follow from this table.
 
+#![allow(missing_docs, reason = "each key states its meaning in its own declaration")]
+
 use std::net::IpAddr;
 
 use cloudberth_core::{
@@ -22,7 +24,6 @@ pub static CONFIG_VERSION: Key<Text> = Key::new("k8s.cloudscale.ch/loadbalancer-
     .default("1")
     .about("The version of the layout. Always 1, whatever stands there.");
 
-/// The LB's name.
 pub static NAME: Key<Text> = Key::new("k8s.cloudscale.ch/loadbalancer-name", Text)
     .derived("`k8s-service-` and the UID of the Service")
     .impact(Impact::None)
@@ -31,7 +32,6 @@ pub static NAME: Key<Text> = Key::new("k8s.cloudscale.ch/loadbalancer-name", Tex
          its id.",
     );
 
-/// The LB's size.
 pub static FLAVOR: Key<Pattern> = Key::new(
     "k8s.cloudscale.ch/loadbalancer-flavor",
     Pattern::new("the name of a flavor", |t| !t.is_empty()),
@@ -40,7 +40,6 @@ pub static FLAVOR: Key<Pattern> = Key::new(
 .impact(Impact::Major)
 .about("The flavor. It cannot be changed: a change is refused.");
 
-/// Where the LB is.
 pub static ZONE: Key<Text> = Key::new("k8s.cloudscale.ch/loadbalancer-zone", Text)
     .derived("the zone of the nodes' servers")
     .recorded()
@@ -58,7 +57,6 @@ pub struct Vip {
     pub subnet: Option<String>,
 }
 
-/// Private addresses.
 pub static VIP_ADDRESSES: Key<Json<Vec<Vip>>> = Key::new(
     "k8s.cloudscale.ch/loadbalancer-vip-addresses",
     Json::new("a JSON list such as [{\"subnet\": \"<uuid>\", \"address\": \"10.0.0.5\"}]"),
@@ -91,7 +89,6 @@ impl Floating {
     }
 }
 
-/// Floating IPs.
 pub static FLOATING_IPS: Key<JsonList<By<Floating>>> = Key::new(
     "k8s.cloudscale.ch/loadbalancer-floating-ips",
     JsonList::of(By::new("a floating IP such as 192.0.2.7/32", |text| {
@@ -156,12 +153,18 @@ number!(
     MONITOR_TIMEOUT, "health-monitor-timeout-s", "1", Minimal, "Seconds after which a check has failed."
 );
 number!(
-    /// Successes until up.
-    MONITOR_UP, "health-monitor-up-threshold", "2", Minimal, "Successful checks until a node takes traffic."
+    MONITOR_UP,
+    "health-monitor-up-threshold",
+    "2",
+    Minimal,
+    "Successful checks until a node takes traffic."
 );
 number!(
-    /// Failures until down.
-    MONITOR_DOWN, "health-monitor-down-threshold", "3", Minimal, "Failed checks until a node takes none."
+    MONITOR_DOWN,
+    "health-monitor-down-threshold",
+    "3",
+    Minimal,
+    "Failed checks until a node takes none."
 );
 number!(
     /// Milliseconds.
@@ -176,7 +179,6 @@ number!(
     TIMEOUT_MEMBER_DATA, "timeout-member-data-ms", "50000", None, "Milliseconds for which a node may be idle."
 );
 
-/// How nodes are checked.
 pub static MONITOR_TYPE: Key<OneOf<&'static str>> = Key::new(
     "k8s.cloudscale.ch/loadbalancer-health-monitor-type",
     OneOf::exact(&[
@@ -198,13 +200,10 @@ pub static MONITOR_TYPE: Key<OneOf<&'static str>> = Key::new(
 pub struct Http {
     /// The answers that count as good.
     pub expected_codes: Vec<String>,
-    /// The request's method.
     pub method: String,
-    /// The request's path.
     pub url_path: String,
     /// `1.0` or `1.1`.
     pub version: String,
-    /// The request's host.
     pub host: Option<String>,
 }
 
@@ -235,7 +234,6 @@ impl Http {
     }
 }
 
-/// HTTP details of checks.
 pub static MONITOR_HTTP: Key<By<Option<Http>>> = Key::new(
     "k8s.cloudscale.ch/loadbalancer-health-monitor-http",
     By::new(
@@ -257,13 +255,10 @@ pub static LISTENER_PROTOCOL: Key<OneOf<&'static str>> =
 /// A network that may connect: as it was written, and what it means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// As it was written.
     pub text: String,
-    /// What it means.
     pub network: IpNet,
 }
 
-/// Who may connect.
 pub static ALLOWED_CIDRS: Key<JsonList<By<Source>>> = Key::new(
     "k8s.cloudscale.ch/loadbalancer-listener-allowed-cidrs",
     JsonList::of(By::new("a network such as 192.0.2.0/24 (192.0.2.7/32 for one address)", |text| {
@@ -282,7 +277,6 @@ pub static ALLOWED_SUBNETS: Key<JsonList<Text>> =
         .impact(Impact::Considerable)
         .about("Ids of the subnets in which nodes are reached; an empty list is all of them.");
 
-/// Which nodes become members.
 pub static NODE_SELECTOR: Key<By<Selector>> =
     Key::new("k8s.cloudscale.ch/loadbalancer-node-selector", Selector::KIND)
         .default("")

@@ -1,5 +1,7 @@
 //! What there is for one Service.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use std::time::Duration;
 
 use cloudberth_http::Flawed;
@@ -37,9 +39,7 @@ pub struct FlawedPart {
 /// A pool with what is below it, in the API's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObservedPool {
-    /// The pool.
     pub pool: Pool,
-    /// Its members.
     pub members: Vec<Member>,
     /// The listeners that feed it.
     pub listeners: Vec<Listener>,
@@ -50,7 +50,6 @@ pub struct ObservedPool {
 /// A load balancer with all that is below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObservedBalancer {
-    /// The load balancer.
     pub balancer: LoadBalancer,
     /// For how long it has been seen changing without a break; zero for one that just began, or that does not.
     pub changing_for: Duration,
@@ -74,9 +73,7 @@ pub struct PrivateAddress {
 /// A node and the server that it runs on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendInstance {
-    /// The node's name.
     pub node: String,
-    /// Where the server is.
     pub zone: Option<String>,
     /// Its private addresses, in the cloud's order.
     pub addresses: Vec<PrivateAddress>,

@@ -35,7 +35,6 @@ pub(crate) struct Success {
     pub(crate) context: RequestContext,
 }
 
-/// All attempts failed.
 pub(crate) struct Failure {
     pub(crate) error: Error,
     /// At least one attempt may have had an effect.
@@ -50,7 +49,6 @@ impl Failure {
     }
 }
 
-/// One failed attempt.
 struct FailedAttempt {
     error: Error,
     effect: Effect,

@@ -14,7 +14,6 @@ pub struct Env(BTreeMap<String, String>);
 /// Where a token comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
-    /// The variable holds it.
     Text(Secret),
     /// The variable names the file that holds it. The file is read again when it changes.
     File(PathBuf),

@@ -19,10 +19,8 @@ struct PageSource {
     context: RequestContext,
 }
 
-/// A listing in progress.
 struct Walk<T, K> {
     items: Vec<T>,
-    /// What earlier pages listed.
     seen: BTreeSet<K>,
     total: Option<u64>,
     flaw: Option<String>,

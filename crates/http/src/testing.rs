@@ -20,7 +20,6 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::transport::{AnswerBody, RequestBody, Transport, TransportError};
 
-/// One scripted reply.
 #[derive(Clone, Debug)]
 pub struct Reply {
     delivery: Delivery,
@@ -78,7 +77,6 @@ impl Reply {
         Self { delivery: Delivery::Dropped, ..Self::empty(0) }
     }
 
-    /// With this header.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
@@ -114,9 +112,7 @@ pub struct Received {
     pub at: Duration,
     /// Method, path and query: `GET /v1/servers?page=2`.
     pub line: String,
-    /// Its headers.
     pub headers: HeaderMap,
-    /// Its body.
     pub body: String,
 }
 
@@ -301,7 +297,6 @@ impl Door {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shuts or opens it.
     pub fn shut(&self, shut: bool) {
         self.state().0 = shut;
     }

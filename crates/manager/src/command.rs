@@ -1,5 +1,7 @@
 //! From the command line to options, help, a version or a list of mistakes.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use std::{ffi::OsString, fmt::Write};
 
 use cloudberth_core::error::Error;
@@ -20,9 +22,7 @@ pub struct Call<'a> {
     pub preset: Option<&'a str>,
     /// The name that help and messages show, such as `cloudberth controller-manager`.
     pub program: &'a str,
-    /// What this build has.
     pub known: Known<'a>,
-    /// How it was built.
     pub build: Build<'a>,
     /// The width of the terminal that help goes to, if there is one.
     pub width: Option<usize>,
@@ -39,7 +39,6 @@ impl std::fmt::Debug for Call<'_> {
     }
 }
 
-/// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Print this to stdout and end with exit code 0.
@@ -51,7 +50,6 @@ pub enum Request {
 /// What became of a command line.
 #[derive(Clone, Debug)]
 pub struct CommandLine {
-    /// What to do.
     pub request: Request,
     /// The flags as they were given.
     pub flags: Flags,

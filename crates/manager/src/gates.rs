@@ -2,6 +2,8 @@
 //!
 //! Manifests carry gates of the API server's library too. All of them are accepted; few of them mean anything here.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use std::collections::BTreeMap;
 
 use cloudberth_core::annotation::nearest;
@@ -22,7 +24,6 @@ pub enum Stage {
 /// A gate that `--feature-gates` accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// Its name.
     pub name: &'static str,
     /// How settled it is.
     pub stage: Stage,
@@ -37,7 +38,6 @@ pub struct Known {
 pub enum Gate {
     /// Routes follow the watch on nodes instead of the clock.
     WatchBasedRoutes,
-    /// Webhooks are served.
     Webhook,
     /// The `--log-…-split-stream` and `--log-…-info-buffer-size` flags may be used.
     LoggingAlphaOptions,
@@ -187,7 +187,6 @@ pub fn check(name: &str, value: bool) -> Result<(), String> {
     }
 }
 
-/// Which gates are on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gates {
     asked: BTreeMap<String, bool>,

@@ -8,6 +8,8 @@
 //! What a process adds (flags, files, ports, signals) is outside: the same replica runs in production, in the
 //! simulation and in the demonstration.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use std::{
     convert::Infallible,
     fmt,
@@ -65,11 +67,8 @@ pub struct Parts {
     pub election: Option<Config>,
     /// A second lock, and the controllers that run only while both are held: those that another program ran before.
     pub migration: Option<(Config, ControllerSettings)>,
-    /// What is counted.
     pub metrics: Metrics,
-    /// Time.
     pub clock: Arc<dyn Clock>,
-    /// Chance.
     pub random: Arc<Random>,
 }
 
@@ -83,7 +82,6 @@ impl fmt::Debug for Parts {
     }
 }
 
-/// One replica.
 pub struct Replica {
     branch: Branch,
 }

@@ -50,15 +50,12 @@ const APART: Duration = Duration::from_secs(60);
 /// An event of a watch.
 #[derive(Clone, Debug)]
 pub(crate) enum WatchEvent<V: Watched> {
-    /// A listing begins.
     Init,
     /// The object exists, in this version.
     Applied(V),
     /// The object exists and cannot be decoded, for this reason.
     Unreadable(V::Key, Error),
-    /// The object was deleted.
     Deleted(V::Key),
-    /// The listing is complete.
     InitDone,
     /// The watch failed, for this reason; it is started again after a wait.
     Failed(String),
@@ -85,7 +82,6 @@ impl Health {
         self.broken = None;
     }
 
-    /// The watch failed.
     pub(crate) fn broke(&mut self, now: Tick) {
         self.broken = self.broken_since(now).or(Some(now));
         self.answered = None;

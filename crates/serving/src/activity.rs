@@ -35,7 +35,6 @@ pub(crate) enum Phase {
     New {
         /// Whether it has sent a byte.
         sent_bytes: bool,
-        /// When it was accepted.
         since: Instant,
     },
     /// Its last request was answered then.
@@ -110,12 +109,10 @@ impl Activity {
         self.lock().deadline(self.timeouts)
     }
 
-    /// The first byte arrived.
     pub(crate) fn sent_bytes(&self) {
         self.lock().sent_bytes = true;
     }
 
-    /// The handshake is over.
     pub(crate) fn agreed(&self, interleaved: bool) {
         self.lock().interleaved = interleaved;
     }
@@ -158,7 +155,6 @@ impl Activity {
     }
 }
 
-/// A request in flight.
 #[derive(Debug)]
 pub(crate) struct InFlight(Arc<Activity>);
 

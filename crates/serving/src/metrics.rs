@@ -161,7 +161,6 @@ impl Metrics {
         self.authorization_seconds.get_or_create(&label).observe(took.as_secs_f64());
     }
 
-    /// A connection was evicted.
     pub(crate) fn evicted(&self) {
         self.evictions.inc();
     }

@@ -265,7 +265,6 @@ impl Spec<'_> {
     }
 }
 
-/// Who may connect.
 pub(super) enum Sources {
     /// These; none is everybody.
     These(Vec<String>),

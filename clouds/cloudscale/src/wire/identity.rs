@@ -29,7 +29,6 @@ pub struct Named {
 #[serde(try_from = "Below")]
 pub struct PartIdentity {
     pub uuid: String,
-    /// The load balancer.
     pub load_balancer: Option<Stub>,
     /// The pool, for what is below one.
     pub pool: Option<Stub>,
@@ -55,7 +54,6 @@ impl TryFrom<Below> for PartIdentity {
     }
 }
 
-/// A floating IP.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct FloatingIdentity {
     pub network: String,

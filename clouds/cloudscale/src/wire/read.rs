@@ -69,7 +69,6 @@ pub struct Interface {
     pub addresses: Vec<InterfaceAddress>,
 }
 
-/// An instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Server {
     pub uuid: String,
@@ -113,15 +112,12 @@ pub struct VipAddress {
     pub subnet: Option<SubnetStub>,
 }
 
-/// A load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct LoadBalancer {
     pub uuid: String,
     /// The name; not unique.
     pub name: String,
-    /// What it is doing.
     pub status: BalancerStatus,
-    /// Where it is.
     #[serde(default)]
     pub zone: Option<SlugStub>,
     #[serde(default)]
@@ -156,7 +152,6 @@ pub struct Member {
     #[serde(deserialize_with = "always")]
     pub subnet: Option<SubnetStub>,
     pub address: String,
-    /// Where traffic goes.
     pub protocol_port: i64,
     /// Where checks go; `None` is the same port.
     #[serde(deserialize_with = "told")]
@@ -171,9 +166,7 @@ pub struct Listener {
     /// The pool that it feeds.
     #[serde(deserialize_with = "told")]
     pub pool: Option<Stub>,
-    /// What clients speak.
     pub protocol: String,
-    /// What clients connect to.
     pub protocol_port: i64,
     /// Who may connect; empty is everybody.
     pub allowed_cidrs: Vec<String>,
@@ -193,13 +186,10 @@ pub struct Listener {
 pub struct HttpOptions {
     /// The answers that count as good.
     pub expected_codes: Vec<String>,
-    /// The request's method.
     pub method: String,
-    /// The request's path.
     pub url_path: String,
     /// `1.0` or `1.1`.
     pub version: String,
-    /// The request's host.
     #[serde(deserialize_with = "told")]
     pub host: Option<String>,
 }
@@ -211,7 +201,6 @@ pub struct HealthMonitor {
     /// The pool that it watches.
     #[serde(deserialize_with = "always")]
     pub pool: Option<Stub>,
-    /// How it checks.
     #[serde(rename = "type")]
     pub kind: String,
     /// Seconds between checks.
@@ -220,10 +209,8 @@ pub struct HealthMonitor {
     /// Seconds per check.
     #[serde(default)]
     pub timeout_s: Option<i64>,
-    /// Successes until up.
     #[serde(default)]
     pub up_threshold: Option<i64>,
-    /// Failures until down.
     #[serde(default)]
     pub down_threshold: Option<i64>,
     /// For HTTP checks.
@@ -231,7 +218,6 @@ pub struct HealthMonitor {
     pub http: Option<HttpOptions>,
 }
 
-/// A floating IP.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct FloatingIp {
     /// The network, `192.0.2.7/32` for a single address.
@@ -239,7 +225,6 @@ pub struct FloatingIp {
     /// The load balancer that it leads to.
     #[serde(deserialize_with = "told")]
     pub load_balancer: Option<Stub>,
-    /// Or the server.
     #[serde(deserialize_with = "told")]
     pub server: Option<Stub>,
 }

@@ -1,5 +1,7 @@
 //! The network between a program and its cloud: latency, faults, and a log of every call.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -15,7 +17,6 @@ use super::world::World;
 /// Whether a request changes anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It changes nothing.
     Read,
     /// It changes something, and needs the leader's claim.
     Write,
@@ -26,7 +27,6 @@ pub(crate) enum Kind {
 pub struct Request {
     /// The operation, such as `create balancer`.
     pub operation: &'static str,
-    /// It changes something.
     pub write: bool,
     /// How many requests came before it.
     pub number: u64,
@@ -61,15 +61,12 @@ pub enum Fault {
 pub struct CallRecord {
     /// When it left the program.
     pub sent: Tick,
-    /// When it took effect.
     pub at: Tick,
     /// When the program stops waiting for the answer at the latest.
     pub until: Tick,
-    /// Who sent it.
     pub who: String,
     /// The operation, such as `create balancer`.
     pub operation: &'static str,
-    /// It changes something.
     pub write: bool,
     /// It was carried out in another account.
     pub elsewhere: bool,

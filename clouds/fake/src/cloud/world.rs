@@ -3,6 +3,8 @@
 //! Listings lag: a new resource shows only after a while, and a deleted one goes on showing. A look-up by id is
 //! always up to date.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
@@ -13,22 +15,16 @@ use cloudberth_core::{Category, Error, Result, Tick};
 /// Whether an instance is powered on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PowerState {
-    /// Powered on.
     Running,
-    /// Powered off.
     Stopped,
 }
 
-/// An instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FakeInstance {
-    /// Its id.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// Whether it is powered on.
     pub state: PowerState,
-    /// Its size.
     pub flavor: String,
     /// The zone that it is in.
     pub zone: String,
@@ -39,9 +35,7 @@ pub struct FakeInstance {
 /// The protocols that listeners speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Protocol {
-    /// TCP.
     Tcp,
-    /// UDP.
     Udp,
 }
 
@@ -50,7 +44,6 @@ pub enum Protocol {
 pub struct Listener {
     /// `tcp` or `udp`.
     pub protocol: Protocol,
-    /// The port for clients.
     pub port: i64,
     /// The port on the members.
     pub node_port: i64,
@@ -59,7 +52,6 @@ pub struct Listener {
 /// A load balancer with its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Balancer {
-    /// Its id.
     pub id: String,
     /// Its name, which need not be unique.
     pub name: String,
@@ -69,7 +61,6 @@ pub struct Balancer {
     pub ready: bool,
     /// How it picks a member for a connection.
     pub algorithm: String,
-    /// Its listeners by id.
     pub listeners: BTreeMap<String, Listener>,
     /// The instances behind it, by member id.
     pub members: BTreeMap<String, String>,
@@ -80,11 +71,9 @@ pub struct Balancer {
 /// A route to the pods of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteRecord {
-    /// Its name.
     pub name: String,
     /// The name of the instance.
     pub instance: String,
-    /// Where it leads.
     pub destination: String,
 }
 
@@ -97,7 +86,6 @@ struct Kept<T> {
     gone_from: Option<Tick>,
 }
 
-/// How the cloud behaves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     /// How far listings lag behind.

@@ -18,14 +18,11 @@ use super::{
     world::World,
 };
 
-/// How a story ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     /// All of it was seen in time.
     Happy,
-    /// Something was not.
     Missed,
-    /// Somebody ended it.
     Interrupted,
 }
 
@@ -40,7 +37,6 @@ struct Pending {
     until: Instant,
 }
 
-/// What woke the player.
 enum Woken {
     Heard(Option<Heard>),
     Silence,

@@ -63,7 +63,6 @@ impl<W: Write> Printer<W> {
         self.plain(&format!("{MARGIN}{text}"))
     }
 
-    /// Something was seen.
     pub(super) fn saw(&mut self, text: &str) -> io::Result<()> {
         let mark = self.paint(GREEN, "saw");
         self.timed(&format!("  {mark}  {text}"))
@@ -75,7 +74,6 @@ impl<W: Write> Printer<W> {
         self.timed(&text)
     }
 
-    /// Something did not happen.
     pub(super) fn missed(&mut self, text: &str) -> io::Result<()> {
         let mark = self.paint(RED, "NOT SEEN");
         self.timed(&format!("  {mark}  {text}"))

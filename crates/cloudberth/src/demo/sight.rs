@@ -46,7 +46,6 @@ pub(super) enum NodeIs {
 /// What has to be true in the cloud when something is seen in the API.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum InCloud {
-    /// Nothing in particular.
     Anything,
     /// These instances stand behind a load balancer.
     Members(&'static [&'static str]),

@@ -10,7 +10,6 @@ use super::sight::{
     Sight::{self, Address, Event, LeaseFree, Node, ServiceGone},
 };
 
-/// What somebody does.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Act {
     /// Nothing; what was begun earlier is waited for.
@@ -21,7 +20,6 @@ pub(super) enum Act {
     Stop(&'static str),
     /// An instance is switched on.
     Start(&'static str),
-    /// An instance is deleted.
     Destroy(&'static str),
     /// A Service of type `LoadBalancer` is created, with an annotation.
     Serve(&'static str, (&'static str, &'static str)),
@@ -31,9 +29,7 @@ pub(super) enum Act {
     BreakCloudAndOpenPort(&'static str),
     /// The cloud is well again.
     MendCloud,
-    /// A Service is deleted.
     Delete(&'static str),
-    /// The manager gets SIGTERM.
     StopManager,
 }
 
@@ -77,7 +73,6 @@ const ALGORITHM: &str = "fake.cloudberth.dev/algorithm";
 
 const PLAIN: Step = Step { says: "", because: None, act: Act::Nothing, sees: &[], later: &[] };
 
-/// The story.
 pub(super) static STORY: &[Step] = &[
     Step {
         says: "The manager starts and stands for election.",

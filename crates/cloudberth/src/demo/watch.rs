@@ -42,7 +42,6 @@ pub(super) struct Sighting {
     pub(super) object: Value,
 }
 
-/// What the watches bring.
 #[derive(Debug)]
 pub(super) enum Heard {
     /// From now on, nothing about this kind is missed.

@@ -59,11 +59,9 @@ pub struct ServicePort {
     /// Empty when the port has no name.
     pub name: String,
     pub protocol: ServiceProtocol,
-    /// What clients connect to.
     pub port: i64,
     /// What nodes listen on; 0 when none is allocated.
     pub node_port: i64,
-    /// What pods listen on.
     pub target_port: Option<TargetPort>,
     /// A hint about the application's protocol.
     pub app_protocol: Option<String>,

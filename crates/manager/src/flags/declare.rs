@@ -1,5 +1,7 @@
 //! What is said about every flag, and how a flag holds its value.
 
+#![allow(missing_docs, reason = "plain data, named after what the flags show")]
+
 use std::fmt;
 
 use super::value::Value;
@@ -7,23 +9,15 @@ use super::value::Value;
 /// The headings of `--help`, in the order in which they are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// Profiles.
     Debugging,
     /// The way from the controllers of another program to this one.
     LeaderMigration,
-    /// What every controller needs.
     Generic,
-    /// The node controller.
     CloudNodeController,
-    /// The node-lifecycle controller.
     CloudNodeLifecycleController,
-    /// The service controller.
     ServiceLbController,
-    /// Which webhooks run.
     Webhook,
-    /// Where webhooks are served.
     WebhookServing,
-    /// The HTTPS server.
     SecureServing,
     /// Who a caller of the HTTPS server is.
     Authentication,
@@ -31,14 +25,11 @@ pub enum Group {
     Authorization,
     /// How the API server is found, and the rest.
     Misc,
-    /// Logging, help and version.
     Global,
-    /// What only cloudberth has.
     Cloudberth,
 }
 
 impl Group {
-    /// Every group, in order.
     pub const ALL: [Self; 14] = [
         Self::Debugging,
         Self::LeaderMigration,
@@ -81,7 +72,6 @@ impl Group {
 /// How much a flag still does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// What it always did.
     Works,
     /// Left out, cloudberth finds the right value by itself; given, it is the most that is used.
     Ceiling,
@@ -93,18 +83,16 @@ pub enum Note {
 
 /// A flag, apart from its type and value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ObjectRef {
+pub struct FlagInfo {
     /// The name without the dashes in front.
     pub name: &'static str,
     /// Under which heading it stands.
     pub group: Group,
-    /// How much it does.
     pub note: Note,
-    /// What it is for.
     pub help: &'static str,
 }
 
-impl ObjectRef {
+impl FlagInfo {
     /// The letter that may be written instead of the name.
     #[must_use]
     pub fn letter(&self) -> Option<char> {
@@ -127,14 +115,14 @@ impl ObjectRef {
 #[derive(Clone, Debug)]
 pub struct Setting<T> {
     /// What is said about the flag.
-    pub about: ObjectRef,
+    pub about: FlagInfo,
     value: T,
     default: T,
     given: bool,
 }
 
 impl<T: Value> Setting<T> {
-    pub(super) fn new(about: ObjectRef, default: T) -> Self {
+    pub(super) fn new(about: FlagInfo, default: T) -> Self {
         Self { about, value: default.clone(), default, given: false }
     }
 
@@ -148,7 +136,6 @@ impl<T: Value> Setting<T> {
         self.given.then_some(&self.value)
     }
 
-    /// The default.
     pub const fn default(&self) -> &T {
         &self.default
     }
@@ -170,7 +157,7 @@ impl<T: Value> Setting<T> {
 /// A flag of whatever type.
 pub trait AnyFlag: fmt::Debug {
     /// What is said about it.
-    fn about(&self) -> &ObjectRef;
+    fn about(&self) -> &FlagInfo;
 
     /// Whether somebody gave a value.
     fn is_given(&self) -> bool;
@@ -181,10 +168,8 @@ pub trait AnyFlag: fmt::Debug {
     /// What it means when it stands alone; `None` if a value has to follow.
     fn alone(&self) -> Option<&'static str>;
 
-    /// The value as text.
     fn text(&self) -> String;
 
-    /// The default as text.
     fn default_text(&self) -> String;
 
     /// The default as `--help` shows it; nothing where it says nothing.
@@ -195,7 +180,7 @@ pub trait AnyFlag: fmt::Debug {
 }
 
 impl<T: Value + fmt::Debug> AnyFlag for Setting<T> {
-    fn about(&self) -> &ObjectRef {
+    fn about(&self) -> &FlagInfo {
         &self.about
     }
 
@@ -239,7 +224,7 @@ impl<T: Value + fmt::Debug> AnyFlag for Setting<T> {
 /// `--help`, documented and readable by type.
 macro_rules! flags {
     ($( $group:ident { $( $field:ident: $type:ty = $default:expr, $name:literal, $note:expr, $help:literal; )* } )*) => {
-        /// All flags.
+        /// Every flag with its value.
         #[derive(Clone, Debug)]
         pub struct Flags {
             $($( #[doc = concat!("`--", $name, "`")] pub $field: Setting<$type>, )*)*
@@ -249,7 +234,7 @@ macro_rules! flags {
             fn default() -> Self {
                 Self {
                     $($( $field: Setting::new(
-                        ObjectRef { name: $name, group: Group::$group, note: $note, help: $help },
+                        FlagInfo { name: $name, group: Group::$group, note: $note, help: $help },
                         $default,
                     ), )*)*
                 }

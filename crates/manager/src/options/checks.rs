@@ -21,7 +21,6 @@ impl fmt::Display for Notice {
     }
 }
 
-/// All that was found.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
     pub(super) mistakes: Vec<Error>,

@@ -4,6 +4,8 @@
 //! program can go on to find other mistakes, such as an unreadable kubeconfig or a missing token, and report all of them
 //! at once.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 mod checks;
 mod clouds;
 mod controllers;
@@ -43,24 +45,19 @@ pub struct Options {
     pub kube: Kube,
     /// The HTTPS server; `None`: there is none.
     pub serving: Option<Serving>,
-    /// Logging.
     pub logging: Logging,
-    /// Which features are on.
     pub gates: Gates,
     /// The webhooks that are served.
     pub webhooks: Vec<String>,
     /// Say what would be done and write nothing.
     pub dry_run: bool,
-    /// How it is said.
     pub output: Output,
 }
 
 /// How a plan is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// For people.
     Text,
-    /// For programs.
     Json,
 }
 

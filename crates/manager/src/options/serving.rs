@@ -1,5 +1,7 @@
 //! The HTTPS server, and who may read what from it.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use cloudberth_core::error::Error;
@@ -13,7 +15,6 @@ use crate::{
     gates::{Gate, Gates},
 };
 
-/// The HTTPS server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Serving {
     /// The address to listen on.
@@ -34,7 +35,6 @@ pub struct Serving {
     pub share_port: bool,
     /// Serve `/debug/`.
     pub profiling: bool,
-    /// Who a caller is.
     pub authentication: Authentication,
     /// What a caller may do.
     pub authorization: Authorization,
@@ -47,7 +47,6 @@ pub enum Certificate {
     Files {
         /// The certificate and its intermediates.
         cert: PathBuf,
-        /// Its key.
         key: PathBuf,
     },
     /// `cloud-controller-manager.crt` and `.key` in this folder, made if they are not there.
@@ -82,7 +81,6 @@ pub enum CaLookup {
     Require,
     /// They are read from the cluster; after a failure the server goes without.
     Tolerate,
-    /// The server goes without.
     Skip,
 }
 

@@ -1,12 +1,13 @@
 //! Versions, cipher suites and key exchange groups of the HTTPS server.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use super::checks::Checks;
 use crate::flags::Flags;
 
 /// What the server agrees to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
-    /// The oldest version.
     pub min_version: TlsVersion,
     /// The cipher suites for TLS 1.2, by their registered names; `None`: all that are sound. Those of TLS 1.3 are always
     /// on.
@@ -18,9 +19,7 @@ pub struct Tls {
 /// A TLS version. There is nothing older.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
-    /// 1.2
     Tls12,
-    /// 1.3
     Tls13,
 }
 

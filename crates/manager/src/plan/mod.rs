@@ -6,6 +6,8 @@
 //!
 //! Services are planned with the nodes as they would be once their own steps were done.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 mod text;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -26,7 +28,6 @@ pub const EXIT_UNKNOWN: u8 = 1;
 /// The exit code when something would be done, or is under way.
 pub const EXIT_PENDING: u8 = 2;
 
-/// What would be done.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Plan {
     /// The Services about which there is something to say, by namespace and name.
@@ -42,7 +43,6 @@ pub struct Plan {
 /// What would be done about one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// The object.
     pub name: String,
     /// The cloud that is concerned, where it is known.
     pub cloud: Option<String>,
@@ -54,7 +54,6 @@ pub struct Entry {
     pub remarks: Vec<String>,
 }
 
-/// One change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// In words; for a step in a cloud those of the log.
@@ -66,11 +65,9 @@ pub struct Step {
 /// Something that could not be told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unknown {
-    /// About what.
     pub what: String,
     /// The cloud that is concerned, where it is known.
     pub cloud: Option<String>,
-    /// Why not.
     pub why: String,
 }
 
@@ -88,7 +85,6 @@ impl Plan {
         }
     }
 
-    /// For programs.
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"

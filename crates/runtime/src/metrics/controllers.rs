@@ -144,7 +144,6 @@ pub struct RouteLabels {
 /// The metrics of the route controller.
 #[derive(Clone, Debug, Default)]
 pub struct RouteMetrics {
-    /// Passes over the routes.
     pub syncs: Family<RouteLabels, Counter>,
 }
 

@@ -30,7 +30,6 @@ pub struct BuildInfo {
     pub git_version: String,
     pub git_commit: String,
     pub git_tree_state: String,
-    /// When it was built.
     pub build_date: String,
     /// The tool chain; the label's name is what dashboards look for.
     pub go_version: String,
@@ -43,7 +42,6 @@ pub struct BuildInfo {
 #[derive(Clone, Debug, Default)]
 pub struct ManagerMetrics {
     pub running: Family<ControllerLabels, Gauge>,
-    /// Which build this is.
     pub build: Family<BuildInfo, Gauge>,
     /// Events that were never written.
     pub events_dropped: Counter,

@@ -38,7 +38,6 @@ pub struct QueueMetrics {
     pub depth: Family<QueueLabels, Gauge>,
     /// Keys that began to wait.
     pub adds: Family<QueueLabels, Counter>,
-    /// How long keys waited.
     pub waited: Family<QueueLabels, Histogram>,
     /// How long the work on a key took.
     pub worked: Family<QueueLabels, Histogram>,
@@ -155,7 +154,6 @@ impl Meter {
         }
     }
 
-    /// Nothing waits any more.
     pub(crate) fn emptied(&self) {
         self.depth.set(0);
     }

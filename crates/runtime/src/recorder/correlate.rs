@@ -7,6 +7,8 @@
 //!   has happened for ten minutes.
 //! - A component may publish 25 events of one type about one object at once, and one more every five minutes.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use std::{collections::BTreeSet, time::Duration};
 
 use cloudberth_core::{
@@ -38,18 +40,14 @@ pub struct EventRecord {
     pub what: Event,
     /// Whether it stands for several events with different messages.
     pub combined: bool,
-    /// How often it happened.
     pub count: u64,
-    /// When it happened first.
     pub first: Timestamp,
-    /// When it happened last.
     pub last: Timestamp,
 }
 
 /// What to do with an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Create it.
     Create(EventRecord),
     /// Update the earlier event with this name.
     Patch(EventRecord),
@@ -60,7 +58,6 @@ pub enum Step {
 /// The component, the object and the type of an event.
 type Subject = (&'static str, ObjectRef, bool);
 
-/// Recently published events.
 #[derive(Debug)]
 pub struct History {
     similar: Recent<(Subject, String), Similar>,

@@ -61,7 +61,6 @@ pub(crate) enum Ruling {
     NoOpinion(String),
     /// The review denies it, for this reason.
     Denied(String),
-    /// The review failed.
     Failed(String),
 }
 

@@ -28,7 +28,6 @@ pub(crate) enum Denied {
     Unauthorized,
     /// The caller is known and not allowed.
     Forbidden(String),
-    /// The authorization review failed.
     Failed(String),
 }
 

@@ -43,7 +43,6 @@ impl Identity {
 pub(crate) enum AuthResult {
     /// No such credential was presented.
     NotPresented,
-    /// The credential was accepted.
     Accepted(Identity),
     /// The credential was rejected, for this reason.
     Rejected(String),
@@ -52,9 +51,7 @@ pub(crate) enum AuthResult {
 /// The caller, by all credentials together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
-    /// A credential was accepted.
     Known(Identity),
-    /// No credential was presented.
     Anonymous,
     /// Credentials were presented and none was accepted.
     Refused(Vec<String>),

@@ -18,7 +18,6 @@ pub(crate) struct Proxies {
     pub(crate) headers: ProxyHeaders,
 }
 
-/// The authorities in force.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trust {
     pub(crate) clients: Option<Pool>,

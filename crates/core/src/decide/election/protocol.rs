@@ -1,5 +1,7 @@
 //! The inputs and actions of a candidate.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use jiff::Timestamp;
 
 use super::lease::Lease;
@@ -31,7 +33,6 @@ pub enum Input {
     Wrote(Ticket, Result<Lease>),
     /// A watch showed the Lease, or that it was deleted. It may show what was true a while ago.
     Noticed(Option<Lease>),
-    /// Leave the election.
     Stop {
         /// Whether to release the Lease, so that another replica may lead a moment later.
         /// [`may_release`](super::may_release) says when that is safe; otherwise it expires.
@@ -46,25 +47,19 @@ pub enum Action {
     Get {
         /// To be handed back with the answer.
         ticket: Ticket,
-        /// When to give up.
         until: Tick,
     },
-    /// Create the Lease.
     Create {
         /// To be handed back with the answer.
         ticket: Ticket,
-        /// When to give up.
         until: Tick,
-        /// What to send.
         lease: Lease,
     },
     /// Replace the Lease, insisting on its resource version, which is never empty.
     Update {
         /// To be handed back with the answer.
         ticket: Ticket,
-        /// When to give up.
         until: Tick,
-        /// What to send.
         lease: Lease,
     },
     /// Give [`Input::Wake`] at this time, unless there is another input before.
@@ -90,7 +85,6 @@ pub enum Loss {
 /// What changed for the rest of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
-    /// This replica leads.
     Leads,
     /// This replica led, and must not write any more.
     Lost(Loss),
@@ -99,8 +93,6 @@ pub enum News {
 /// The result of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// What to do next.
     pub action: Action,
-    /// What changed, if anything.
     pub news: Option<News>,
 }
