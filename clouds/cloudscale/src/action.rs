@@ -1,7 +1,5 @@
 //! The mutations, one API request each, and what they are answered with.
 
-#![allow(missing_docs, reason = "plain data whose names say what it is")]
-
 use serde_json::{Value, json};
 
 use crate::wire::{
@@ -9,11 +7,13 @@ use crate::wire::{
     NewMember, NewMonitor, NewPool, Pool,
 };
 
+/// One mutation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are what the names say")]
 pub enum Action {
     /// Builds a load balancer without parts.
     CreateBalancer(NewBalancer),
+    /// Renames a load balancer.
     RenameBalancer {
         balancer: String,
         /// How it is called from now on.
@@ -21,22 +21,16 @@ pub enum Action {
     },
     /// Adds a pool without members.
     CreatePool(NewPool),
-    CreateMember {
-        pool: String,
-        member: NewMember,
-    },
+    /// Adds a member.
+    CreateMember { pool: String, member: NewMember },
+    /// Opens a port.
     CreateListener(NewListener),
+    /// Watches a pool.
     CreateMonitor(NewMonitor),
     /// Changes one attribute of a listener.
-    UpdateListener {
-        listener: String,
-        change: ListenerChange,
-    },
+    UpdateListener { listener: String, change: ListenerChange },
     /// Changes one attribute of a health monitor.
-    UpdateMonitor {
-        monitor: String,
-        change: MonitorChange,
-    },
+    UpdateMonitor { monitor: String, change: MonitorChange },
     /// Assigns a floating IP to a load balancer.
     AssignFloatingIp {
         /// The address without the length of its network.
@@ -45,32 +39,30 @@ pub enum Action {
         network: String,
         balancer: String,
     },
-    DeleteListener {
-        listener: String,
-    },
-    DeleteMember {
-        pool: String,
-        member: String,
-    },
-    DeleteMonitor {
-        monitor: String,
-    },
+    /// Closes a port.
+    DeleteListener { listener: String },
+    /// Removes a member.
+    DeleteMember { pool: String, member: String },
+    /// Stops watching a pool.
+    DeleteMonitor { monitor: String },
     /// Removes a pool with all that is below it.
-    DeletePool {
-        pool: String,
-    },
+    DeletePool { pool: String },
     /// Deletes a load balancer with all that is below it.
-    DeleteBalancer {
-        balancer: String,
-    },
+    DeleteBalancer { balancer: String },
 }
 
+/// What the cloud answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
+    /// The new load balancer.
     Balancer(Box<LoadBalancer>),
+    /// The new pool.
     Pool(Pool),
+    /// The new member.
     Member(Member),
+    /// The new listener.
     Listener(Box<Listener>),
+    /// The new health monitor.
     Monitor(Box<HealthMonitor>),
     /// Done. The answer to a deletion of something that no longer exists is this too.
     Done,
@@ -79,8 +71,11 @@ pub enum Answer {
 /// How a mutation is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
+    /// Creates.
     Post,
+    /// Changes one attribute.
     Patch,
+    /// Deletes.
     Delete,
 }
 
@@ -89,6 +84,7 @@ pub enum Method {
 pub struct Request {
     /// The name of the operation, for metrics and errors.
     pub operation: &'static str,
+    /// How.
     pub method: Method,
     /// The parts of the path below the base, not yet escaped.
     pub path: Vec<String>,

@@ -13,7 +13,6 @@ use cloudberth_core::{
 use ipnet::IpNet;
 use serde::Deserialize;
 
-/// Which load balancer it is.
 pub static UUID: Key<Text> = Key::new("k8s.cloudscale.ch/loadbalancer-uuid", Text)
     .recorded()
     .about("The id of the load balancer. Set it by hand only to adopt one.");
@@ -46,13 +45,11 @@ pub static ZONE: Key<Text> = Key::new("k8s.cloudscale.ch/loadbalancer-zone", Tex
     .impact(Impact::Major)
     .about("The zone; needed where nodes are in several. It cannot be changed: a change is refused.");
 
-/// A VIP as a user writes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Vip {
     /// The address; picked by the cloud where there is none.
     #[serde(default)]
     pub address: Option<String>,
-    /// The id of its subnet.
     #[serde(default)]
     pub subnet: Option<String>,
 }
@@ -99,7 +96,6 @@ pub static FLOATING_IPS: Key<JsonList<By<Floating>>> = Key::new(
 .impact(Impact::Minimal)
 .about("Floating IPs of the project that should lead here. One that is taken off the list stays assigned.");
 
-/// How a member is chosen.
 pub static POOL_ALGORITHM: Key<OneOf<&'static str>> = Key::new(
     "k8s.cloudscale.ch/loadbalancer-pool-algorithm",
     OneOf::exact(&[
@@ -198,7 +194,6 @@ pub static MONITOR_TYPE: Key<OneOf<&'static str>> = Key::new(
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Http {
-    /// The answers that count as good.
     pub expected_codes: Vec<String>,
     pub method: String,
     pub url_path: String,
@@ -246,7 +241,6 @@ pub static MONITOR_HTTP: Key<By<Option<Http>>> = Key::new(
 .impact(Impact::Minimal)
 .about("Details of checks of type http and https.");
 
-/// What clients of TCP ports speak.
 pub static LISTENER_PROTOCOL: Key<OneOf<&'static str>> =
     Key::new("k8s.cloudscale.ch/loadbalancer-listener-protocol", OneOf::exact(&[("tcp", "tcp")]))
         .default("tcp")
@@ -270,7 +264,6 @@ pub static ALLOWED_CIDRS: Key<JsonList<By<Source>>> = Key::new(
 .impact(Impact::Minimal)
 .about("Who may connect; an empty list is everybody.");
 
-/// Which subnets members are in.
 pub static ALLOWED_SUBNETS: Key<JsonList<Text>> =
     Key::new("k8s.cloudscale.ch/loadbalancer-listener-allowed-subnets", JsonList::of(Text))
         .default("[]")

@@ -18,7 +18,6 @@ use crate::{
     wire::{LoadBalancer, Member, Named, Server, Stub},
 };
 
-/// The beginning of generated names.
 const GENERATED: &str = "k8s-service-";
 
 /// The name of a Service's load balancer: the one that the annotation gives, else one that carries the UID. An empty
@@ -100,7 +99,6 @@ pub fn all_told(trail: &Trail, flawed: &[Flawed<Named>]) -> Result<()> {
     }
 }
 
-/// The server of a node.
 enum Found<'a> {
     Whole(&'a Server),
     /// It exists, and this is why it cannot be read.

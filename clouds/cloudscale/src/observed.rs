@@ -13,17 +13,13 @@ use crate::wire::{
 /// The listings that observing a settled load balancer needs; project-wide, so one set serves every Service of a pass.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
-    /// Every pool of the project.
     pub pools: Vec<Pool>,
-    /// Every listener of the project.
     pub listeners: Vec<Listener>,
-    /// Every health monitor of the project.
     pub monitors: Vec<HealthMonitor>,
     /// Every floating IP of the project; may stay empty where the Service names none.
     pub floating_ips: Vec<FloatingIp>,
     /// Parts that are there and cannot be read. Only the load balancer that they belong to is unknown for it.
     pub flawed: Vec<FlawedPart>,
-    /// The same of floating IPs.
     pub flawed_ips: Vec<Flawed<FloatingIdentity>>,
 }
 
@@ -41,7 +37,6 @@ pub struct FlawedPart {
 pub struct ObservedPool {
     pub pool: Pool,
     pub members: Vec<Member>,
-    /// The listeners that feed it.
     pub listeners: Vec<Listener>,
     /// The monitors that watch it; the API allows one.
     pub monitors: Vec<HealthMonitor>,
@@ -61,12 +56,10 @@ pub struct ObservedBalancer {
     pub new: bool,
 }
 
-/// A private address of a node's server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PrivateAddress {
     /// The address, as the cloud writes it.
     pub address: String,
-    /// The id of its subnet.
     pub subnet: String,
 }
 

@@ -11,7 +11,6 @@ use cloudberth_core::{
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Env(BTreeMap<String, String>);
 
-/// Where a token comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     Text(Secret),

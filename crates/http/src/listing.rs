@@ -13,7 +13,6 @@ use crate::{
     pager::{Next, Page, Pager},
 };
 
-/// Where a page came from.
 struct PageSource {
     uri: Uri,
     context: RequestContext,

@@ -3,6 +3,8 @@
 //! Replies are queued per request line and given in order; every request is recorded with the virtual time of its
 //! arrival. A request that nobody scripted is answered with 418, so that a test notices.
 
+#![allow(missing_docs, reason = "the names say it, and only tests read them")]
+
 use std::{
     collections::{BTreeMap, VecDeque},
     convert::Infallible,

@@ -47,7 +47,6 @@ pub enum Request {
     Run,
 }
 
-/// What became of a command line.
 #[derive(Clone, Debug)]
 pub struct CommandLine {
     pub request: Request,
@@ -97,7 +96,6 @@ impl CommandLine {
         (!lines.is_empty()).then(|| format!("{}{lines}", usage.unwrap_or_default()))
     }
 
-    /// The version that the program reports.
     #[must_use]
     pub fn version(&self) -> &str {
         match self.flags.version.get() {

@@ -33,7 +33,6 @@ pub struct Known {
     pub locked: bool,
 }
 
-/// The gates that mean something here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// Routes follow the watch on nodes instead of the clock.
@@ -88,7 +87,6 @@ impl Gate {
         known(self.name()).is_some_and(|known| known.default)
     }
 
-    /// Every gate that means something here.
     pub const ALL: [Self; 7] = [
         Self::WatchBasedRoutes,
         Self::Webhook,

@@ -49,7 +49,6 @@ pub const GRACE: Duration = Duration::from_secs(5);
 /// what was sent: it is to be answered before the Lease is released.
 pub const LAST_WRITE: Duration = GRACE.saturating_sub(CLAIM_RESERVE);
 
-/// What a replica is made of.
 pub struct Parts {
     /// The client for everything but the Lease.
     pub client: Client,
@@ -59,7 +58,6 @@ pub struct Parts {
     pub clouds: Vec<Member>,
     /// Who serves Services without a class.
     pub default_cloud: Option<String>,
-    /// The name of the cluster.
     pub cluster_name: String,
     /// Which controllers run, and how.
     pub controllers: ControllerSettings,
@@ -130,7 +128,6 @@ impl Replica {
         Ok(Self { branch })
     }
 
-    /// What its controllers work with.
     pub const fn ctx(&self) -> &ControllerContext {
         &self.branch.ctx
     }

@@ -47,7 +47,6 @@ const STEADY: Duration = Duration::from_secs(10);
 /// Failures that are further apart than this are unrelated.
 const APART: Duration = Duration::from_secs(60);
 
-/// An event of a watch.
 #[derive(Clone, Debug)]
 pub(crate) enum WatchEvent<V: Watched> {
     Init,
@@ -77,7 +76,6 @@ impl Health {
         self.answered.get_or_insert(now);
     }
 
-    /// The watch delivered an event.
     pub(crate) const fn delivered(&mut self) {
         self.broken = None;
     }

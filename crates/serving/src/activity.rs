@@ -70,7 +70,6 @@ impl State {
     }
 }
 
-/// What happens on one connection.
 #[derive(Debug)]
 pub(crate) struct Activity {
     state: Mutex<State>,

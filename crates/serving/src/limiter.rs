@@ -99,7 +99,6 @@ struct OpenConnections {
     logged: Option<Instant>,
 }
 
-/// All connections of a server.
 pub(crate) struct ConnectionLimiter {
     space: Capacity,
     timeouts: Timeouts,

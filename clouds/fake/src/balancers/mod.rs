@@ -25,52 +25,38 @@ pub struct Fakes {
     network: Network,
 }
 
+/// One mutation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are what the names say")]
 pub enum Action {
     /// Builds an empty load balancer.
-    Create {
-        name: String,
-        algorithm: String,
-    },
-    SetAlgorithm {
-        balancer: String,
-        algorithm: String,
-    },
-    AddListener {
-        balancer: String,
-        listener: Listener,
-    },
-    RemoveListener {
-        balancer: String,
-        listener: String,
-    },
+    Create { name: String, algorithm: String },
+    /// Changes how it chooses.
+    SetAlgorithm { balancer: String, algorithm: String },
+    /// Opens a port.
+    AddListener { balancer: String, listener: Listener },
+    /// Closes a port.
+    RemoveListener { balancer: String, listener: String },
     /// Puts an instance behind it.
-    AddMember {
-        balancer: String,
-        instance: String,
-    },
-    RemoveMember {
-        balancer: String,
-        member: String,
-    },
-    Attach {
-        balancer: String,
-        address: String,
-    },
+    AddMember { balancer: String, instance: String },
+    /// Takes an instance out.
+    RemoveMember { balancer: String, member: String },
+    /// Attaches a floating address.
+    Attach { balancer: String, address: String },
     /// Deletes it with its parts.
-    Delete {
-        balancer: String,
-    },
+    Delete { balancer: String },
 }
 
+/// What the cloud answers.
 #[derive(Clone, Debug)]
 pub enum Answer {
+    /// The new load balancer.
     Built(Box<Balancer>),
     /// The id of the new part.
     Part(String),
     /// The instance that should become a member does not exist: there is nothing to put behind the load balancer.
     NoInstance,
+    /// Done.
     Done,
 }
 

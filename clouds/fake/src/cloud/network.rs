@@ -28,11 +28,9 @@ pub struct Request {
     /// The operation, such as `create balancer`.
     pub operation: &'static str,
     pub write: bool,
-    /// How many requests came before it.
     pub number: u64,
 }
 
-/// What goes wrong with one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The server answers with an error; nothing happens.
@@ -56,10 +54,8 @@ pub enum Fault {
     Swapped,
 }
 
-/// One request that reached the cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallRecord {
-    /// When it left the program.
     pub sent: Tick,
     pub at: Tick,
     /// When the program stops waiting for the answer at the latest.
@@ -76,7 +72,6 @@ pub struct CallRecord {
     pub outcome: &'static str,
 }
 
-/// Why there is no answer.
 #[derive(Clone, Debug)]
 pub(crate) enum Trouble {
     /// The request was refused, or never left: it did not take effect.
@@ -124,7 +119,6 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// One program's connection to the cloud.
 #[derive(Clone)]
 pub(crate) struct Network {
     pub(crate) shared: Arc<Shared>,

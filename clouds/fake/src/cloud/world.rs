@@ -26,30 +26,24 @@ pub struct FakeInstance {
     /// Whether it is powered on.
     pub state: PowerState,
     pub flavor: String,
-    /// The zone that it is in.
     pub zone: String,
-    /// Its address inside the cloud.
     pub private_ip: String,
 }
 
-/// The protocols that listeners speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Protocol {
     Tcp,
     Udp,
 }
 
-/// What a load balancer listens on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Listener {
     /// `tcp` or `udp`.
     pub protocol: Protocol,
     pub port: i64,
-    /// The port on the members.
     pub node_port: i64,
 }
 
-/// A load balancer with its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Balancer {
     pub id: String,
@@ -64,7 +58,6 @@ pub struct Balancer {
     pub listeners: BTreeMap<String, Listener>,
     /// The instances behind it, by member id.
     pub members: BTreeMap<String, String>,
-    /// The floating addresses that lead to it.
     pub floating: BTreeSet<String>,
 }
 
@@ -72,7 +65,6 @@ pub struct Balancer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteRecord {
     pub name: String,
-    /// The name of the instance.
     pub instance: String,
     pub destination: String,
 }
@@ -90,13 +82,11 @@ struct Kept<T> {
 pub(crate) struct Pace {
     /// How far listings lag behind.
     pub(crate) lag: Duration,
-    /// How long building a load balancer takes.
     pub(crate) build: Duration,
     /// How many load balancers there may be.
     pub(crate) quota: usize,
 }
 
-/// The resources of one account.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) pace: Pace,
@@ -107,7 +97,6 @@ pub(crate) struct World {
     /// The load balancers that each instance is a member of.
     serving: BTreeMap<String, BTreeSet<String>>,
     ids: u64,
-    /// Where its addresses come from.
     net: &'static str,
 }
 

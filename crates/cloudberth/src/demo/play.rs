@@ -178,7 +178,6 @@ fn fail<W: Write>(
     Ok(())
 }
 
-/// An object in one line.
 fn state(sighting: &Sighting) -> String {
     let object = &sighting.object;
     let name = text(object, "/metadata/name");

@@ -24,13 +24,11 @@ const PLAIN: &str = "\x1b[0m";
 const MARGIN: &str = "         ";
 
 impl<W: Write> Printer<W> {
-    /// One that counts from now.
     pub(super) fn new(out: W, clock: Arc<dyn Clock>, colours: bool) -> Self {
         let begun = clock.now();
         Self { out, clock, begun, colours }
     }
 
-    /// How long it has been.
     pub(super) fn seconds(&self) -> String {
         format!("{:.1} s", self.clock.now().since(self.begun).as_secs_f64())
     }

@@ -169,7 +169,6 @@ fn told_of(event: &Value) -> String {
     format!("{kind}/{}", text(event, "/involvedObject/name"))
 }
 
-/// An event in one line.
 pub(super) fn event_line(event: &Value) -> String {
     let (level, reason) = (text(event, "/type"), text(event, "/reason"));
     format!("event {level} {reason} of {}: {}", told_of(event), text(event, "/message"))

@@ -33,7 +33,6 @@ pub(super) enum Act {
     StopManager,
 }
 
-/// A step of the story.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     /// What happens, for the reader.

@@ -33,7 +33,6 @@ impl Kind {
     }
 }
 
-/// One version of an object.
 #[derive(Debug)]
 pub(super) struct Sighting {
     pub(super) kind: Kind,

@@ -32,7 +32,6 @@ pub enum TaintEffect {
 }
 
 impl TaintEffect {
-    /// The name in the Kubernetes API.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -55,7 +54,6 @@ impl From<&str> for TaintEffect {
     }
 }
 
-/// A taint of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taint {
     pub key: String,

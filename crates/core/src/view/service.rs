@@ -12,7 +12,6 @@ use crate::{net::IpFamily, view::ObjectKey};
 pub enum ServiceType {
     #[default]
     ClusterIp,
-    /// A port on every node.
     NodePort,
     /// The one that concerns us.
     LoadBalancer,
@@ -21,7 +20,6 @@ pub enum ServiceType {
     Other(String),
 }
 
-/// The transport protocol of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ServiceProtocol {
     #[default]
@@ -33,7 +31,6 @@ pub enum ServiceProtocol {
 }
 
 impl ServiceProtocol {
-    /// The name in the Kubernetes API.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -63,7 +60,6 @@ pub struct ServicePort {
     /// What nodes listen on; 0 when none is allocated.
     pub node_port: i64,
     pub target_port: Option<TargetPort>,
-    /// A hint about the application's protocol.
     pub app_protocol: Option<String>,
 }
 
@@ -114,7 +110,6 @@ pub enum IpMode {
     Other(String),
 }
 
-/// One port of an ingress entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IngressPort {
     pub port: i64,
@@ -129,7 +124,6 @@ pub struct Ingress {
     pub ip: Option<String>,
     pub hostname: Option<String>,
     pub ip_mode: Option<IpMode>,
-    /// What is known about single ports.
     pub ports: Vec<IngressPort>,
 }
 

@@ -86,7 +86,6 @@ pub enum Note {
 pub struct FlagInfo {
     /// The name without the dashes in front.
     pub name: &'static str,
-    /// Under which heading it stands.
     pub group: Group,
     pub note: Note,
     pub help: &'static str,
@@ -156,7 +155,6 @@ impl<T: Value> Setting<T> {
 
 /// A flag of whatever type.
 pub trait AnyFlag: fmt::Debug {
-    /// What is said about it.
     fn about(&self) -> &FlagInfo;
 
     /// Whether somebody gave a value.

@@ -32,7 +32,6 @@ use crate::{
 };
 use checks::{Checks, file, some};
 
-/// What the program is asked to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// Which clouds run, and which Services each of them serves.
@@ -41,27 +40,23 @@ pub struct Options {
     pub controllers: Controllers,
     /// How the leader is found; `None`: this replica always leads.
     pub election: Option<Election>,
-    /// How the API server is reached.
     pub kube: Kube,
     /// The HTTPS server; `None`: there is none.
     pub serving: Option<Serving>,
     pub logging: Logging,
     pub gates: Gates,
-    /// The webhooks that are served.
     pub webhooks: Vec<String>,
     /// Say what would be done and write nothing.
     pub dry_run: bool,
     pub output: Output,
 }
 
-/// How a plan is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     Text,
     Json,
 }
 
-/// How the API server is reached.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kube {
     /// The kubeconfig; `None`: the pod's own account, or what kubectl would use.
@@ -76,7 +71,6 @@ pub struct Kube {
     pub own_accounts: bool,
 }
 
-/// What this build of the program has.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'a> {
     /// The providers that `--cloud-provider` may name.

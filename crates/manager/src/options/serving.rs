@@ -17,11 +17,9 @@ use crate::{
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Serving {
-    /// The address to listen on.
     pub address: IpAddr,
     /// The port to listen on; never 0.
     pub port: u16,
-    /// Where the certificate comes from.
     pub certificate: Certificate,
     /// Further certificates, for some host names.
     pub sni: Vec<NamedCertKey>,
@@ -40,15 +38,10 @@ pub struct Serving {
     pub authorization: Authorization,
 }
 
-/// Where the server's certificate comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Certificate {
     /// These files, read again when they change.
-    Files {
-        /// The certificate and its intermediates.
-        cert: PathBuf,
-        key: PathBuf,
-    },
+    Files { cert: PathBuf, key: PathBuf },
     /// `cloud-controller-manager.crt` and `.key` in this folder, made if they are not there.
     Folder(PathBuf),
     /// Made by itself, kept in memory.
@@ -64,7 +57,6 @@ pub struct Authentication {
     pub lookup: CaLookup,
     /// How long the answer of a `TokenReview` is remembered.
     pub token_ttl: Duration,
-    /// The authority of client certificates.
     pub client_ca_file: Option<PathBuf>,
     /// Front proxies that say who a caller is.
     pub request_header: RequestHeader,
@@ -87,15 +79,11 @@ pub enum CaLookup {
 /// Which front proxies are believed, and in which headers they say who a caller is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestHeader {
-    /// The authority of front proxies.
     pub client_ca_file: Option<PathBuf>,
     /// The names that they may have; empty: any.
     pub allowed_names: Vec<String>,
-    /// Headers with the caller's name.
     pub username_headers: Vec<String>,
-    /// Headers with the caller's UID.
     pub uid_headers: Vec<String>,
-    /// Headers with the caller's groups.
     pub group_headers: Vec<String>,
     /// How headers with more about the caller begin.
     pub extra_prefixes: Vec<String>,
@@ -108,9 +96,7 @@ pub struct Authorization {
     pub kubeconfig: Option<PathBuf>,
     /// Paths that everybody may read; a `*` at the end stands for anything.
     pub always_allow_paths: Vec<String>,
-    /// How long a yes is remembered.
     pub allowed_ttl: Duration,
-    /// How long a no is remembered.
     pub denied_ttl: Duration,
 }
 

@@ -5,7 +5,6 @@
 use super::checks::Checks;
 use crate::flags::Flags;
 
-/// What the server agrees to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
     pub min_version: TlsVersion,

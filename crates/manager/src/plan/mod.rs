@@ -40,7 +40,6 @@ pub struct Plan {
     pub unknown: Vec<Unknown>,
 }
 
-/// What would be done about one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Entry {
     pub name: String,

@@ -9,7 +9,6 @@ use super::{
     kinds::{Counter, Family, Histogram, Stability::Alpha, publish},
 };
 
-/// The metrics of the node controller.
 #[derive(Clone, Debug)]
 pub struct NodeMetrics {
     /// From a node's creation until its taint was gone.
@@ -43,7 +42,6 @@ pub struct CallLabels {
     pub result: &'static str,
 }
 
-/// The metrics of the node lifecycle controller.
 #[derive(Clone, Debug)]
 pub struct LifecycleMetrics {
     /// How long a pass over all nodes took.
@@ -86,7 +84,6 @@ impl LifecycleMetrics {
     }
 }
 
-/// The metrics of the service controller.
 #[derive(Clone, Debug)]
 pub struct ServiceMetrics {
     /// Updates of a load balancer's hosts. Ensuring one is not counted.
@@ -141,7 +138,6 @@ pub struct RouteLabels {
     pub trigger: &'static str,
 }
 
-/// The metrics of the route controller.
 #[derive(Clone, Debug, Default)]
 pub struct RouteMetrics {
     pub syncs: Family<RouteLabels, Counter>,

@@ -99,7 +99,6 @@ impl EncodeMetric for Gauge {
     }
 }
 
-/// How many observations fell into which bucket.
 #[derive(Clone, Debug)]
 pub struct Histogram(Arc<Mutex<Observed>>);
 
@@ -136,7 +135,6 @@ impl Histogram {
         }
     }
 
-    /// How many observations there were.
     pub fn count(&self) -> u64 {
         lock(&self.0).count
     }

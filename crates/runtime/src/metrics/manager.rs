@@ -11,7 +11,6 @@ use super::{
 
 const MANAGER: &str = "cloud-controller-manager";
 
-/// Which controller of which manager.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub struct ControllerLabels {
     pub name: String,
@@ -22,9 +21,7 @@ pub struct ControllerLabels {
 /// What was built, when and from what.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub struct BuildInfo {
-    /// First part of the version.
     pub major: String,
-    /// Second part of the version.
     pub minor: String,
     /// The version, with a `v` in front.
     pub git_version: String,

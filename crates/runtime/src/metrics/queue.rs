@@ -34,9 +34,7 @@ pub struct PoolLabels {
 /// The metrics of every queue and its workers.
 #[derive(Clone, Debug)]
 pub struct QueueMetrics {
-    /// Keys that wait for a worker.
     pub depth: Family<QueueLabels, Gauge>,
-    /// Keys that began to wait.
     pub adds: Family<QueueLabels, Counter>,
     pub waited: Family<QueueLabels, Histogram>,
     /// How long the work on a key took.
@@ -128,7 +126,6 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// What the queue has counted so far.
     pub(crate) fn counted(&self, now: Counters) {
         let before = std::mem::replace(&mut *lock(&self.seen), now);
         let added = now.adds.saturating_sub(before.adds);
@@ -138,14 +135,12 @@ impl Meter {
         self.refused.inc_by(now.refused.saturating_sub(before.refused));
     }
 
-    /// A worker took a key.
     pub(crate) fn began(&self, waited: Duration, now: Tick) {
         self.depth.add(-1);
         self.waited.observe(waited);
         lock(&self.running).push(now);
     }
 
-    /// The work on a key is over.
     pub(crate) fn ended(&self, took: Duration, now: Tick) {
         self.worked.observe(took);
         let mut running = lock(&self.running);

@@ -24,7 +24,6 @@ pub struct EndLabels {
     pub host: String,
 }
 
-/// What was asked of whom.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub struct VerbLabels {
     /// `GET` and the like.

@@ -31,7 +31,6 @@ const REMEMBERED: usize = 4096;
 /// The prefix of the message of a combined event.
 pub const COMBINED: &str = "(combined from similar events): ";
 
-/// An event as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRecord {
     /// Its name, which stays the same.
@@ -45,11 +44,9 @@ pub struct EventRecord {
     pub last: Timestamp,
 }
 
-/// What to do with an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     Create(EventRecord),
-    /// Update the earlier event with this name.
     Patch(EventRecord),
     /// Drop it: there were too many.
     Drop,

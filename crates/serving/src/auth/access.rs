@@ -69,7 +69,6 @@ pub(crate) fn granted(identity: &Identity, request: AccessRequest<'_>, open: &Al
     identity.in_group(MASTERS) || open.covers(request.path)
 }
 
-/// The review to ask for.
 pub(crate) fn question(identity: &Identity, request: AccessRequest<'_>) -> SubjectAccessReviewSpec {
     SubjectAccessReviewSpec {
         extra: (!identity.extra.is_empty()).then(|| identity.extra.clone()),
@@ -95,7 +94,6 @@ pub(crate) fn ruling(status: &SubjectAccessReviewStatus) -> Ruling {
     }
 }
 
-/// The message of a 403.
 pub(crate) fn refusal(identity: &Identity, request: AccessRequest<'_>, reason: &str) -> String {
     let said = format!("User {:?} cannot {} path {:?}", identity.name, request.verb, request.path);
     let safe = said.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");

@@ -21,7 +21,6 @@ use crate::{
     tls::unix_time,
 };
 
-/// Why a request is denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
     /// A credential was presented and none was accepted.

@@ -34,7 +34,6 @@ use crate::{
 /// The precision with which other programs compare times.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What the candidate is doing.
 #[derive(Clone, Debug)]
 enum Phase {
     Resting { until: Tick },
@@ -410,7 +409,6 @@ impl Candidate {
         lease.record.holder == self.config.identity
     }
 
-    /// A new record of ours.
     fn taken(&self, transitions: u32, at: Moment) -> Record {
         let now = Some(whole_micros(at.wall));
         Record {
@@ -439,7 +437,6 @@ impl Candidate {
     }
 }
 
-/// The precision of the record.
 fn whole_micros(at: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
 }

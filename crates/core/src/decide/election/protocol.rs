@@ -22,7 +22,6 @@ pub struct Moment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket(pub(super) u64);
 
-/// An input of the candidate.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// Nothing; the time of the last [`Action::Wait`] or of a request's `until` has come.
@@ -64,7 +63,6 @@ pub enum Action {
     },
     /// Give [`Input::Wake`] at this time, unless there is another input before.
     Wait(Tick),
-    /// The candidate has left the election.
     Stopped {
         /// Whether others may lead at once. If not, they wait until the lease expires.
         released: bool,
@@ -90,7 +88,6 @@ pub enum News {
     Lost(Loss),
 }
 
-/// The result of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
     pub action: Action,
