@@ -73,7 +73,6 @@ pub struct Floating {
 
 impl Floating {
     /// Reads an address, or a network that is a floating IP as a whole. Host bits make it an address.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (address, length) = text.split_once('/').map_or((text, None), |(a, l)| (a, Some(l)));
         let address = parse_ip(address)?;
@@ -130,50 +129,24 @@ pub static IP_MODE: Key<OneOf<&'static str>> =
 
 const POSITIVE: Int = Int::between(1, i32::MAX as i64);
 
-macro_rules! number {
-    ($(#[$doc:meta])* $name:ident, $key:literal, $default:literal, $impact:ident, $about:literal) => {
-        $(#[$doc])*
+macro_rules! numbers {
+    ($( $name:ident: $key:literal = $default:literal, $impact:ident, $about:literal; )*) => { $(
         pub static $name: Key<Int> = Key::new(concat!("k8s.cloudscale.ch/loadbalancer-", $key), POSITIVE)
             .default($default)
             .impact(Impact::$impact)
             .about($about);
-    };
+    )* };
 }
 
-number!(
-    /// Seconds between checks.
-    MONITOR_DELAY, "health-monitor-delay-s", "2", Minimal, "Seconds between two checks of a node."
-);
-number!(
-    /// Seconds per check.
-    MONITOR_TIMEOUT, "health-monitor-timeout-s", "1", Minimal, "Seconds after which a check has failed."
-);
-number!(
-    MONITOR_UP,
-    "health-monitor-up-threshold",
-    "2",
-    Minimal,
-    "Successful checks until a node takes traffic."
-);
-number!(
-    MONITOR_DOWN,
-    "health-monitor-down-threshold",
-    "3",
-    Minimal,
-    "Failed checks until a node takes none."
-);
-number!(
-    /// Milliseconds.
-    TIMEOUT_CLIENT_DATA, "timeout-client-data-ms", "50000", None, "Milliseconds for which a client may be idle."
-);
-number!(
-    /// Milliseconds.
-    TIMEOUT_MEMBER_CONNECT, "timeout-member-connect-ms", "5000", None, "Milliseconds to connect to a node."
-);
-number!(
-    /// Milliseconds.
-    TIMEOUT_MEMBER_DATA, "timeout-member-data-ms", "50000", None, "Milliseconds for which a node may be idle."
-);
+numbers! {
+    MONITOR_DELAY: "health-monitor-delay-s" = "2", Minimal, "Seconds between two checks of a node.";
+    MONITOR_TIMEOUT: "health-monitor-timeout-s" = "1", Minimal, "Seconds after which a check has failed.";
+    MONITOR_UP: "health-monitor-up-threshold" = "2", Minimal, "Successful checks until a node takes traffic.";
+    MONITOR_DOWN: "health-monitor-down-threshold" = "3", Minimal, "Failed checks until a node takes none.";
+    TIMEOUT_CLIENT_DATA: "timeout-client-data-ms" = "50000", None, "Milliseconds for which a client may be idle.";
+    TIMEOUT_MEMBER_CONNECT: "timeout-member-connect-ms" = "5000", None, "Milliseconds to connect to a node.";
+    TIMEOUT_MEMBER_DATA: "timeout-member-data-ms" = "50000", None, "Milliseconds for which a node may be idle.";
+}
 
 pub static MONITOR_TYPE: Key<OneOf<&'static str>> = Key::new(
     "k8s.cloudscale.ch/loadbalancer-health-monitor-type",

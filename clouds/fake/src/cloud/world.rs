@@ -12,6 +12,8 @@ use std::{
 
 use cloudberth_core::{Category, Error, Result, Tick};
 
+use super::handle::SimSettings;
+
 /// Whether an instance is powered on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PowerState {
@@ -78,18 +80,9 @@ struct Kept<T> {
     gone_from: Option<Tick>,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
-    /// How far listings lag behind.
-    pub(crate) lag: Duration,
-    pub(crate) build: Duration,
-    /// How many load balancers there may be.
-    pub(crate) quota: usize,
-}
-
 #[derive(Debug)]
 pub(crate) struct World {
-    pub(crate) pace: Pace,
+    pub(crate) pace: SimSettings,
     instances: BTreeMap<String, Kept<FakeInstance>>,
     balancers: BTreeMap<String, Kept<Balancer>>,
     floating: BTreeSet<String>,
@@ -105,7 +98,7 @@ fn refuse<T>(category: Category, message: impl Into<String>) -> Result<T> {
 }
 
 impl World {
-    pub(crate) fn new(pace: Pace) -> Self {
+    pub(crate) fn new(pace: SimSettings) -> Self {
         Self {
             pace,
             instances: BTreeMap::new(),
@@ -120,8 +113,8 @@ impl World {
 
     /// Another account of the same cloud: it shares no id and no address with ours, and its quota allows no load
     /// balancers.
-    pub(crate) fn elsewhere(pace: Pace) -> Self {
-        Self { ids: 500_000, net: "198.51.100", ..Self::new(Pace { quota: 0, ..pace }) }
+    pub(crate) fn elsewhere(pace: SimSettings) -> Self {
+        Self { ids: 500_000, net: "198.51.100", ..Self::new(SimSettings { quota: 0, ..pace }) }
     }
 
     fn id(&mut self, kind: &str) -> String {

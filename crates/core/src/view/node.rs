@@ -32,7 +32,6 @@ pub enum TaintEffect {
 }
 
 impl TaintEffect {
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::NoSchedule => "NoSchedule",
@@ -104,7 +103,6 @@ pub struct NodeView {
 
 impl NodeView {
     /// Whether any taint has this key, whatever its value and effect.
-    #[must_use]
     pub fn has_taint(&self, key: &str) -> bool {
         self.taints.iter().any(|taint| taint.key == key)
     }

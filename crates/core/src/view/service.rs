@@ -31,7 +31,6 @@ pub enum ServiceProtocol {
 }
 
 impl ServiceProtocol {
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Tcp => "TCP",
@@ -185,7 +184,6 @@ pub struct ServiceView {
 }
 
 impl ServiceView {
-    #[must_use]
     pub fn key(&self) -> ObjectKey {
         ObjectKey::new(&self.namespace, &self.name)
     }

@@ -69,13 +69,8 @@ impl LifecycleMetrics {
 
     pub fn register(&self, registry: &mut Registry) {
         let name = "cloud_node_lifecycle_controller_monitor_nodes_duration_seconds";
-        publish(
-            registry,
-            name,
-            Alpha,
-            "Seconds that a pass over all nodes took",
-            self.monitor_duration.clone(),
-        );
+        let help = "Seconds that a pass over all nodes took";
+        publish(registry, name, Alpha, help, self.monitor_duration.clone());
         let name = "cloud_node_lifecycle_controller_cloud_provider_calls_total";
         publish(registry, name, Alpha, "Questions put to the cloud about nodes", self.cloud_calls.clone());
         let name = "cloudberth_node_deletions_held_total";
@@ -149,12 +144,7 @@ impl RouteMetrics {
     }
 
     pub fn register(&self, registry: &mut Registry) {
-        publish(
-            registry,
-            "route_controller_route_sync_total",
-            Alpha,
-            "Passes over the routes",
-            self.syncs.clone(),
-        );
+        let help = "Passes over the routes";
+        publish(registry, "route_controller_route_sync_total", Alpha, help, self.syncs.clone());
     }
 }

@@ -14,7 +14,6 @@ const MANAGER: &str = "cloud-controller-manager";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub struct ControllerLabels {
     pub name: String,
-    /// The manager's name, always the same.
     pub manager: &'static str,
 }
 
@@ -31,7 +30,6 @@ pub struct BuildInfo {
     /// The tool chain; the label's name is what dashboards look for.
     pub go_version: String,
     pub compiler: String,
-    /// Operating system and processor.
     pub platform: String,
 }
 

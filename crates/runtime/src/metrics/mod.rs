@@ -28,7 +28,6 @@ pub use self::{
     text::{CONTENT_TYPE, render},
 };
 
-/// All parts.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "each part says what it measures")]
 pub struct Metrics {

@@ -97,13 +97,8 @@ impl QueueMetrics {
         publish(registry, "workqueue_unfinished_work_seconds", Beta, help, self.unfinished.clone());
         let help = "Seconds that the oldest work in progress has taken so far";
         publish(registry, "workqueue_longest_running_processor_seconds", Beta, help, self.longest.clone());
-        publish(
-            registry,
-            "workqueue_retries_total",
-            Beta,
-            "Keys to be worked on later",
-            self.retries.clone(),
-        );
+        let help = "Keys to be worked on later";
+        publish(registry, "workqueue_retries_total", Beta, help, self.retries.clone());
         let help = "Internal errors that a worker met; each is a bug";
         publish(registry, "cloudberth_worker_panics_total", Alpha, help, self.panics.clone());
         let help = "Keys that found a queue full; the whole store is gone through later instead";
