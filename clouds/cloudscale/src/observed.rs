@@ -48,7 +48,6 @@ pub struct ObservedBalancer {
     pub balancer: LoadBalancer,
     /// For how long it has been seen changing without a break; zero for one that just began, or that does not.
     pub changing_for: Duration,
-    /// Its pools, in the API's order.
     pub pools: Vec<ObservedPool>,
     /// All floating IPs of the project, as far as they were listed.
     pub floating_ips: Vec<FloatingIp>,
@@ -75,7 +74,6 @@ pub struct BackendInstance {
 /// The servers of the nodes that a Service wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BackendInstances {
-    /// In the order of the nodes.
     pub found: Vec<BackendInstance>,
     /// The nodes that are left out, each with the reason.
     pub missing: Vec<(String, String)>,

@@ -73,7 +73,6 @@ pub(crate) struct RequestContext {
     what: String,
     hidden: Vec<Secret>,
     used: Option<Authorization>,
-    /// More than one credential was used.
     swapped: bool,
 }
 

@@ -109,7 +109,6 @@ impl Client {
     }
 
     /// The budget that this client draws on.
-    #[must_use]
     pub fn budget(&self) -> &Budget {
         &self.0.budget
     }

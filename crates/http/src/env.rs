@@ -20,7 +20,6 @@ pub(crate) enum Token {
 
 impl Env {
     /// The value of a variable.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }

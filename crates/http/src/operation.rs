@@ -58,14 +58,12 @@ pub(crate) struct Body {
 
 impl Operation<Read> {
     /// Reads something. Retried whenever that may help.
-    #[must_use]
     pub fn get(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::GET, path, false, Repeat::Safe)
     }
 
     /// A POST that changes nothing which the leader's claim protects: a token request, a search. Not retried once it may
     /// have been sent.
-    #[must_use]
     pub fn question(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::POST, path, false, Repeat::Never)
     }
@@ -73,25 +71,21 @@ impl Operation<Read> {
 
 impl Operation<Write> {
     /// Creates something or acts on it. Not retried once it may have had an effect.
-    #[must_use]
     pub fn post(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::POST, path, true, Repeat::IfUndone)
     }
 
     /// Changes a part of something. Not retried once it may have had an effect.
-    #[must_use]
     pub fn patch(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::PATCH, path, true, Repeat::IfUndone)
     }
 
     /// Replaces something as a whole. Not retried once it may have had an effect.
-    #[must_use]
     pub fn put(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::PUT, path, true, Repeat::IfUndone)
     }
 
     /// Removes something. Not retried once it may have had an effect.
-    #[must_use]
     pub fn delete(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::DELETE, path, true, Repeat::IfUndone)
     }

@@ -43,7 +43,6 @@ impl std::fmt::Debug for Call<'_> {
 pub enum Request {
     /// Print this to stdout and end with exit code 0.
     Print(String),
-    /// Go on, unless there are mistakes.
     Run,
 }
 
@@ -86,7 +85,6 @@ impl CommandLine {
 
     /// What to print to stderr before ending with [`EXIT_MISTAKE`]: all mistakes found here, and `more` that were found
     /// since, one line each. `None` if there are none at all.
-    #[must_use]
     pub fn complaint(&self, more: &[Error]) -> Option<String> {
         let mut lines = String::new();
         for mistake in self.mistakes.iter().chain(more) {
@@ -96,7 +94,6 @@ impl CommandLine {
         (!lines.is_empty()).then(|| format!("{}{lines}", usage.unwrap_or_default()))
     }
 
-    #[must_use]
     pub fn version(&self) -> &str {
         match self.flags.version.get() {
             VersionFlag::Report(version) => version,
@@ -105,7 +102,6 @@ impl CommandLine {
     }
 
     /// A line for the log about every flag, by name, for verbosity 1 and more.
-    #[must_use]
     pub fn flag_lines(&self) -> Vec<String> {
         let mut lines: Vec<_> = self
             .flags

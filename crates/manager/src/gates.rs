@@ -8,16 +8,13 @@ use std::collections::BTreeMap;
 
 use cloudberth_core::annotation::nearest;
 
-/// How settled a gate is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Off unless asked for.
     Alpha,
     /// Mostly on.
     Beta,
-    /// Settled.
     Stable,
-    /// On its way out.
     Deprecated,
 }
 
@@ -25,7 +22,6 @@ pub enum Stage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     pub name: &'static str,
-    /// How settled it is.
     pub stage: Stage,
     /// Whether it is on unless asked otherwise.
     pub default: bool,
@@ -192,14 +188,12 @@ pub struct Gates {
 
 impl Gates {
     /// The defaults, changed by what was asked for.
-    #[must_use]
     pub const fn new(asked: BTreeMap<String, bool>) -> Self {
         Self { asked }
     }
 
     /// Whether a gate is on. A gate asked for by name is what was asked; the two bulk gates decide over the others of
     /// their stage, wherever they stand.
-    #[must_use]
     pub fn enabled(&self, gate: Gate) -> bool {
         let name = gate.name();
         let Some(known) = known(name) else { return false };

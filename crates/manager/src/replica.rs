@@ -56,10 +56,8 @@ pub struct Parts {
     pub lease_client: Client,
     /// The clouds, and the load-balancer classes that each of them claims.
     pub clouds: Vec<Member>,
-    /// Who serves Services without a class.
     pub default_cloud: Option<String>,
     pub cluster_name: String,
-    /// Which controllers run, and how.
     pub controllers: ControllerSettings,
     /// How the leader is found; `None` if there is one replica only.
     pub election: Option<Config>,

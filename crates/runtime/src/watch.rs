@@ -50,7 +50,6 @@ const APART: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug)]
 pub(crate) enum WatchEvent<V: Watched> {
     Init,
-    /// The object exists, in this version.
     Applied(V),
     /// The object exists and cannot be decoded, for this reason.
     Unreadable(V::Key, Error),

@@ -16,13 +16,11 @@ use tokio::{
     time::Instant,
 };
 
-/// The time limits of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
     /// For the handshake and the first header together, and from the first byte of a later request to the end of its
     /// header.
     pub(crate) header: Duration,
-    /// From one request to the next.
     pub(crate) idle: Duration,
     /// For a client that does not read what we send.
     pub(crate) stall: Duration,
@@ -37,7 +35,6 @@ pub(crate) enum Phase {
         sent_bytes: bool,
         since: Instant,
     },
-    /// Its last request was answered then.
     Idle(Instant),
     /// Requests are being answered; the first of them began then.
     Busy(Instant),

@@ -42,7 +42,6 @@ impl Peer {
     }
 }
 
-/// How many connections there may be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capacity {
     pub(crate) total: usize,

@@ -72,7 +72,6 @@ pub(crate) fn speaks_http(kind: &str) -> bool {
     matches!(kind, "http" | "https")
 }
 
-/// A port that can be forwarded.
 struct Forward {
     pool: String,
     udp: bool,

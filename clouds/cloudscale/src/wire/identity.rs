@@ -15,7 +15,6 @@ fn if_stub<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Stub>, D::Error>
     Ok(value.get("uuid").and_then(Value::as_str).map(|uuid| Stub { uuid: uuid.to_owned() }))
 }
 
-/// A server or a load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Named {
     pub uuid: String,

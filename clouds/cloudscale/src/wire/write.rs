@@ -8,7 +8,6 @@ pub struct NewVip {
     /// The address; the cloud picks one where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// The subnet that it is in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subnet: Option<String>,
 }
@@ -29,9 +28,7 @@ pub struct NewPool {
     pub name: String,
     /// The load balancer that it belongs to.
     pub load_balancer: String,
-    /// How a member is chosen.
     pub algorithm: String,
-    /// What is spoken to members.
     pub protocol: String,
 }
 
@@ -41,31 +38,25 @@ pub struct NewMember {
     pub protocol_port: i64,
     pub monitor_port: i64,
     pub address: String,
-    /// The subnet of the address.
     pub subnet: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NewListener {
     pub name: String,
-    /// The pool that it feeds.
     pub pool: String,
     pub protocol: String,
     pub protocol_port: i64,
     /// Who may connect; empty is everybody.
     pub allowed_cidrs: Vec<String>,
-    /// Milliseconds.
     pub timeout_client_data_ms: i64,
-    /// Milliseconds.
     pub timeout_member_connect_ms: i64,
-    /// Milliseconds.
     pub timeout_member_data_ms: i64,
 }
 
 /// The HTTP part of a new health monitor; empty for one that does not speak HTTP.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NewHttp {
-    /// The answers that count as good.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub expected_codes: Vec<String>,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -81,13 +72,11 @@ pub struct NewHttp {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NewMonitor {
-    /// The pool that it watches.
     pub pool: String,
     #[serde(rename = "type")]
     pub kind: String,
     /// Seconds between checks.
     pub delay_s: i64,
-    /// Seconds per check.
     pub timeout_s: i64,
     pub up_threshold: i64,
     pub down_threshold: i64,
@@ -100,13 +89,10 @@ pub struct NewMonitor {
 pub enum ListenerChange {
     #[serde(rename = "allowed_cidrs")]
     AllowedCidrs(Vec<String>),
-    /// Milliseconds.
     #[serde(rename = "timeout_client_data_ms")]
     TimeoutClientData(i64),
-    /// Milliseconds.
     #[serde(rename = "timeout_member_connect_ms")]
     TimeoutMemberConnect(i64),
-    /// Milliseconds.
     #[serde(rename = "timeout_member_data_ms")]
     TimeoutMemberData(i64),
 }
@@ -120,7 +106,6 @@ pub enum HttpChange {
     UrlPath(String),
     #[serde(rename = "method")]
     Method(String),
-    /// The answers that count as good.
     #[serde(rename = "expected_codes")]
     ExpectedCodes(Vec<String>),
 }
@@ -128,13 +113,11 @@ pub enum HttpChange {
 /// The one attribute of a health monitor that a request changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum MonitorChange {
-    /// One attribute of the HTTP part.
     #[serde(rename = "http")]
     Http(HttpChange),
     /// Seconds between checks.
     #[serde(rename = "delay_s")]
     Delay(i64),
-    /// Seconds per check.
     #[serde(rename = "timeout_s")]
     Timeout(i64),
     #[serde(rename = "up_threshold")]

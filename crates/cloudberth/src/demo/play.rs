@@ -29,10 +29,8 @@ pub(super) enum Ending {
 /// After so long without anything new, the reader is told what is waited for.
 const SILENCE: Duration = Duration::from_secs(15);
 
-/// Something that is to be seen.
 struct Pending {
     sight: Sight,
-    /// The next step waits for it.
     now: bool,
     until: Instant,
 }

@@ -43,19 +43,16 @@ impl<W: Write> Printer<W> {
         self.out.flush()
     }
 
-    /// A line without a time.
     pub(super) fn plain(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.out, "{text}")?;
         self.out.flush()
     }
 
-    /// Something is about to be done.
     pub(super) fn step(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.out)?;
         self.timed(&self.paint(BOLD, text))
     }
 
-    /// Why something is as it is.
     pub(super) fn aside(&mut self, text: &str) -> io::Result<()> {
         let text = self.paint(DIM, text);
         self.plain(&format!("{MARGIN}{text}"))
@@ -66,7 +63,6 @@ impl<W: Write> Printer<W> {
         self.timed(&format!("  {mark}  {text}"))
     }
 
-    /// Something is still being waited for.
     pub(super) fn waits(&mut self, text: &str) -> io::Result<()> {
         let text = self.paint(DIM, &format!("  ...  {text}"));
         self.timed(&text)

@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use super::watch::{Kind, Sighting};
 
-/// Something that the story waits for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Sight {
     /// A node of this name, in this condition.
@@ -22,7 +21,6 @@ pub(super) enum Sight {
     /// An event about an object (`service/web`) with this reason, whose message holds this; and what has to be true in
     /// the cloud then.
     Event(&'static str, &'static str, &'static str, InCloud),
-    /// Nobody holds the leader's Lease.
     LeaseFree,
 }
 
@@ -35,11 +33,8 @@ pub(super) enum NodeIs {
     Initialised,
     /// Its kubelet does not report any more.
     NotReady,
-    /// It is marked as shut down.
     ShutDown,
-    /// It is Ready and not marked.
     Back,
-    /// It does not exist any more.
     Gone,
 }
 
@@ -51,12 +46,10 @@ pub(super) enum InCloud {
     Members(&'static [&'static str]),
     /// A load balancer listens on these ports.
     Ports(&'static [i64]),
-    /// There is no load balancer.
     NoBalancer,
 }
 
 impl Sight {
-    /// What is waited for, in words.
     pub(super) fn expectation(self) -> String {
         match self {
             Self::Node(name, is) => format!("node/{name} {}", is.expectation()),

@@ -16,9 +16,7 @@ pub(super) enum Act {
     Nothing,
     /// Instances boot, each in its zone, and their kubelets register nodes.
     Join(&'static [(&'static str, &'static str)]),
-    /// An instance is switched off.
     Stop(&'static str),
-    /// An instance is switched on.
     Start(&'static str),
     Destroy(&'static str),
     /// A Service of type `LoadBalancer` is created, with an annotation.
@@ -35,9 +33,7 @@ pub(super) enum Act {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    /// What happens, for the reader.
     pub(super) says: &'static str,
-    /// What else the reader should know.
     pub(super) because: Option<fn() -> String>,
     pub(super) act: Act,
     /// What has to be seen before the next step.

@@ -45,7 +45,6 @@ pub(super) struct Sighting {
 pub(super) enum Heard {
     /// From now on, nothing about this kind is missed.
     Listening,
-    /// An object came, changed or went.
     Saw(Sighting),
     /// The watch broke. In memory that is a bug.
     Broken(String),

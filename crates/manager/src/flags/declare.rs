@@ -93,7 +93,6 @@ pub struct FlagInfo {
 
 impl FlagInfo {
     /// The letter that may be written instead of the name.
-    #[must_use]
     pub fn letter(&self) -> Option<char> {
         match self.name {
             "help" => Some('h'),
@@ -103,7 +102,6 @@ impl FlagInfo {
     }
 
     /// The flag as messages show it: `--name`, or `-x, --name`.
-    #[must_use]
     pub fn shown(&self) -> String {
         self.letter()
             .map_or_else(|| format!("--{}", self.name), |letter| format!("-{letter}, --{}", self.name))
@@ -125,12 +123,10 @@ impl<T: Value> Setting<T> {
         Self { about, value: default.clone(), default, given: false }
     }
 
-    /// The value, given or default.
     pub const fn get(&self) -> &T {
         &self.value
     }
 
-    /// The value, if somebody gave one.
     pub fn given(&self) -> Option<&T> {
         self.given.then_some(&self.value)
     }

@@ -11,7 +11,6 @@ use crate::flags::{AnyFlag, Flags, GoDuration, Note, Setting};
 pub struct Notice {
     /// The flag that it is about, without dashes.
     pub flag: &'static str,
-    /// What is said about it.
     pub text: String,
 }
 

@@ -93,7 +93,6 @@ pub struct Made {
 impl Options {
     /// Makes options from flags. The one file that flags depend on, of `--leader-migration-config`, is read with
     /// `read`.
-    #[must_use]
     pub fn make(flags: &Flags, known: Known<'_>, read: ReadFile<'_>) -> Made {
         let mut checks = Checks::default();
         checks.without_effect(flags);

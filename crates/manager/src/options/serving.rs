@@ -21,9 +21,7 @@ pub struct Serving {
     /// The port to listen on; never 0.
     pub port: u16,
     pub certificate: Certificate,
-    /// Further certificates, for some host names.
     pub sni: Vec<NamedCertKey>,
-    /// Versions, cipher suites and groups.
     pub tls: Tls,
     /// How many requests an HTTP/2 connection may carry at once; `None`: HTTP/2 is not offered.
     pub http2_streams: Option<u32>,
@@ -34,17 +32,18 @@ pub struct Serving {
     /// Serve `/debug/`.
     pub profiling: bool,
     pub authentication: Authentication,
-    /// What a caller may do.
     pub authorization: Authorization,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Certificate {
     /// These files, read again when they change.
-    Files { cert: PathBuf, key: PathBuf },
+    Files {
+        cert: PathBuf,
+        key: PathBuf,
+    },
     /// `cloud-controller-manager.crt` and `.key` in this folder, made if they are not there.
     Folder(PathBuf),
-    /// Made by itself, kept in memory.
     InMemory,
 }
 

@@ -112,7 +112,6 @@ fn cipher_suites(flags: &Flags, checks: &mut Checks) -> Option<Vec<&'static str>
 }
 
 fn groups(flags: &Flags, checks: &mut Checks) -> Option<Vec<u16>> {
-    /// P-256, P-384 and X25519.
     const USABLE: [i32; 3] = [23, 24, 29];
     /// P-521 and three hybrids of an elliptic curve and ML-KEM.
     const ELSEWHERE: [i32; 4] = [25, 4_587, 4_588, 4_589];

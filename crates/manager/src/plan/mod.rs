@@ -36,7 +36,6 @@ pub struct Plan {
     pub nodes: Vec<Entry>,
     /// The routes of each cloud about which there is something to say.
     pub routes: Vec<Entry>,
-    /// What could not be told.
     pub unknown: Vec<Unknown>,
 }
 
@@ -45,7 +44,6 @@ pub struct Entry {
     pub name: String,
     /// The cloud that is concerned, where it is known.
     pub cloud: Option<String>,
-    /// What would be done, in order.
     pub steps: Vec<Step>,
     /// What is waited for before anything else is done.
     pub waits_for: Option<String>,
@@ -61,7 +59,6 @@ pub struct Step {
     pub impact: String,
 }
 
-/// Something that could not be told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unknown {
     pub what: String,
@@ -72,7 +69,6 @@ pub struct Unknown {
 
 impl Plan {
     /// 0 for nothing to do, 2 for changes, 1 where something could not be told. Remarks alone are nothing to do.
-    #[must_use]
     pub fn exit_code(&self) -> u8 {
         let pending = |entry: &Entry| !entry.steps.is_empty() || entry.waits_for.is_some();
         if !self.unknown.is_empty() {
@@ -84,7 +80,6 @@ impl Plan {
         }
     }
 
-    #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }

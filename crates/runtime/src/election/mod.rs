@@ -63,19 +63,16 @@ struct State {
     term: u64,
     leads: bool,
     ending: Ending,
-    /// Writes that may still take effect.
     writes: Writes,
     slow_paths: u64,
     /// The UID of the Lease, for events about it.
     uid: String,
 }
 
-/// How far the shutdown has come.
 #[derive(Default)]
 struct Ending {
     /// No new write may begin, although the claim lasts.
     closed: bool,
-    /// Work was abandoned before it ended.
     cut_short: bool,
     stop: bool,
 }

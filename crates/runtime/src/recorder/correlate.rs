@@ -33,7 +33,6 @@ pub const COMBINED: &str = "(combined from similar events): ";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRecord {
-    /// Its name, which stays the same.
     pub name: String,
     /// The published event; with [`COMBINED`] in its message if it is combined.
     pub what: Event,

@@ -6,7 +6,6 @@ use k8s_openapi::api::authorization::v1::{
 
 use super::identity::Identity;
 
-/// The group that may do everything.
 const MASTERS: &str = "system:masters";
 
 /// Paths that everybody may see: exact ones, and prefixes that end in `*`.
@@ -33,7 +32,6 @@ impl AlwaysAllow {
     }
 
     /// The default: the health pages.
-    #[must_use]
     pub fn usual() -> Self {
         Self { exact: ["healthz", "readyz", "livez"].map(str::to_owned).to_vec(), prefixes: Vec::new() }
     }

@@ -43,7 +43,6 @@ enum Phase {
     Stopped { released: bool },
 }
 
-/// A record of ours in flight.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     at: Tick,
@@ -74,7 +73,6 @@ pub struct Candidate {
     phase: Phase,
     observed: Option<Observed>,
     claim: Option<LeaderClaim>,
-    /// When the present try began.
     begun: Tick,
     /// Set once we are told to stop: until when a release may be tried.
     stop_by: Option<Tick>,
@@ -87,7 +85,6 @@ pub struct Candidate {
 
 impl Candidate {
     /// A candidate without any input yet. Check the configuration's [`mistakes`](Config::mistakes) first.
-    #[must_use]
     pub const fn new(config: Config) -> Self {
         Self {
             config,
@@ -104,20 +101,17 @@ impl Candidate {
     }
 
     /// Until when this replica may write; `None` if it does not lead. The module's documentation says why.
-    #[must_use]
     pub fn claim_until(&self) -> Option<Tick> {
         self.claim.map(|claim| claim.until)
     }
 
     /// Who holds the lease, as far as is known; `None` while nothing is known or nobody does.
-    #[must_use]
     pub fn holder(&self) -> Option<&str> {
         let holder = &self.observed.as_ref()?.lease.record.holder;
         (!holder.is_empty()).then_some(holder)
     }
 
     /// How many renewals needed a read first.
-    #[must_use]
     pub const fn slow_paths(&self) -> u64 {
         self.slow_paths
     }

@@ -10,7 +10,6 @@ use crate::{error::Result, lookup::Lookup, time::Tick};
 /// The time and a random number for one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moment {
-    /// Monotonic time.
     pub now: Tick,
     /// The time of day, for the record.
     pub wall: Timestamp,
@@ -72,11 +71,9 @@ pub enum Action {
 /// Why a leader does not lead any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// It could not renew in time.
     Expired,
     /// The API server shows that the lease is not ours.
     Taken,
-    /// It was told to stop.
     Stopped,
 }
 
