@@ -94,7 +94,6 @@ pub struct Request {
 
 impl Action {
     /// The request that carries it out.
-    #[must_use]
     pub fn request(&self) -> Request {
         let (operation, path): (_, &[&str]) = match self {
             Self::CreateBalancer(_) => ("create load balancer", &[]),

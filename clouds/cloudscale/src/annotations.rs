@@ -1,5 +1,7 @@
 //! Every annotation, declared once: reading, refusals and the reference page follow from this table.
 
+#![allow(missing_docs, reason = "each key states its meaning in its own declaration")]
+
 use std::net::IpAddr;
 
 use cloudberth_core::{
@@ -11,7 +13,6 @@ use cloudberth_core::{
 use ipnet::IpNet;
 use serde::Deserialize;
 
-/// Which load balancer it is.
 pub static UUID: Key<Text> = Key::new("k8s.cloudscale.ch/loadbalancer-uuid", Text)
     .recorded()
     .about("The id of the load balancer. Set it by hand only to adopt one.");
@@ -22,7 +23,6 @@ pub static CONFIG_VERSION: Key<Text> = Key::new("k8s.cloudscale.ch/loadbalancer-
     .default("1")
     .about("The version of the layout. Always 1, whatever stands there.");
 
-/// The LB's name.
 pub static NAME: Key<Text> = Key::new("k8s.cloudscale.ch/loadbalancer-name", Text)
     .derived("`k8s-service-` and the UID of the Service")
     .impact(Impact::None)
@@ -31,7 +31,6 @@ pub static NAME: Key<Text> = Key::new("k8s.cloudscale.ch/loadbalancer-name", Tex
          its id.",
     );
 
-/// The LB's size.
 pub static FLAVOR: Key<Pattern> = Key::new(
     "k8s.cloudscale.ch/loadbalancer-flavor",
     Pattern::new("the name of a flavor", |t| !t.is_empty()),
@@ -40,25 +39,21 @@ pub static FLAVOR: Key<Pattern> = Key::new(
 .impact(Impact::Major)
 .about("The flavor. It cannot be changed: a change is refused.");
 
-/// Where the LB is.
 pub static ZONE: Key<Text> = Key::new("k8s.cloudscale.ch/loadbalancer-zone", Text)
     .derived("the zone of the nodes' servers")
     .recorded()
     .impact(Impact::Major)
     .about("The zone; needed where nodes are in several. It cannot be changed: a change is refused.");
 
-/// A VIP as a user writes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Vip {
     /// The address; picked by the cloud where there is none.
     #[serde(default)]
     pub address: Option<String>,
-    /// The id of its subnet.
     #[serde(default)]
     pub subnet: Option<String>,
 }
 
-/// Private addresses.
 pub static VIP_ADDRESSES: Key<Json<Vec<Vip>>> = Key::new(
     "k8s.cloudscale.ch/loadbalancer-vip-addresses",
     Json::new("a JSON list such as [{\"subnet\": \"<uuid>\", \"address\": \"10.0.0.5\"}]"),
@@ -78,7 +73,6 @@ pub struct Floating {
 
 impl Floating {
     /// Reads an address, or a network that is a floating IP as a whole. Host bits make it an address.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (address, length) = text.split_once('/').map_or((text, None), |(a, l)| (a, Some(l)));
         let address = parse_ip(address)?;
@@ -91,7 +85,6 @@ impl Floating {
     }
 }
 
-/// Floating IPs.
 pub static FLOATING_IPS: Key<JsonList<By<Floating>>> = Key::new(
     "k8s.cloudscale.ch/loadbalancer-floating-ips",
     JsonList::of(By::new("a floating IP such as 192.0.2.7/32", |text| {
@@ -102,7 +95,6 @@ pub static FLOATING_IPS: Key<JsonList<By<Floating>>> = Key::new(
 .impact(Impact::Minimal)
 .about("Floating IPs of the project that should lead here. One that is taken off the list stays assigned.");
 
-/// How a member is chosen.
 pub static POOL_ALGORITHM: Key<OneOf<&'static str>> = Key::new(
     "k8s.cloudscale.ch/loadbalancer-pool-algorithm",
     OneOf::exact(&[
@@ -137,46 +129,25 @@ pub static IP_MODE: Key<OneOf<&'static str>> =
 
 const POSITIVE: Int = Int::between(1, i32::MAX as i64);
 
-macro_rules! number {
-    ($(#[$doc:meta])* $name:ident, $key:literal, $default:literal, $impact:ident, $about:literal) => {
-        $(#[$doc])*
+macro_rules! numbers {
+    ($( $name:ident: $key:literal = $default:literal, $impact:ident, $about:literal; )*) => { $(
         pub static $name: Key<Int> = Key::new(concat!("k8s.cloudscale.ch/loadbalancer-", $key), POSITIVE)
             .default($default)
             .impact(Impact::$impact)
             .about($about);
-    };
+    )* };
 }
 
-number!(
-    /// Seconds between checks.
-    MONITOR_DELAY, "health-monitor-delay-s", "2", Minimal, "Seconds between two checks of a node."
-);
-number!(
-    /// Seconds per check.
-    MONITOR_TIMEOUT, "health-monitor-timeout-s", "1", Minimal, "Seconds after which a check has failed."
-);
-number!(
-    /// Successes until up.
-    MONITOR_UP, "health-monitor-up-threshold", "2", Minimal, "Successful checks until a node takes traffic."
-);
-number!(
-    /// Failures until down.
-    MONITOR_DOWN, "health-monitor-down-threshold", "3", Minimal, "Failed checks until a node takes none."
-);
-number!(
-    /// Milliseconds.
-    TIMEOUT_CLIENT_DATA, "timeout-client-data-ms", "50000", None, "Milliseconds for which a client may be idle."
-);
-number!(
-    /// Milliseconds.
-    TIMEOUT_MEMBER_CONNECT, "timeout-member-connect-ms", "5000", None, "Milliseconds to connect to a node."
-);
-number!(
-    /// Milliseconds.
-    TIMEOUT_MEMBER_DATA, "timeout-member-data-ms", "50000", None, "Milliseconds for which a node may be idle."
-);
+numbers! {
+    MONITOR_DELAY: "health-monitor-delay-s" = "2", Minimal, "Seconds between two checks of a node.";
+    MONITOR_TIMEOUT: "health-monitor-timeout-s" = "1", Minimal, "Seconds after which a check has failed.";
+    MONITOR_UP: "health-monitor-up-threshold" = "2", Minimal, "Successful checks until a node takes traffic.";
+    MONITOR_DOWN: "health-monitor-down-threshold" = "3", Minimal, "Failed checks until a node takes none.";
+    TIMEOUT_CLIENT_DATA: "timeout-client-data-ms" = "50000", None, "Milliseconds for which a client may be idle.";
+    TIMEOUT_MEMBER_CONNECT: "timeout-member-connect-ms" = "5000", None, "Milliseconds to connect to a node.";
+    TIMEOUT_MEMBER_DATA: "timeout-member-data-ms" = "50000", None, "Milliseconds for which a node may be idle.";
+}
 
-/// How nodes are checked.
 pub static MONITOR_TYPE: Key<OneOf<&'static str>> = Key::new(
     "k8s.cloudscale.ch/loadbalancer-health-monitor-type",
     OneOf::exact(&[
@@ -196,15 +167,11 @@ pub static MONITOR_TYPE: Key<OneOf<&'static str>> = Key::new(
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Http {
-    /// The answers that count as good.
     pub expected_codes: Vec<String>,
-    /// The request's method.
     pub method: String,
-    /// The request's path.
     pub url_path: String,
     /// `1.0` or `1.1`.
     pub version: String,
-    /// The request's host.
     pub host: Option<String>,
 }
 
@@ -235,7 +202,6 @@ impl Http {
     }
 }
 
-/// HTTP details of checks.
 pub static MONITOR_HTTP: Key<By<Option<Http>>> = Key::new(
     "k8s.cloudscale.ch/loadbalancer-health-monitor-http",
     By::new(
@@ -248,7 +214,6 @@ pub static MONITOR_HTTP: Key<By<Option<Http>>> = Key::new(
 .impact(Impact::Minimal)
 .about("Details of checks of type http and https.");
 
-/// What clients of TCP ports speak.
 pub static LISTENER_PROTOCOL: Key<OneOf<&'static str>> =
     Key::new("k8s.cloudscale.ch/loadbalancer-listener-protocol", OneOf::exact(&[("tcp", "tcp")]))
         .default("tcp")
@@ -257,13 +222,10 @@ pub static LISTENER_PROTOCOL: Key<OneOf<&'static str>> =
 /// A network that may connect: as it was written, and what it means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// As it was written.
     pub text: String,
-    /// What it means.
     pub network: IpNet,
 }
 
-/// Who may connect.
 pub static ALLOWED_CIDRS: Key<JsonList<By<Source>>> = Key::new(
     "k8s.cloudscale.ch/loadbalancer-listener-allowed-cidrs",
     JsonList::of(By::new("a network such as 192.0.2.0/24 (192.0.2.7/32 for one address)", |text| {
@@ -275,14 +237,12 @@ pub static ALLOWED_CIDRS: Key<JsonList<By<Source>>> = Key::new(
 .impact(Impact::Minimal)
 .about("Who may connect; an empty list is everybody.");
 
-/// Which subnets members are in.
 pub static ALLOWED_SUBNETS: Key<JsonList<Text>> =
     Key::new("k8s.cloudscale.ch/loadbalancer-listener-allowed-subnets", JsonList::of(Text))
         .default("[]")
         .impact(Impact::Considerable)
         .about("Ids of the subnets in which nodes are reached; an empty list is all of them.");
 
-/// Which nodes become members.
 pub static NODE_SELECTOR: Key<By<Selector>> =
     Key::new("k8s.cloudscale.ch/loadbalancer-node-selector", Selector::KIND)
         .default("")

@@ -18,12 +18,10 @@ use crate::{
     wire::{LoadBalancer, Member, Named, Server, Stub},
 };
 
-/// The beginning of generated names.
 const GENERATED: &str = "k8s-service-";
 
 /// The name of a Service's load balancer: the one that the annotation gives, else one that carries the UID. An empty
 /// annotation counts as none.
-#[must_use]
 pub fn balancer_name(service: &ServiceView) -> String {
     given_name(service).unwrap_or_else(|| default_name(service))
 }
@@ -33,20 +31,17 @@ fn given_name(service: &ServiceView) -> Option<String> {
 }
 
 /// The generated name, which carries the UID and so says whose load balancer it is.
-#[must_use]
 pub fn default_name(service: &ServiceView) -> String {
     format!("{GENERATED}{}", service.uid)
 }
 
 /// The name of a new load balancer, and whether it is the generated one.
-#[must_use]
 pub fn name_for(service: &ServiceView) -> Name {
     let text = balancer_name(service);
     Name { generated: text == default_name(service), text }
 }
 
 /// A load balancer as far as it matters for the question whose it is.
-#[must_use]
 pub fn identity(balancer: &LoadBalancer) -> Identity {
     let LoadBalancer { uuid, name, vip_addresses, .. } = balancer;
     Identity {
@@ -100,7 +95,6 @@ pub fn all_told(trail: &Trail, flawed: &[Flawed<Named>]) -> Result<()> {
     }
 }
 
-/// The server of a node.
 enum Found<'a> {
     Whole(&'a Server),
     /// It exists, and this is why it cannot be read.
@@ -231,7 +225,6 @@ impl Parts {
 
 impl ObservedBalancer {
     /// A load balancer without its parts: one that is changing, or that is to be deleted.
-    #[must_use]
     pub fn bare(balancer: LoadBalancer, changing_for: Duration) -> Self {
         Self { balancer, changing_for, ..Self::default() }
     }

@@ -64,7 +64,6 @@ pub(crate) fn service(annotations: &[(&str, &str)]) -> ServiceView {
     .unwrap()
 }
 
-/// A node with this provider id.
 pub(crate) fn node(name: &str, provider_id: Option<&str>) -> Backend {
     let node = NodeView::from_json(&json!({"metadata": {"name": name}, "spec": {"providerID": provider_id}}));
     Backend { node: Arc::new(node.unwrap()), local_endpoint: None }

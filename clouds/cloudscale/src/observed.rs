@@ -1,5 +1,7 @@
 //! What there is for one Service.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use std::time::Duration;
 
 use cloudberth_http::Flawed;
@@ -11,17 +13,13 @@ use crate::wire::{
 /// The listings that observing a settled load balancer needs; project-wide, so one set serves every Service of a pass.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
-    /// Every pool of the project.
     pub pools: Vec<Pool>,
-    /// Every listener of the project.
     pub listeners: Vec<Listener>,
-    /// Every health monitor of the project.
     pub monitors: Vec<HealthMonitor>,
     /// Every floating IP of the project; may stay empty where the Service names none.
     pub floating_ips: Vec<FloatingIp>,
     /// Parts that are there and cannot be read. Only the load balancer that they belong to is unknown for it.
     pub flawed: Vec<FlawedPart>,
-    /// The same of floating IPs.
     pub flawed_ips: Vec<Flawed<FloatingIdentity>>,
 }
 
@@ -37,11 +35,8 @@ pub struct FlawedPart {
 /// A pool with what is below it, in the API's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObservedPool {
-    /// The pool.
     pub pool: Pool,
-    /// Its members.
     pub members: Vec<Member>,
-    /// The listeners that feed it.
     pub listeners: Vec<Listener>,
     /// The monitors that watch it; the API allows one.
     pub monitors: Vec<HealthMonitor>,
@@ -50,11 +45,9 @@ pub struct ObservedPool {
 /// A load balancer with all that is below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObservedBalancer {
-    /// The load balancer.
     pub balancer: LoadBalancer,
     /// For how long it has been seen changing without a break; zero for one that just began, or that does not.
     pub changing_for: Duration,
-    /// Its pools, in the API's order.
     pub pools: Vec<ObservedPool>,
     /// All floating IPs of the project, as far as they were listed.
     pub floating_ips: Vec<FloatingIp>,
@@ -62,21 +55,17 @@ pub struct ObservedBalancer {
     pub new: bool,
 }
 
-/// A private address of a node's server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PrivateAddress {
     /// The address, as the cloud writes it.
     pub address: String,
-    /// The id of its subnet.
     pub subnet: String,
 }
 
 /// A node and the server that it runs on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendInstance {
-    /// The node's name.
     pub node: String,
-    /// Where the server is.
     pub zone: Option<String>,
     /// Its private addresses, in the cloud's order.
     pub addresses: Vec<PrivateAddress>,
@@ -85,7 +74,6 @@ pub struct BackendInstance {
 /// The servers of the nodes that a Service wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BackendInstances {
-    /// In the order of the nodes.
     pub found: Vec<BackendInstance>,
     /// The nodes that are left out, each with the reason.
     pub missing: Vec<(String, String)>,

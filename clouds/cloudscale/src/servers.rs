@@ -19,7 +19,6 @@ impl Interface {
 }
 
 impl Server {
-    /// Its id in the one spelling.
     fn id(&self) -> Result<String> {
         parse_uuid(&self.uuid).ok_or_else(|| {
             Error::permanent(format!(

@@ -5,7 +5,6 @@ pub const SCHEME: &str = "cloudscale";
 
 /// Reads a UUID in any spelling that the replaced program accepts: with hyphens or without, in any case, as a URN, or between
 /// braces. The result is lower-case with hyphens.
-#[must_use]
 pub fn parse_uuid(text: &str) -> Option<String> {
     let inner = match text.len() {
         36 | 32 => text,
@@ -40,7 +39,6 @@ pub enum ServerId {
 }
 
 /// Reads a provider id. Spaces around both halves do not count.
-#[must_use]
 pub fn server_id(text: &str) -> ServerId {
     let Some((scheme, id)) = text.split_once("://") else { return ServerId::Foreign };
     if scheme.trim_matches(' ') != SCHEME {

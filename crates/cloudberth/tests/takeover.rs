@@ -31,7 +31,7 @@ struct Site {
 }
 
 /// What a plan came to.
-struct Told {
+struct PlanOutput {
     code: Option<i32>,
     text: String,
     /// What it wrote, in the cluster or in the cloud.
@@ -54,7 +54,7 @@ impl Site {
         Self { api, people, cloud, place, on_ports }
     }
 
-    async fn plan(&self) -> Told {
+    async fn plan(&self) -> PlanOutput {
         let calls = self.api.calls(0).len();
         self.cloud.clear_journal();
         let mut command = self.place.command(Path::new(PROGRAM));
@@ -65,7 +65,7 @@ impl Site {
         let wrote = wrote.map(|call| format!("{} {} {}", call.verb, call.resource, call.name));
         let changed = self.cloud.journal().into_iter().filter(|entry| entry.mutation);
         let changed = changed.map(|entry| entry.operation);
-        Told {
+        PlanOutput {
             code: output.status.code(),
             text: format!("{}{}", text(&output.stdout), text(&output.stderr)),
             writes: wrote.chain(changed).collect(),

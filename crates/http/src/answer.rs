@@ -29,13 +29,11 @@ impl Answer {
     }
 
     /// The status that the server sent.
-    #[must_use]
     pub const fn status(&self) -> StatusCode {
         self.status
     }
 
     /// A header's first value, if it is text.
-    #[must_use]
     pub fn header(&self, name: &HeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -46,19 +44,16 @@ impl Answer {
     }
 
     /// The body, byte for byte.
-    #[must_use]
     pub fn body(&self) -> &[u8] {
         &self.body
     }
 
     /// Whether the body is empty or blank.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.body.iter().all(u8::is_ascii_whitespace)
     }
 
     /// Whether the body is one JSON object, as an API sends and a proxy in front of it does not.
-    #[must_use]
     pub fn is_json_object(&self) -> bool {
         serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&self.body).is_ok()
     }

@@ -35,7 +35,6 @@ pub(crate) struct Success {
     pub(crate) context: RequestContext,
 }
 
-/// All attempts failed.
 pub(crate) struct Failure {
     pub(crate) error: Error,
     /// At least one attempt may have had an effect.
@@ -50,7 +49,6 @@ impl Failure {
     }
 }
 
-/// One failed attempt.
 struct FailedAttempt {
     error: Error,
     effect: Effect,
@@ -75,7 +73,6 @@ pub(crate) struct RequestContext {
     what: String,
     hidden: Vec<Secret>,
     used: Option<Authorization>,
-    /// More than one credential was used.
     swapped: bool,
 }
 
@@ -282,9 +279,7 @@ impl Client {
         // The server may still carry out what its gateway gave up on.
         grant.over = !matches!(head.status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT);
         let body = self.within(end, grant, collect(body, self.0.policy.body_limit)).await;
-        let welcome =
-            head.status.is_success() || (plan.unless.is_some() && head.status == StatusCode::NOT_MODIFIED);
-        match (welcome, body) {
+        match (head.status.is_success(), body) {
             (true, Ok(Ok(body))) => {
                 Ok(Answer::new(head.status, head.headers, body).kept_secret(plan.secret_answer))
             }
@@ -358,9 +353,6 @@ fn request(plan: &Plan, uri: &Uri, authorization: &Authorization) -> Request<Req
     headers.insert(header::USER_AGENT, USER_AGENT);
     if let Some(value) = authorization.header() {
         headers.insert(header::AUTHORIZATION, value.clone());
-    }
-    if let Some(tag) = plan.unless.as_deref().and_then(|tag| tag.parse().ok()) {
-        headers.insert(header::IF_NONE_MATCH, tag);
     }
     if let Some(body) = &plan.body {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(body.media_type));

@@ -54,7 +54,6 @@ pub struct Authorization {
 
 impl Authorization {
     /// No `Authorization` header.
-    #[must_use]
     pub const fn none() -> Self {
         Self { header: None, hidden: Vec::new() }
     }

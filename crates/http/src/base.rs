@@ -16,7 +16,6 @@ use crate::auth::ENCODED;
 pub struct Base {
     scheme: Scheme,
     authority: Authority,
-    /// Without a slash at its end.
     prefix: String,
     /// Sent with every request.
     query: Vec<(String, String)>,
@@ -55,7 +54,6 @@ impl Base {
     }
 
     /// Whether what is sent there is encrypted.
-    #[must_use]
     pub fn is_encrypted(&self) -> bool {
         self.scheme == Scheme::HTTPS
     }

@@ -6,7 +6,6 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use crate::transport::AnswerBody;
 
-/// Why a body is incomplete.
 pub(crate) enum BodyError {
     TooLong,
     Lost(String),

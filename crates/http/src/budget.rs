@@ -48,7 +48,6 @@ impl Budget {
     }
 
     /// How many requests could be sent at once now.
-    #[must_use]
     pub fn left(&self) -> u32 {
         let now = self.0.clock.now();
         let state = self.state(now);
@@ -130,13 +129,11 @@ impl Budget {
         state
     }
 
-    /// The rate at the present pace.
     fn rate(&self, state: &State) -> Rate {
         let Rate { interval, burst } = self.0.rate;
         Rate { interval: interval.saturating_mul(1 << state.halvings.min(SLOWEST)), burst }
     }
 
-    /// When the next request may go.
     fn turn(&self, state: &State) -> Tick {
         state.bucket.next(self.rate(state)).max(state.paused_until)
     }

@@ -3,11 +3,9 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use cloudberth_core::{Call, Clock, Lookup, Random, Result, lb::Outcome};
-use http::{StatusCode, header};
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::{
-    answer::Answer,
     attempt::{Failure, Success},
     auth::{Anonymous, Authenticator},
     base::Base,
@@ -93,20 +91,6 @@ impl fmt::Debug for Client {
     }
 }
 
-/// The result of a conditional read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fresh<T> {
-    /// It has not changed since the given entity tag.
-    Same,
-    /// It has changed.
-    New {
-        /// The new content.
-        value: T,
-        /// Its entity tag, if it has one.
-        tag: Option<String>,
-    },
-}
-
 impl Client {
     /// A builder of a client for the API at `base`. The clock must move with the runtime's time.
     pub fn builder(base: Base, transport: Transport, clock: Arc<dyn Clock>, random: Arc<Random>) -> Builder {
@@ -125,17 +109,8 @@ impl Client {
     }
 
     /// The budget that this client draws on.
-    #[must_use]
     pub fn budget(&self) -> &Budget {
         &self.0.budget
-    }
-
-    /// Reads, and returns the answer undecoded.
-    pub async fn fetch(&self, call: &Call, operation: Operation<Read>) -> Result<Answer> {
-        match self.exchange(call, &operation.plan).await {
-            Ok(success) => Ok(success.answer),
-            Err(failure) => Err(failure.error),
-        }
     }
 
     /// Reads one thing that must exist.
@@ -155,40 +130,9 @@ impl Client {
         }
     }
 
-    /// Reads one thing unless it still has this entity tag.
-    pub async fn refresh<T: DeserializeOwned>(
-        &self,
-        call: &Call,
-        operation: Operation<Read>,
-        tag: Option<&str>,
-    ) -> Result<Fresh<T>> {
-        let success = match self.exchange(call, &operation.unless(tag).plan).await {
-            Ok(success) => success,
-            Err(failure) => return Err(failure.error),
-        };
-        if success.answer.status() == StatusCode::NOT_MODIFIED {
-            return Ok(Fresh::Same);
-        }
-        let tag = success.answer.header(&header::ETAG).map(str::to_owned);
-        Ok(Fresh::New { value: success.json()?, tag })
-    }
-
     /// Changes something and decodes the answer.
     pub async fn write<T: DeserializeOwned>(&self, call: &Call, operation: Operation<Write>) -> Outcome<T> {
         outcome(self.exchange(call, &operation.plan).await, Success::json)
-    }
-
-    /// Changes something where the answer may be empty: 202 or 204, and no other success, without a body is `None`.
-    pub async fn write_maybe<T: DeserializeOwned>(
-        &self,
-        call: &Call,
-        operation: Operation<Write>,
-    ) -> Outcome<Option<T>> {
-        outcome(self.exchange(call, &operation.plan).await, |success| {
-            let status = success.answer.status();
-            let silent = matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT);
-            if silent && success.answer.is_empty() { Ok(None) } else { success.json().map(Some) }
-        })
     }
 
     /// Changes something and ignores the answer's content. A body, if there is one, must still be JSON: a success with an

@@ -11,10 +11,8 @@ use cloudberth_core::{
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Env(BTreeMap<String, String>);
 
-/// Where a token comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
-    /// The variable holds it.
     Text(Secret),
     /// The variable names the file that holds it. The file is read again when it changes.
     File(PathBuf),
@@ -22,7 +20,6 @@ pub(crate) enum Token {
 
 impl Env {
     /// The value of a variable.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }

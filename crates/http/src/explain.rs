@@ -7,9 +7,7 @@ use serde_json::{Map, Value};
 
 /// How many bytes are looked at.
 const LOOK_AT: usize = 64 * 1024;
-/// How many single errors are listed.
 const MOST: usize = 20;
-/// How deep errors may be nested.
 const DEEPEST: usize = 6;
 
 /// Keys that hold a sentence for people, best first.
@@ -25,7 +23,6 @@ const NOISE: [&str; 8] =
 /// The message in an error body, on one line, uncut; empty if the body says nothing.
 ///
 /// It is untrusted text: redact it before it is shown.
-#[must_use]
 pub fn explain(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body.get(..LOOK_AT).unwrap_or(body));
     let text = text.trim();
@@ -116,7 +113,6 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// The title of an HTML page.
 fn title(page: &str) -> String {
     // ASCII lower case keeps every byte where it was.
     let lower = page.to_ascii_lowercase();

@@ -89,7 +89,6 @@ fn flaw(text: &str, error: &serde_json::Error) -> String {
     }
 }
 
-/// A place in a JSON text.
 struct Place {
     /// The way there: `interfaces[0].addresses`. Empty for the whole text.
     path: String,

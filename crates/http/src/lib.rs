@@ -65,7 +65,7 @@ pub use auth::{Anonymous, Authenticator, Authorization};
 pub use base::Base;
 pub use budget::{Budget, Permit};
 pub use classify::Dialect;
-pub use client::{Builder, Client, Fresh};
+pub use client::{Builder, Client};
 pub use env::Env;
 pub use explain::explain;
 pub use factory::{Notes, OpenResult, ProviderContext, ProviderFactory};

@@ -13,16 +13,13 @@ use crate::{
     pager::{Next, Page, Pager},
 };
 
-/// Where a page came from.
 struct PageSource {
     uri: Uri,
     context: RequestContext,
 }
 
-/// A listing in progress.
 struct Walk<T, K> {
     items: Vec<T>,
-    /// What earlier pages listed.
     seen: BTreeSet<K>,
     total: Option<u64>,
     flaw: Option<String>,

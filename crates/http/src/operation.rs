@@ -39,7 +39,6 @@ pub(crate) struct Plan {
     pub(crate) body: Option<Body>,
     pub(crate) hidden: Vec<Secret>,
     pub(crate) dialect: Option<Dialect>,
-    pub(crate) unless: Option<String>,
     pub(crate) secret_answer: bool,
     target: Target,
     fault: Option<Error>,
@@ -59,53 +58,34 @@ pub(crate) struct Body {
 
 impl Operation<Read> {
     /// Reads something. Retried whenever that may help.
-    #[must_use]
     pub fn get(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::GET, path, false, Repeat::Safe)
     }
 
-    /// Reads only the head of an answer. Retried whenever that may help.
-    #[must_use]
-    pub fn head(name: &'static str, path: &str) -> Self {
-        Self::new(name, Method::HEAD, path, false, Repeat::Safe)
-    }
-
     /// A POST that changes nothing which the leader's claim protects: a token request, a search. Not retried once it may
     /// have been sent.
-    #[must_use]
     pub fn question(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::POST, path, false, Repeat::Never)
-    }
-
-    /// Asks for an answer only if it differs from the one with this entity tag.
-    #[must_use]
-    pub(crate) fn unless(mut self, tag: Option<&str>) -> Self {
-        self.plan.unless = tag.map(str::to_owned);
-        self
     }
 }
 
 impl Operation<Write> {
     /// Creates something or acts on it. Not retried once it may have had an effect.
-    #[must_use]
     pub fn post(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::POST, path, true, Repeat::IfUndone)
     }
 
     /// Changes a part of something. Not retried once it may have had an effect.
-    #[must_use]
     pub fn patch(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::PATCH, path, true, Repeat::IfUndone)
     }
 
     /// Replaces something as a whole. Not retried once it may have had an effect.
-    #[must_use]
     pub fn put(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::PUT, path, true, Repeat::IfUndone)
     }
 
     /// Removes something. Not retried once it may have had an effect.
-    #[must_use]
     pub fn delete(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::DELETE, path, true, Repeat::IfUndone)
     }
@@ -134,7 +114,6 @@ impl<K> Operation<K> {
             body: None,
             hidden: Vec::new(),
             dialect: None,
-            unless: None,
             secret_answer: false,
             fault: None,
         };

@@ -27,7 +27,6 @@ pub struct Proxies(Arc<Matcher>);
 
 impl Proxies {
     /// No proxy at all.
-    #[must_use]
     pub fn none() -> Self {
         Self(Arc::new(Matcher::builder().build()))
     }

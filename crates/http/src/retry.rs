@@ -113,7 +113,6 @@ impl Policy {
 /// The wait that a `Retry-After` header asks for, in seconds or as an HTTP date; an hour at most.
 ///
 /// `None` if it cannot be read or asks for no wait; the usual back-off applies then.
-#[must_use]
 pub fn retry_after(header: &str, wall: Timestamp) -> Option<Duration> {
     let header = header.trim();
     let wait = if header.bytes().all(|b| b.is_ascii_digit()) && !header.is_empty() {

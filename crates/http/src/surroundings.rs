@@ -29,7 +29,6 @@ pub struct SystemClock {
 impl SystemClock {
     /// A clock that starts now and asks the system for the time of day each time: a host's clock is often set right after
     /// boot.
-    #[must_use]
     pub fn new() -> Self {
         let (with_sleep, without) = time_since_boot();
         let sleeps = Arc::new(Mutex::new(Sleeps::new(with_sleep, without)));
@@ -37,7 +36,6 @@ impl SystemClock {
     }
 
     /// A clock that starts now with `wall` as the time of day: a test's fixed date, or a skewed replica.
-    #[must_use]
     pub fn starting_at(wall: Timestamp) -> Self {
         Self { wall: Some(wall), ..Self::new() }
     }
@@ -104,14 +102,12 @@ impl Sleeps {
 }
 
 /// Randomness that nobody can predict.
-#[must_use]
 pub fn random_from_os() -> Random {
     // The standard library seeds its hash state from the system's randomness.
     Random::seeded(RandomState::new().build_hasher().finish())
 }
 
 /// The environment variables that are text.
-#[must_use]
 pub fn environment() -> BTreeMap<String, String> {
     std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect()
 }

@@ -3,6 +3,8 @@
 //! Replies are queued per request line and given in order; every request is recorded with the virtual time of its
 //! arrival. A request that nobody scripted is answered with 418, so that a test notices.
 
+#![allow(missing_docs, reason = "the names say it, and only tests read them")]
+
 use std::{
     collections::{BTreeMap, VecDeque},
     convert::Infallible,
@@ -20,7 +22,6 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::transport::{AnswerBody, RequestBody, Transport, TransportError};
 
-/// One scripted reply.
 #[derive(Clone, Debug)]
 pub struct Reply {
     delivery: Delivery,
@@ -41,7 +42,6 @@ enum Delivery {
 
 impl Reply {
     /// This status, with this text as the body.
-    #[must_use]
     pub fn text(status: u16, body: &str) -> Self {
         Self {
             delivery: Delivery::Answered,
@@ -55,30 +55,25 @@ impl Reply {
     }
 
     /// This status, with a JSON body.
-    #[must_use]
     pub fn json(status: u16, body: &serde_json::Value) -> Self {
         Self::text(status, &body.to_string()).header("content-type", "application/json")
     }
 
     /// This status, with nothing else.
-    #[must_use]
     pub fn empty(status: u16) -> Self {
         Self::text(status, "")
     }
 
     /// No connection: the request is not recorded as received.
-    #[must_use]
     pub fn refused() -> Self {
         Self { delivery: Delivery::Refused, ..Self::empty(0) }
     }
 
     /// The request arrives, then the connection is lost without an answer.
-    #[must_use]
     pub fn dropped() -> Self {
         Self { delivery: Delivery::Dropped, ..Self::empty(0) }
     }
 
-    /// With this header.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
@@ -114,15 +109,12 @@ pub struct Received {
     pub at: Duration,
     /// Method, path and query: `GET /v1/servers?page=2`.
     pub line: String,
-    /// Its headers.
     pub headers: HeaderMap,
-    /// Its body.
     pub body: String,
 }
 
 impl Received {
     /// A header's value as text; empty if there is none.
-    #[must_use]
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
     }
@@ -149,7 +141,6 @@ impl Default for ScriptedCloud {
 
 impl ScriptedCloud {
     /// A cloud with nothing scripted.
-    #[must_use]
     pub fn new() -> Self {
         Self(Arc::new(Mutex::new(Script {
             started: Instant::now(),
@@ -173,31 +164,26 @@ impl ScriptedCloud {
     }
 
     /// What was received, in order.
-    #[must_use]
     pub fn received(&self) -> Vec<Received> {
         self.script().received.clone()
     }
 
     /// The lines of what was received, in order.
-    #[must_use]
     pub fn lines(&self) -> Vec<String> {
         self.script().received.iter().map(|r| r.line.clone()).collect()
     }
 
     /// When requests were received, in milliseconds.
-    #[must_use]
     pub fn times(&self) -> Vec<u128> {
         self.script().received.iter().map(|r| r.at.as_millis()).collect()
     }
 
     /// How many connections were refused.
-    #[must_use]
     pub fn refusals(&self) -> usize {
         self.script().refused
     }
 
     /// A transport to this cloud.
-    #[must_use]
     pub fn transport(&self) -> Transport {
         let cloud = self.clone();
         Transport::new(tower::service_fn(move |request| cloud.clone().answer(request)))
@@ -301,19 +287,16 @@ impl Door {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shuts or opens it.
     pub fn shut(&self, shut: bool) {
         self.state().0 = shut;
     }
 
     /// How many connections were refused.
-    #[must_use]
     pub fn refusals(&self) -> usize {
         self.state().1
     }
 
     /// The transport through it to `behind`.
-    #[must_use]
     pub fn before(&self, behind: Transport) -> Transport {
         let door = self.clone();
         Transport::new(tower::service_fn(move |request| {

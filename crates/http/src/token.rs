@@ -53,7 +53,6 @@ struct State {
 
 impl TokenSource {
     /// A token that never changes.
-    #[must_use]
     pub fn fixed(token: Secret) -> Self {
         Self(Arc::new(Inner::Fixed(token)))
     }
@@ -69,7 +68,6 @@ impl TokenSource {
     }
 
     /// The token to use now.
-    #[must_use]
     pub fn current(&self) -> Secret {
         match self.0.as_ref() {
             Inner::Fixed(token) => token.clone(),
@@ -79,7 +77,6 @@ impl TokenSource {
 
     /// As much of the token as a log may show: its first four characters if it has at least twice as many, and a star
     /// for each other byte. Of fewer than four not even the number is shown.
-    #[must_use]
     pub fn masked(&self) -> String {
         mask(self.current().expose())
     }

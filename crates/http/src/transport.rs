@@ -36,7 +36,6 @@ impl TransportError {
     }
 
     /// Whether the request may have reached the server.
-    #[must_use]
     pub const fn may_have_been_sent(&self) -> bool {
         self.sent
     }

@@ -1,5 +1,7 @@
 //! From the command line to options, help, a version or a list of mistakes.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use std::{ffi::OsString, fmt::Write};
 
 use cloudberth_core::error::Error;
@@ -20,9 +22,7 @@ pub struct Call<'a> {
     pub preset: Option<&'a str>,
     /// The name that help and messages show, such as `cloudberth controller-manager`.
     pub program: &'a str,
-    /// What this build has.
     pub known: Known<'a>,
-    /// How it was built.
     pub build: Build<'a>,
     /// The width of the terminal that help goes to, if there is one.
     pub width: Option<usize>,
@@ -39,19 +39,15 @@ impl std::fmt::Debug for Call<'_> {
     }
 }
 
-/// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Print this to stdout and end with exit code 0.
     Print(String),
-    /// Go on, unless there are mistakes.
     Run,
 }
 
-/// What became of a command line.
 #[derive(Clone, Debug)]
 pub struct CommandLine {
-    /// What to do.
     pub request: Request,
     /// The flags as they were given.
     pub flags: Flags,
@@ -89,7 +85,6 @@ impl CommandLine {
 
     /// What to print to stderr before ending with [`EXIT_MISTAKE`]: all mistakes found here, and `more` that were found
     /// since, one line each. `None` if there are none at all.
-    #[must_use]
     pub fn complaint(&self, more: &[Error]) -> Option<String> {
         let mut lines = String::new();
         for mistake in self.mistakes.iter().chain(more) {
@@ -99,8 +94,6 @@ impl CommandLine {
         (!lines.is_empty()).then(|| format!("{}{lines}", usage.unwrap_or_default()))
     }
 
-    /// The version that the program reports.
-    #[must_use]
     pub fn version(&self) -> &str {
         match self.flags.version.get() {
             VersionFlag::Report(version) => version,
@@ -109,7 +102,6 @@ impl CommandLine {
     }
 
     /// A line for the log about every flag, by name, for verbosity 1 and more.
-    #[must_use]
     pub fn flag_lines(&self) -> Vec<String> {
         let mut lines: Vec<_> = self
             .flags

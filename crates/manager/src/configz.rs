@@ -14,7 +14,6 @@ const GROUP: &str = "cloudcontrollermanager.config.k8s.io";
 
 /// The answer: what every cloud controller manager shows, and beside it what only cloudberth has. A limit that is found
 /// by itself is `null`. There are no secrets among flags, so there are none here.
-#[must_use]
 pub fn configz(flags: &Flags, options: &Options) -> Value {
     json!({
         GROUP: {

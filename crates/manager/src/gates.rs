@@ -2,29 +2,26 @@
 //!
 //! Manifests carry gates of the API server's library too. All of them are accepted; few of them mean anything here.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use std::collections::BTreeMap;
 
 use cloudberth_core::annotation::nearest;
 
-/// How settled a gate is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Off unless asked for.
     Alpha,
     /// Mostly on.
     Beta,
-    /// Settled.
     Stable,
-    /// On its way out.
     Deprecated,
 }
 
 /// A gate that `--feature-gates` accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// Its name.
     pub name: &'static str,
-    /// How settled it is.
     pub stage: Stage,
     /// Whether it is on unless asked otherwise.
     pub default: bool,
@@ -32,12 +29,10 @@ pub struct Known {
     pub locked: bool,
 }
 
-/// The gates that mean something here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// Routes follow the watch on nodes instead of the clock.
     WatchBasedRoutes,
-    /// Webhooks are served.
     Webhook,
     /// The `--log-…-split-stream` and `--log-…-info-buffer-size` flags may be used.
     LoggingAlphaOptions,
@@ -88,7 +83,6 @@ impl Gate {
         known(self.name()).is_some_and(|known| known.default)
     }
 
-    /// Every gate that means something here.
     pub const ALL: [Self; 7] = [
         Self::WatchBasedRoutes,
         Self::Webhook,
@@ -187,7 +181,6 @@ pub fn check(name: &str, value: bool) -> Result<(), String> {
     }
 }
 
-/// Which gates are on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gates {
     asked: BTreeMap<String, bool>,
@@ -195,14 +188,12 @@ pub struct Gates {
 
 impl Gates {
     /// The defaults, changed by what was asked for.
-    #[must_use]
     pub const fn new(asked: BTreeMap<String, bool>) -> Self {
         Self { asked }
     }
 
     /// Whether a gate is on. A gate asked for by name is what was asked; the two bulk gates decide over the others of
     /// their stage, wherever they stand.
-    #[must_use]
     pub fn enabled(&self, gate: Gate) -> bool {
         let name = gate.name();
         let Some(known) = known(name) else { return false };

@@ -21,7 +21,6 @@ const TOLERANCE: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 pub struct Heartbeat {
     clock: Arc<dyn Clock>,
-    /// In milliseconds.
     last: Arc<AtomicU64>,
 }
 

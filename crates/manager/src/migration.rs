@@ -70,7 +70,6 @@ struct Stable {
 impl Migration {
     /// What holds if migration is on and no file is given. Two of the names are not those that controllers have today,
     /// so only the node-lifecycle controller moves.
-    #[must_use]
     pub fn built_in() -> Self {
         let leader = |name: &str| ControllerLeader { name: name.to_owned(), component: "*".to_owned() };
         Self {
@@ -111,7 +110,6 @@ impl Migration {
     }
 
     /// Every mistake in what was read, each naming the field.
-    #[must_use]
     pub fn mistakes(&self) -> Vec<Error> {
         let mut wrong = Vec::new();
         if self.leader_name.is_empty() {
@@ -136,7 +134,6 @@ impl Migration {
     }
 
     /// Why no lock can be made of what was read, although it is well formed.
-    #[must_use]
     pub fn lock_mistake(&self) -> Option<Error> {
         (self.resource_lock == ENDPOINTS).then(|| {
             Error::user_input(format!(

@@ -10,7 +10,6 @@ pub const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
 /// The cloud that `--cloud-provider` means when it is not given, by the name under which the program was called (the
 /// first argument, with or without folders). `None`: no cloud of this build replaces a program of that name.
-#[must_use]
 pub fn preset_provider(factories: &[ProviderFactory], called: &str) -> Option<&'static str> {
     let name = Path::new(called).file_name()?.to_str()?;
     factories.iter().find(|factory| factory.replaces.contains(&name)).map(|factory| factory.name)
@@ -30,13 +29,11 @@ pub struct Build<'a> {
 }
 
 /// The line that `--version` prints. Scripts that look at the programs replaced expect it in this form.
-#[must_use]
 pub fn version_line() -> String {
     format!("Kubernetes {VERSION}")
 }
 
 /// The line that `--version=raw` prints.
-#[must_use]
 pub fn raw_version_line(build: &Build<'_>) -> String {
     let (major, minor) = (env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"));
     format!(
@@ -47,7 +44,6 @@ pub fn raw_version_line(build: &Build<'_>) -> String {
 }
 
 /// The same for `kubernetes_build_info`. The labels are those that dashboards look for.
-#[must_use]
 pub fn build_info(build: &Build<'_>) -> BuildInfo {
     BuildInfo {
         major: env!("CARGO_PKG_VERSION_MAJOR").to_owned(),

@@ -8,6 +8,8 @@
 //! What a process adds (flags, files, ports, signals) is outside: the same replica runs in production, in the
 //! simulation and in the demonstration.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use std::{
     convert::Infallible,
     fmt,
@@ -47,7 +49,6 @@ pub const GRACE: Duration = Duration::from_secs(5);
 /// what was sent: it is to be answered before the Lease is released.
 pub const LAST_WRITE: Duration = GRACE.saturating_sub(CLAIM_RESERVE);
 
-/// What a replica is made of.
 pub struct Parts {
     /// The client for everything but the Lease.
     pub client: Client,
@@ -55,21 +56,15 @@ pub struct Parts {
     pub lease_client: Client,
     /// The clouds, and the load-balancer classes that each of them claims.
     pub clouds: Vec<Member>,
-    /// Who serves Services without a class.
     pub default_cloud: Option<String>,
-    /// The name of the cluster.
     pub cluster_name: String,
-    /// Which controllers run, and how.
     pub controllers: ControllerSettings,
     /// How the leader is found; `None` if there is one replica only.
     pub election: Option<Config>,
     /// A second lock, and the controllers that run only while both are held: those that another program ran before.
     pub migration: Option<(Config, ControllerSettings)>,
-    /// What is counted.
     pub metrics: Metrics,
-    /// Time.
     pub clock: Arc<dyn Clock>,
-    /// Chance.
     pub random: Arc<Random>,
 }
 
@@ -83,7 +78,6 @@ impl fmt::Debug for Parts {
     }
 }
 
-/// One replica.
 pub struct Replica {
     branch: Branch,
 }
@@ -132,7 +126,6 @@ impl Replica {
         Ok(Self { branch })
     }
 
-    /// What its controllers work with.
     pub const fn ctx(&self) -> &ControllerContext {
         &self.branch.ctx
     }

@@ -17,7 +17,6 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// How long one question may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 

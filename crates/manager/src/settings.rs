@@ -13,7 +13,6 @@ use crate::options::Controllers;
 const LIFECYCLE_WORKERS: u32 = 8;
 
 /// The settings of those that run behind the main lock, and of those behind the lock of a migration.
-#[must_use]
 pub fn by_lock(options: &Controllers, leaders: &[ControllerLeader]) -> [ControllerSettings; 2] {
     [Placement::MainLock, Placement::MigrationLock]
         .map(|place| controllers(options, |name| placement(name, leaders) == place))

@@ -167,7 +167,7 @@ async fn a_service_that_goes_is_cleaned_up_first() {
 #[tokio::test(start_paused = true)]
 async fn a_refusal_is_shown_and_is_nothing_to_do() {
     let mut fixture = fresh().await;
-    service(&fixture, "odd", json!({"fake.cloudberth.dev/algorithm": "dice"})).await;
+    service(&fixture, "odd", json!({"fake.cloudberth.dev/algorithm": "coin"})).await;
     work(&mut fixture).await;
     let plan = plan(&fixture).await;
     assert_eq!((names(&plan.services), plan.exit_code()), (vec!["default/odd"], 0), "{}", plan.to_text());

@@ -6,7 +6,6 @@ use cloudberth_core::{Category, Error, error::with_causes};
 use kube::core::response::StatusCause;
 
 /// Translates an error of the Kubernetes client.
-#[must_use]
 pub fn translate(error: &kube::Error) -> Error {
     if let Some(ours) = refused_here(error) {
         return ours.clone();

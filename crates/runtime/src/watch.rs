@@ -47,18 +47,13 @@ const STEADY: Duration = Duration::from_secs(10);
 /// Failures that are further apart than this are unrelated.
 const APART: Duration = Duration::from_secs(60);
 
-/// An event of a watch.
 #[derive(Clone, Debug)]
 pub(crate) enum WatchEvent<V: Watched> {
-    /// A listing begins.
     Init,
-    /// The object exists, in this version.
     Applied(V),
     /// The object exists and cannot be decoded, for this reason.
     Unreadable(V::Key, Error),
-    /// The object was deleted.
     Deleted(V::Key),
-    /// The listing is complete.
     InitDone,
     /// The watch failed, for this reason; it is started again after a wait.
     Failed(String),
@@ -80,12 +75,10 @@ impl Health {
         self.answered.get_or_insert(now);
     }
 
-    /// The watch delivered an event.
     pub(crate) const fn delivered(&mut self) {
         self.broken = None;
     }
 
-    /// The watch failed.
     pub(crate) fn broke(&mut self, now: Tick) {
         self.broken = self.broken_since(now).or(Some(now));
         self.answered = None;

@@ -16,13 +16,11 @@ use tokio::{
     time::Instant,
 };
 
-/// The time limits of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
     /// For the handshake and the first header together, and from the first byte of a later request to the end of its
     /// header.
     pub(crate) header: Duration,
-    /// From one request to the next.
     pub(crate) idle: Duration,
     /// For a client that does not read what we send.
     pub(crate) stall: Duration,
@@ -35,10 +33,8 @@ pub(crate) enum Phase {
     New {
         /// Whether it has sent a byte.
         sent_bytes: bool,
-        /// When it was accepted.
         since: Instant,
     },
-    /// Its last request was answered then.
     Idle(Instant),
     /// Requests are being answered; the first of them began then.
     Busy(Instant),
@@ -71,7 +67,6 @@ impl State {
     }
 }
 
-/// What happens on one connection.
 #[derive(Debug)]
 pub(crate) struct Activity {
     state: Mutex<State>,
@@ -110,12 +105,10 @@ impl Activity {
         self.lock().deadline(self.timeouts)
     }
 
-    /// The first byte arrived.
     pub(crate) fn sent_bytes(&self) {
         self.lock().sent_bytes = true;
     }
 
-    /// The handshake is over.
     pub(crate) fn agreed(&self, interleaved: bool) {
         self.lock().interleaved = interleaved;
     }
@@ -158,7 +151,6 @@ impl Activity {
     }
 }
 
-/// A request in flight.
 #[derive(Debug)]
 pub(crate) struct InFlight(Arc<Activity>);
 

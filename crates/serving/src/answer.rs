@@ -38,7 +38,6 @@ pub(crate) fn not_found() -> Answer {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
-/// The response to a denied request.
 pub(crate) fn denied(denied: &Denied, path: &str) -> Answer {
     match denied {
         Denied::Unauthorized => status(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized"),

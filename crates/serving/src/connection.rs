@@ -148,7 +148,6 @@ fn header_size(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
 }
 
-/// What all connections share.
 pub(crate) struct Shared {
     pub(crate) guard: Guard,
     pub(crate) router: Router,

@@ -90,7 +90,6 @@ impl fmt::Debug for Checks {
 /// The check that is shown if there is no other.
 const PING: &str = "ping";
 
-/// The query of a health page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HealthQuery {
     pub(crate) verbose: bool,

@@ -42,7 +42,6 @@ impl Peer {
     }
 }
 
-/// How many connections there may be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capacity {
     pub(crate) total: usize,
@@ -99,7 +98,6 @@ struct OpenConnections {
     logged: Option<Instant>,
 }
 
-/// All connections of a server.
 pub(crate) struct ConnectionLimiter {
     space: Capacity,
     timeouts: Timeouts,

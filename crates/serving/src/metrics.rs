@@ -43,7 +43,6 @@ impl EncodeMetric for BareCounter {
     }
 }
 
-/// The kind of a review.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Review {
     Token,
@@ -90,48 +89,24 @@ impl Metrics {
             evictions: Counter::default(),
         };
         let m = metrics.clone();
-        registry.register(
-            "apiserver_delegated_authn_request",
-            "Token reviews asked for, by status code",
-            m.token_requests,
-        );
-        registry.register(
-            "apiserver_delegated_authn_request_duration_seconds",
-            "How long token reviews took, by status code",
-            m.token_seconds,
-        );
-        registry.register(
-            "apiserver_delegated_authz_request",
-            "Access reviews asked for, by status code",
-            m.access_requests,
-        );
-        registry.register(
-            "apiserver_delegated_authz_request_duration_seconds",
-            "How long access reviews took, by status code",
-            m.access_seconds,
-        );
+        let help = "Token reviews asked for, by status code";
+        registry.register("apiserver_delegated_authn_request", help, m.token_requests);
+        let help = "How long token reviews took, by status code";
+        registry.register("apiserver_delegated_authn_request_duration_seconds", help, m.token_seconds);
+        let help = "Access reviews asked for, by status code";
+        registry.register("apiserver_delegated_authz_request", help, m.access_requests);
+        let help = "How long access reviews took, by status code";
+        registry.register("apiserver_delegated_authz_request_duration_seconds", help, m.access_seconds);
         registry.register("authenticated_user_requests", "Requests of authenticated users", m.users);
-        registry.register(
-            "authentication_attempts",
-            "Requests, by what their proof came to",
-            m.authentications,
-        );
-        registry.register(
-            "authentication_duration_seconds",
-            "How long it took to know who asks",
-            m.authentication_seconds,
-        );
+        let help = "Requests, by what their proof came to";
+        registry.register("authentication_attempts", help, m.authentications);
+        let help = "How long it took to know who asks";
+        registry.register("authentication_duration_seconds", help, m.authentication_seconds);
         registry.register("authorization_attempts", "Requests, by what the decision was", m.authorizations);
-        registry.register(
-            "authorization_duration_seconds",
-            "How long it took to know whether they may",
-            m.authorization_seconds,
-        );
-        registry.register(
-            "cloudberth_port_evicted_connections",
-            "Connections to the HTTPS port that were closed to let others in",
-            m.evictions,
-        );
+        let help = "How long it took to know whether they may";
+        registry.register("authorization_duration_seconds", help, m.authorization_seconds);
+        let help = "Connections to the HTTPS port that were closed to let others in";
+        registry.register("cloudberth_port_evicted_connections", help, m.evictions);
         metrics
     }
 
@@ -161,7 +136,6 @@ impl Metrics {
         self.authorization_seconds.get_or_create(&label).observe(took.as_secs_f64());
     }
 
-    /// A connection was evicted.
     pub(crate) fn evicted(&self) {
         self.evictions.inc();
     }

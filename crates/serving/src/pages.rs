@@ -53,7 +53,6 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 const NO_PROFILES: &str = "There are no profiles here: this program has no runtime that could be looked into this way. \
                            Use perf or a heap profiler from outside.\n";
 
-/// Finds the page of a request.
 pub(crate) struct Router {
     pages: Pages,
     slis: Slis,
@@ -70,7 +69,6 @@ impl Router {
         request.method == Method::PUT && request.uri.path() == "/debug/flags/v"
     }
 
-    /// The page that was asked for.
     pub(crate) fn page(&self, request: &Parts, body: &[u8]) -> Answer {
         let path = request.uri.path();
         match path {

@@ -13,7 +13,6 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub struct Thread {
     handle: Handle,
-    /// Dropping it ends the thread.
     _alive: oneshot::Sender<()>,
 }
 

@@ -12,7 +12,6 @@ use crate::{
 };
 
 /// What there is after `act` was answered by `answer`.
-#[must_use]
 pub fn fold(observed: Option<Observed>, act: &Action, answer: &Answer) -> Option<Observed> {
     let mut observed = observed.unwrap_or_default();
     match (act, answer) {
@@ -123,7 +122,6 @@ fn assign(all: &mut Vec<FloatingIp>, network: &str, balancer: &str) {
 }
 
 /// A plausible answer to `act`. A new load balancer is ready at once, so that a dry run shows all the steps.
-#[must_use]
 pub fn assume(act: &Action) -> Answer {
     match act {
         Action::CreateBalancer(new) => Answer::Balancer(Box::new(LoadBalancer {

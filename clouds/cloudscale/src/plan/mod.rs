@@ -45,7 +45,6 @@ const LAST_POLL: Duration = Duration::from_secs(5);
 const UNTOLD_POLL: Duration = Duration::from_secs(60);
 
 /// What to do next about what was observed.
-#[must_use]
 pub fn decide(want: &Desired, observed: Option<&Observed>) -> Decision<Action> {
     let nothing = Observed::default();
     let observed = observed.unwrap_or(&nothing);
@@ -159,7 +158,6 @@ fn record(spec: &Spec<'_>, existing: &ObservedBalancer, ours: bool) -> Publish {
 }
 
 /// What a Service locks: the name and the id of its load balancer, and floating IPs in canonical form.
-#[must_use]
 pub fn lock_keys(service: &ServiceView) -> Vec<LockKey> {
     let floating = TABLE.parse(&service.annotations).get(&FLOATING_IPS).set().unwrap_or_default();
     let addresses = floating.iter().map(|ip| LockKey::new(LockKind::Address, ip.network.to_string()));

@@ -14,7 +14,6 @@ use crate::{
     wire::{HealthMonitor, Listener, Member},
 };
 
-/// A wanted pool that is there.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<'a> {
     pub(super) wanted: &'a WantedPool,

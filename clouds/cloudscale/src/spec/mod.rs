@@ -40,7 +40,6 @@ const NAMED: usize = 5;
 /// How much of the nodes' addresses is known. Members are not removed because something is unknown (law 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sight {
-    /// All of it.
     Clear,
     /// The servers of some nodes cannot be read, so any member may be one of theirs.
     Dim,

@@ -72,7 +72,6 @@ pub(crate) fn speaks_http(kind: &str) -> bool {
     matches!(kind, "http" | "https")
 }
 
-/// A port that can be forwarded.
 struct Forward {
     pool: String,
     udp: bool,
@@ -265,7 +264,6 @@ impl Spec<'_> {
     }
 }
 
-/// Who may connect.
 pub(super) enum Sources {
     /// These; none is everybody.
     These(Vec<String>),

@@ -15,7 +15,6 @@ fn if_stub<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Stub>, D::Error>
     Ok(value.get("uuid").and_then(Value::as_str).map(|uuid| Stub { uuid: uuid.to_owned() }))
 }
 
-/// A server or a load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Named {
     pub uuid: String,
@@ -29,7 +28,6 @@ pub struct Named {
 #[serde(try_from = "Below")]
 pub struct PartIdentity {
     pub uuid: String,
-    /// The load balancer.
     pub load_balancer: Option<Stub>,
     /// The pool, for what is below one.
     pub pool: Option<Stub>,
@@ -55,7 +53,6 @@ impl TryFrom<Below> for PartIdentity {
     }
 }
 
-/// A floating IP.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct FloatingIdentity {
     pub network: String,

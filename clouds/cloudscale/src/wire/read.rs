@@ -32,7 +32,6 @@ pub struct Stub {
     pub uuid: String,
 }
 
-/// A reference to a subnet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct SubnetStub {
     pub uuid: String,
@@ -44,13 +43,11 @@ pub struct SlugStub {
     pub slug: String,
 }
 
-/// A reference to a flavor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct FlavorStub {
     pub slug: String,
 }
 
-/// An address of a server's interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct InterfaceAddress {
     pub address: String,
@@ -59,17 +56,14 @@ pub struct InterfaceAddress {
     pub subnet: Option<SubnetStub>,
 }
 
-/// An interface of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Interface {
     /// `public`, or anything else.
     #[serde(rename = "type")]
     pub kind: String,
-    /// In the API's order.
     pub addresses: Vec<InterfaceAddress>,
 }
 
-/// An instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Server {
     pub uuid: String,
@@ -83,11 +77,9 @@ pub struct Server {
     pub zone: Option<SlugStub>,
     #[serde(default)]
     pub flavor: Option<FlavorStub>,
-    /// In the API's order.
     pub interfaces: Vec<Interface>,
 }
 
-/// What a load balancer is doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum BalancerStatus {
     /// A change is under way: nothing is sent until it is over.
@@ -104,33 +96,26 @@ impl<'de> Deserialize<'de> for BalancerStatus {
     }
 }
 
-/// An address of a load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct VipAddress {
     pub address: String,
-    /// The subnet that it is in.
     #[serde(default)]
     pub subnet: Option<SubnetStub>,
 }
 
-/// A load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct LoadBalancer {
     pub uuid: String,
     /// The name; not unique.
     pub name: String,
-    /// What it is doing.
     pub status: BalancerStatus,
-    /// Where it is.
     #[serde(default)]
     pub zone: Option<SlugStub>,
     #[serde(default)]
     pub flavor: Option<FlavorStub>,
-    /// In the API's order.
     pub vip_addresses: Vec<VipAddress>,
 }
 
-/// A pool of a load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Pool {
     pub uuid: String,
@@ -138,13 +123,10 @@ pub struct Pool {
     pub name: String,
     /// The load balancer that it belongs to.
     pub load_balancer: Stub,
-    /// How a member is chosen.
     pub algorithm: String,
-    /// What is spoken to members.
     pub protocol: String,
 }
 
-/// A member of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Member {
     pub uuid: String,
@@ -152,38 +134,29 @@ pub struct Member {
     /// Whether it takes traffic at all.
     #[serde(default = "on", deserialize_with = "or_true")]
     pub enabled: bool,
-    /// The subnet of the address.
     #[serde(deserialize_with = "always")]
     pub subnet: Option<SubnetStub>,
     pub address: String,
-    /// Where traffic goes.
     pub protocol_port: i64,
     /// Where checks go; `None` is the same port.
     #[serde(deserialize_with = "told")]
     pub monitor_port: Option<i64>,
 }
 
-/// A listener of a load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Listener {
     pub uuid: String,
     pub name: String,
-    /// The pool that it feeds.
     #[serde(deserialize_with = "told")]
     pub pool: Option<Stub>,
-    /// What clients speak.
     pub protocol: String,
-    /// What clients connect to.
     pub protocol_port: i64,
     /// Who may connect; empty is everybody.
     pub allowed_cidrs: Vec<String>,
-    /// Milliseconds.
     #[serde(default)]
     pub timeout_client_data_ms: Option<i64>,
-    /// Milliseconds.
     #[serde(default)]
     pub timeout_member_connect_ms: Option<i64>,
-    /// Milliseconds.
     #[serde(default)]
     pub timeout_member_data_ms: Option<i64>,
 }
@@ -191,47 +164,35 @@ pub struct Listener {
 /// The HTTP part of a health monitor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct HttpOptions {
-    /// The answers that count as good.
     pub expected_codes: Vec<String>,
-    /// The request's method.
     pub method: String,
-    /// The request's path.
     pub url_path: String,
     /// `1.0` or `1.1`.
     pub version: String,
-    /// The request's host.
     #[serde(deserialize_with = "told")]
     pub host: Option<String>,
 }
 
-/// The health monitor of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct HealthMonitor {
     pub uuid: String,
-    /// The pool that it watches.
     #[serde(deserialize_with = "always")]
     pub pool: Option<Stub>,
-    /// How it checks.
     #[serde(rename = "type")]
     pub kind: String,
     /// Seconds between checks.
     #[serde(default)]
     pub delay_s: Option<i64>,
-    /// Seconds per check.
     #[serde(default)]
     pub timeout_s: Option<i64>,
-    /// Successes until up.
     #[serde(default)]
     pub up_threshold: Option<i64>,
-    /// Failures until down.
     #[serde(default)]
     pub down_threshold: Option<i64>,
-    /// For HTTP checks.
     #[serde(deserialize_with = "told")]
     pub http: Option<HttpOptions>,
 }
 
-/// A floating IP.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct FloatingIp {
     /// The network, `192.0.2.7/32` for a single address.
@@ -239,7 +200,6 @@ pub struct FloatingIp {
     /// The load balancer that it leads to.
     #[serde(deserialize_with = "told")]
     pub load_balancer: Option<Stub>,
-    /// Or the server.
     #[serde(deserialize_with = "told")]
     pub server: Option<Stub>,
 }

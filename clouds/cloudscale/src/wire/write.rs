@@ -8,12 +8,10 @@ pub struct NewVip {
     /// The address; the cloud picks one where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// The subnet that it is in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subnet: Option<String>,
 }
 
-/// A new load balancer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NewBalancer {
     pub name: String,
@@ -25,86 +23,62 @@ pub struct NewBalancer {
     pub vip_addresses: Vec<NewVip>,
 }
 
-/// A new pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NewPool {
     pub name: String,
     /// The load balancer that it belongs to.
     pub load_balancer: String,
-    /// How a member is chosen.
     pub algorithm: String,
-    /// What is spoken to members.
     pub protocol: String,
 }
 
-/// A new member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NewMember {
     pub name: String,
-    /// Where traffic goes.
     pub protocol_port: i64,
-    /// Where checks go.
     pub monitor_port: i64,
     pub address: String,
-    /// The subnet of the address.
     pub subnet: String,
 }
 
-/// A new listener.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NewListener {
     pub name: String,
-    /// The pool that it feeds.
     pub pool: String,
-    /// What clients speak.
     pub protocol: String,
-    /// What clients connect to.
     pub protocol_port: i64,
     /// Who may connect; empty is everybody.
     pub allowed_cidrs: Vec<String>,
-    /// Milliseconds.
     pub timeout_client_data_ms: i64,
-    /// Milliseconds.
     pub timeout_member_connect_ms: i64,
-    /// Milliseconds.
     pub timeout_member_data_ms: i64,
 }
 
 /// The HTTP part of a new health monitor; empty for one that does not speak HTTP.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NewHttp {
-    /// The answers that count as good.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub expected_codes: Vec<String>,
-    /// The request's method.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub method: String,
-    /// The request's path.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub url_path: String,
     /// `1.0` or `1.1`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub version: String,
-    /// The request's host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
 }
 
-/// A new health monitor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NewMonitor {
-    /// The pool that it watches.
     pub pool: String,
-    /// How it checks.
     #[serde(rename = "type")]
     pub kind: String,
     /// Seconds between checks.
     pub delay_s: i64,
-    /// Seconds per check.
     pub timeout_s: i64,
-    /// Successes until up.
     pub up_threshold: i64,
-    /// Failures until down.
     pub down_threshold: i64,
     /// Always sent, also when it is empty.
     pub http: NewHttp,
@@ -113,16 +87,12 @@ pub struct NewMonitor {
 /// The one attribute of a listener that a request changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum ListenerChange {
-    /// Who may connect.
     #[serde(rename = "allowed_cidrs")]
     AllowedCidrs(Vec<String>),
-    /// Milliseconds.
     #[serde(rename = "timeout_client_data_ms")]
     TimeoutClientData(i64),
-    /// Milliseconds.
     #[serde(rename = "timeout_member_connect_ms")]
     TimeoutMemberConnect(i64),
-    /// Milliseconds.
     #[serde(rename = "timeout_member_data_ms")]
     TimeoutMemberData(i64),
 }
@@ -130,16 +100,12 @@ pub enum ListenerChange {
 /// The one HTTP attribute of a health monitor that a request changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum HttpChange {
-    /// The request's host.
     #[serde(rename = "host")]
     Host(String),
-    /// The request's path.
     #[serde(rename = "url_path")]
     UrlPath(String),
-    /// The request's method.
     #[serde(rename = "method")]
     Method(String),
-    /// The answers that count as good.
     #[serde(rename = "expected_codes")]
     ExpectedCodes(Vec<String>),
 }
@@ -147,19 +113,15 @@ pub enum HttpChange {
 /// The one attribute of a health monitor that a request changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum MonitorChange {
-    /// One attribute of the HTTP part.
     #[serde(rename = "http")]
     Http(HttpChange),
     /// Seconds between checks.
     #[serde(rename = "delay_s")]
     Delay(i64),
-    /// Seconds per check.
     #[serde(rename = "timeout_s")]
     Timeout(i64),
-    /// Successes until up.
     #[serde(rename = "up_threshold")]
     UpThreshold(i64),
-    /// Failures until down.
     #[serde(rename = "down_threshold")]
     DownThreshold(i64),
 }

@@ -10,7 +10,7 @@ use cloudberth_core::{Clock, Random};
 
 use super::{
     network::{CallRecord, Fault, Network, Request, Shared, lock},
-    world::{Balancer, FakeInstance, Pace, PowerState, RouteRecord, World},
+    world::{Balancer, FakeInstance, PowerState, RouteRecord, World},
 };
 
 /// How the cloud behaves.
@@ -47,10 +47,9 @@ impl fmt::Debug for Cloud {
 impl Cloud {
     /// An empty cloud on this clock.
     pub fn new(clock: Arc<dyn Clock>, random: Random, settings: SimSettings) -> Self {
-        let pace = Pace { lag: settings.lag, build: settings.build, quota: settings.quota };
         let shared = Shared {
-            world: Mutex::new(World::new(pace)),
-            elsewhere: Mutex::new(World::elsewhere(pace)),
+            world: Mutex::new(World::new(settings)),
+            elsewhere: Mutex::new(World::elsewhere(settings)),
             log: Mutex::default(),
             planner: Mutex::default(),
             latency: Mutex::new(settings.latency),

@@ -1,5 +1,7 @@
 //! The network between a program and its cloud: latency, faults, and a log of every call.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -15,7 +17,6 @@ use super::world::World;
 /// Whether a request changes anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It changes nothing.
     Read,
     /// It changes something, and needs the leader's claim.
     Write,
@@ -26,13 +27,10 @@ pub(crate) enum Kind {
 pub struct Request {
     /// The operation, such as `create balancer`.
     pub operation: &'static str,
-    /// It changes something.
     pub write: bool,
-    /// How many requests came before it.
     pub number: u64,
 }
 
-/// What goes wrong with one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The server answers with an error; nothing happens.
@@ -56,20 +54,15 @@ pub enum Fault {
     Swapped,
 }
 
-/// One request that reached the cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallRecord {
-    /// When it left the program.
     pub sent: Tick,
-    /// When it took effect.
     pub at: Tick,
     /// When the program stops waiting for the answer at the latest.
     pub until: Tick,
-    /// Who sent it.
     pub who: String,
     /// The operation, such as `create balancer`.
     pub operation: &'static str,
-    /// It changes something.
     pub write: bool,
     /// It was carried out in another account.
     pub elsewhere: bool,
@@ -79,7 +72,6 @@ pub struct CallRecord {
     pub outcome: &'static str,
 }
 
-/// Why there is no answer.
 #[derive(Clone, Debug)]
 pub(crate) enum Trouble {
     /// The request was refused, or never left: it did not take effect.
@@ -127,7 +119,6 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// One program's connection to the cloud.
 #[derive(Clone)]
 pub(crate) struct Network {
     pub(crate) shared: Arc<Shared>,

@@ -3,6 +3,8 @@
 //! Listings lag: a new resource shows only after a while, and a deleted one goes on showing. A look-up by id is
 //! always up to date.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
@@ -10,56 +12,42 @@ use std::{
 
 use cloudberth_core::{Category, Error, Result, Tick};
 
+use super::handle::SimSettings;
+
 /// Whether an instance is powered on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PowerState {
-    /// Powered on.
     Running,
-    /// Powered off.
     Stopped,
 }
 
-/// An instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FakeInstance {
-    /// Its id.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// Whether it is powered on.
     pub state: PowerState,
-    /// Its size.
     pub flavor: String,
-    /// The zone that it is in.
     pub zone: String,
-    /// Its address inside the cloud.
     pub private_ip: String,
 }
 
-/// The protocols that listeners speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Protocol {
-    /// TCP.
     Tcp,
-    /// UDP.
     Udp,
 }
 
-/// What a load balancer listens on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Listener {
     /// `tcp` or `udp`.
     pub protocol: Protocol,
-    /// The port for clients.
     pub port: i64,
-    /// The port on the members.
     pub node_port: i64,
 }
 
-/// A load balancer with its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Balancer {
-    /// Its id.
     pub id: String,
     /// Its name, which need not be unique.
     pub name: String,
@@ -69,22 +57,17 @@ pub struct Balancer {
     pub ready: bool,
     /// How it picks a member for a connection.
     pub algorithm: String,
-    /// Its listeners by id.
     pub listeners: BTreeMap<String, Listener>,
     /// The instances behind it, by member id.
     pub members: BTreeMap<String, String>,
-    /// The floating addresses that lead to it.
     pub floating: BTreeSet<String>,
 }
 
 /// A route to the pods of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteRecord {
-    /// Its name.
     pub name: String,
-    /// The name of the instance.
     pub instance: String,
-    /// Where it leads.
     pub destination: String,
 }
 
@@ -97,21 +80,9 @@ struct Kept<T> {
     gone_from: Option<Tick>,
 }
 
-/// How the cloud behaves.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
-    /// How far listings lag behind.
-    pub(crate) lag: Duration,
-    /// How long building a load balancer takes.
-    pub(crate) build: Duration,
-    /// How many load balancers there may be.
-    pub(crate) quota: usize,
-}
-
-/// The resources of one account.
 #[derive(Debug)]
 pub(crate) struct World {
-    pub(crate) pace: Pace,
+    pub(crate) pace: SimSettings,
     instances: BTreeMap<String, Kept<FakeInstance>>,
     balancers: BTreeMap<String, Kept<Balancer>>,
     floating: BTreeSet<String>,
@@ -119,7 +90,6 @@ pub(crate) struct World {
     /// The load balancers that each instance is a member of.
     serving: BTreeMap<String, BTreeSet<String>>,
     ids: u64,
-    /// Where its addresses come from.
     net: &'static str,
 }
 
@@ -128,7 +98,7 @@ fn refuse<T>(category: Category, message: impl Into<String>) -> Result<T> {
 }
 
 impl World {
-    pub(crate) fn new(pace: Pace) -> Self {
+    pub(crate) fn new(pace: SimSettings) -> Self {
         Self {
             pace,
             instances: BTreeMap::new(),
@@ -143,8 +113,8 @@ impl World {
 
     /// Another account of the same cloud: it shares no id and no address with ours, and its quota allows no load
     /// balancers.
-    pub(crate) fn elsewhere(pace: Pace) -> Self {
-        Self { ids: 500_000, net: "198.51.100", ..Self::new(Pace { quota: 0, ..pace }) }
+    pub(crate) fn elsewhere(pace: SimSettings) -> Self {
+        Self { ids: 500_000, net: "198.51.100", ..Self::new(SimSettings { quota: 0, ..pace }) }
     }
 
     fn id(&mut self, kind: &str) -> String {

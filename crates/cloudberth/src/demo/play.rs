@@ -18,29 +18,23 @@ use super::{
     world::World,
 };
 
-/// How a story ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     /// All of it was seen in time.
     Happy,
-    /// Something was not.
     Missed,
-    /// Somebody ended it.
     Interrupted,
 }
 
 /// After so long without anything new, the reader is told what is waited for.
 const SILENCE: Duration = Duration::from_secs(15);
 
-/// Something that is to be seen.
 struct Pending {
     sight: Sight,
-    /// The next step waits for it.
     now: bool,
     until: Instant,
 }
 
-/// What woke the player.
 enum Woken {
     Heard(Option<Heard>),
     Silence,
@@ -182,7 +176,6 @@ fn fail<W: Write>(
     Ok(())
 }
 
-/// An object in one line.
 fn state(sighting: &Sighting) -> String {
     let object = &sighting.object;
     let name = text(object, "/metadata/name");

@@ -24,13 +24,11 @@ const PLAIN: &str = "\x1b[0m";
 const MARGIN: &str = "         ";
 
 impl<W: Write> Printer<W> {
-    /// One that counts from now.
     pub(super) fn new(out: W, clock: Arc<dyn Clock>, colours: bool) -> Self {
         let begun = clock.now();
         Self { out, clock, begun, colours }
     }
 
-    /// How long it has been.
     pub(super) fn seconds(&self) -> String {
         format!("{:.1} s", self.clock.now().since(self.begun).as_secs_f64())
     }
@@ -45,37 +43,31 @@ impl<W: Write> Printer<W> {
         self.out.flush()
     }
 
-    /// A line without a time.
     pub(super) fn plain(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.out, "{text}")?;
         self.out.flush()
     }
 
-    /// Something is about to be done.
     pub(super) fn step(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.out)?;
         self.timed(&self.paint(BOLD, text))
     }
 
-    /// Why something is as it is.
     pub(super) fn aside(&mut self, text: &str) -> io::Result<()> {
         let text = self.paint(DIM, text);
         self.plain(&format!("{MARGIN}{text}"))
     }
 
-    /// Something was seen.
     pub(super) fn saw(&mut self, text: &str) -> io::Result<()> {
         let mark = self.paint(GREEN, "saw");
         self.timed(&format!("  {mark}  {text}"))
     }
 
-    /// Something is still being waited for.
     pub(super) fn waits(&mut self, text: &str) -> io::Result<()> {
         let text = self.paint(DIM, &format!("  ...  {text}"));
         self.timed(&text)
     }
 
-    /// Something did not happen.
     pub(super) fn missed(&mut self, text: &str) -> io::Result<()> {
         let mark = self.paint(RED, "NOT SEEN");
         self.timed(&format!("  {mark}  {text}"))

@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use super::watch::{Kind, Sighting};
 
-/// Something that the story waits for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Sight {
     /// A node of this name, in this condition.
@@ -22,7 +21,6 @@ pub(super) enum Sight {
     /// An event about an object (`service/web`) with this reason, whose message holds this; and what has to be true in
     /// the cloud then.
     Event(&'static str, &'static str, &'static str, InCloud),
-    /// Nobody holds the leader's Lease.
     LeaseFree,
 }
 
@@ -35,29 +33,23 @@ pub(super) enum NodeIs {
     Initialised,
     /// Its kubelet does not report any more.
     NotReady,
-    /// It is marked as shut down.
     ShutDown,
-    /// It is Ready and not marked.
     Back,
-    /// It does not exist any more.
     Gone,
 }
 
 /// What has to be true in the cloud when something is seen in the API.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum InCloud {
-    /// Nothing in particular.
     Anything,
     /// These instances stand behind a load balancer.
     Members(&'static [&'static str]),
     /// A load balancer listens on these ports.
     Ports(&'static [i64]),
-    /// There is no load balancer.
     NoBalancer,
 }
 
 impl Sight {
-    /// What is waited for, in words.
     pub(super) fn expectation(self) -> String {
         match self {
             Self::Node(name, is) => format!("node/{name} {}", is.expectation()),
@@ -170,7 +162,6 @@ fn told_of(event: &Value) -> String {
     format!("{kind}/{}", text(event, "/involvedObject/name"))
 }
 
-/// An event in one line.
 pub(super) fn event_line(event: &Value) -> String {
     let (level, reason) = (text(event, "/type"), text(event, "/reason"));
     format!("event {level} {reason} of {}: {}", told_of(event), text(event, "/message"))

@@ -10,18 +10,14 @@ use super::sight::{
     Sight::{self, Address, Event, LeaseFree, Node, ServiceGone},
 };
 
-/// What somebody does.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Act {
     /// Nothing; what was begun earlier is waited for.
     Nothing,
     /// Instances boot, each in its zone, and their kubelets register nodes.
     Join(&'static [(&'static str, &'static str)]),
-    /// An instance is switched off.
     Stop(&'static str),
-    /// An instance is switched on.
     Start(&'static str),
-    /// An instance is deleted.
     Destroy(&'static str),
     /// A Service of type `LoadBalancer` is created, with an annotation.
     Serve(&'static str, (&'static str, &'static str)),
@@ -31,18 +27,13 @@ pub(super) enum Act {
     BreakCloudAndOpenPort(&'static str),
     /// The cloud is well again.
     MendCloud,
-    /// A Service is deleted.
     Delete(&'static str),
-    /// The manager gets SIGTERM.
     StopManager,
 }
 
-/// A step of the story.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    /// What happens, for the reader.
     pub(super) says: &'static str,
-    /// What else the reader should know.
     pub(super) because: Option<fn() -> String>,
     pub(super) act: Act,
     /// What has to be seen before the next step.
@@ -77,7 +68,6 @@ const ALGORITHM: &str = "fake.cloudberth.dev/algorithm";
 
 const PLAIN: Step = Step { says: "", because: None, act: Act::Nothing, sees: &[], later: &[] };
 
-/// The story.
 pub(super) static STORY: &[Step] = &[
     Step {
         says: "The manager starts and stands for election.",

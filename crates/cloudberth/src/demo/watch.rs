@@ -33,7 +33,6 @@ impl Kind {
     }
 }
 
-/// One version of an object.
 #[derive(Debug)]
 pub(super) struct Sighting {
     pub(super) kind: Kind,
@@ -42,12 +41,10 @@ pub(super) struct Sighting {
     pub(super) object: Value,
 }
 
-/// What the watches bring.
 #[derive(Debug)]
 pub(super) enum Heard {
     /// From now on, nothing about this kind is missed.
     Listening,
-    /// An object came, changed or went.
     Saw(Sighting),
     /// The watch broke. In memory that is a bug.
     Broken(String),

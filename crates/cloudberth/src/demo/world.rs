@@ -51,7 +51,6 @@ impl Clock for RunningClock {
     }
 }
 
-/// A cluster and its cloud.
 pub(super) struct World {
     pub(super) api: KubeApi,
     pub(super) cloud: Cloud,
@@ -123,7 +122,6 @@ impl World {
         self.stop.notified().await;
     }
 
-    /// Does what the story says.
     pub(super) async fn act(&self, act: Act) -> kube::Result<()> {
         match act {
             Act::Nothing => {}

@@ -4,7 +4,6 @@
 ///
 /// `spellings` are pairs of a spelling and the name to suggest for it; of equally close ones the first counts. Close
 /// enough is two letters, or a quarter of what follows `prefix` in long keys.
-#[must_use]
 pub fn nearest(key: &str, prefix: &str, spellings: &[(&'static str, &'static str)]) -> Option<&'static str> {
     let tail = key.strip_prefix(prefix).unwrap_or(key);
     let slip = (tail.chars().count() / 4).max(2);

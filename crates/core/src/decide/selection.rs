@@ -45,13 +45,11 @@ pub const CONTROLLERS: [Controller; 4] = [
 pub type Alias<'a> = (&'a str, &'a str);
 
 /// The aliases of [`CONTROLLERS`].
-#[must_use]
 pub fn aliases() -> Vec<Alias<'static>> {
     CONTROLLERS.iter().map(|controller| (controller.alias, controller.name)).collect()
 }
 
 /// The list with every alias replaced by what it stands for, a leading `-` kept.
-#[must_use]
 pub fn resolve(list: &[String], aliases: &[Alias<'_>]) -> Vec<String> {
     let full = |name: &str| {
         aliases.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| *name).to_owned()
@@ -68,7 +66,6 @@ pub fn resolve(list: &[String], aliases: &[Alias<'_>]) -> Vec<String> {
 ///
 /// The first entry that names it decides. With none, it runs if `*` stands anywhere and it is `on_by_default`.
 /// An empty list switches everything off.
-#[must_use]
 pub fn is_enabled(list: &[String], name: &str, on_by_default: bool) -> bool {
     for entry in list {
         if entry == name {
@@ -82,7 +79,6 @@ pub fn is_enabled(list: &[String], name: &str, on_by_default: bool) -> bool {
 }
 
 /// Every entry that names nothing known, each as one error; `kind` is `controllers` or `webhooks`.
-#[must_use]
 pub fn unknown_names(list: &[String], known: &[&str], aliases: &[Alias<'_>], kind: &str) -> Vec<Error> {
     list.iter()
         .filter(|entry| *entry != "*")
@@ -114,13 +110,11 @@ pub fn webhooks<'a>(list: &[String], registered: &[&'a str]) -> Result<Vec<&'a s
 
 /// How many nodes the status loop works on at once: `--concurrent-node-status-updates`, or
 /// `--concurrent-node-syncs` where that is not set.
-#[must_use]
 pub const fn status_workers(status_updates: i32, syncs: i32) -> i32 {
     if status_updates > 0 { status_updates } else { syncs }
 }
 
 /// Every mistake in the worker counts of the node controller.
-#[must_use]
 pub fn node_worker_mistakes(syncs: i32, status_updates: i32) -> Vec<Error> {
     let mut wrong = Vec::from_iter(worker_mistake("--concurrent-node-syncs", syncs));
     if status_updates < 0 {
@@ -133,7 +127,6 @@ pub fn node_worker_mistakes(syncs: i32, status_updates: i32) -> Vec<Error> {
 }
 
 /// The mistake in the worker count that `flag` sets.
-#[must_use]
 pub fn worker_mistake(flag: &str, workers: i32) -> Option<Error> {
     (workers < 1).then(|| Error::user_input(format!("{flag} is {workers}; it must be at least 1")))
 }
@@ -162,7 +155,6 @@ pub enum Placement {
 }
 
 /// Behind which lock this program runs the controller called `name`. The first entry that names it decides.
-#[must_use]
 pub fn placement(name: &str, leaders: &[ControllerLeader]) -> Placement {
     match leaders.iter().find(|leader| leader.name == name) {
         None => Placement::MainLock,

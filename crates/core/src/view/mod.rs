@@ -15,6 +15,17 @@ pub use service::{
 
 use std::fmt;
 
+use serde_json::Value;
+
+/// A text that is not empty.
+fn filled(value: &Value) -> Option<String> {
+    value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
 /// Namespace and name of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
@@ -26,7 +37,6 @@ pub struct ObjectKey {
 
 impl ObjectKey {
     /// The key of a namespaced object.
-    #[must_use]
     pub fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.to_owned(), name: name.to_owned() }
     }

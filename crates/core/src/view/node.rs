@@ -32,8 +32,6 @@ pub enum TaintEffect {
 }
 
 impl TaintEffect {
-    /// The name in the Kubernetes API.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::NoSchedule => "NoSchedule",
@@ -55,7 +53,6 @@ impl From<&str> for TaintEffect {
     }
 }
 
-/// A taint of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taint {
     pub key: String,
@@ -106,7 +103,6 @@ pub struct NodeView {
 
 impl NodeView {
     /// Whether any taint has this key, whatever its value and effect.
-    #[must_use]
     pub fn has_taint(&self, key: &str) -> bool {
         self.taints.iter().any(|taint| taint.key == key)
     }

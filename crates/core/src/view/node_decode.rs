@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
+    filled, items,
     node::{Condition, NodeView, Ready, Taint, TaintEffect},
     pairs::{self, Pairs},
 };
@@ -46,20 +47,12 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-fn filled(value: &Value) -> Option<String> {
-    value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
-}
-
 /// Prefixes of the annotations that decisions use: ours, and the kubelet's about its addresses. Others are dropped, because
 /// network and storage drivers write long ones, and there are thousands of nodes.
 const READ: [&str; 2] = ["cloudberth.dev/", "alpha.kubernetes.io/"];
 
 fn annotations(value: &Value) -> Pairs {
     pairs::texts(value).filter(|(key, _)| READ.iter().any(|prefix| key.starts_with(prefix))).collect()
-}
-
-fn items(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
 }
 
 /// A list without spare capacity: a vector starts with room for four, and most nodes have one taint or none.

@@ -12,19 +12,16 @@ use serde_json::Value;
 pub struct Pairs {
     /// Key, value, key, value, sorted by key.
     text: Box<str>,
-    /// Where each of them ends.
     ends: Box<[u32]>,
 }
 
 impl Pairs {
     /// The number of keys.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len() / 2
     }
 
     /// Whether it has no keys.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -42,13 +39,11 @@ impl Pairs {
     }
 
     /// The value of a key.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.iter().find(|(known, _)| *known == key).map(|(_, value)| value)
     }
 
     /// Whether the key exists.
-    #[must_use]
     pub fn contains_key(&self, key: &str) -> bool {
         self.get(key).is_some()
     }

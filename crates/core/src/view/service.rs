@@ -12,7 +12,6 @@ use crate::{net::IpFamily, view::ObjectKey};
 pub enum ServiceType {
     #[default]
     ClusterIp,
-    /// A port on every node.
     NodePort,
     /// The one that concerns us.
     LoadBalancer,
@@ -21,7 +20,6 @@ pub enum ServiceType {
     Other(String),
 }
 
-/// The transport protocol of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ServiceProtocol {
     #[default]
@@ -33,8 +31,6 @@ pub enum ServiceProtocol {
 }
 
 impl ServiceProtocol {
-    /// The name in the Kubernetes API.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Tcp => "TCP",
@@ -59,13 +55,10 @@ pub struct ServicePort {
     /// Empty when the port has no name.
     pub name: String,
     pub protocol: ServiceProtocol,
-    /// What clients connect to.
     pub port: i64,
     /// What nodes listen on; 0 when none is allocated.
     pub node_port: i64,
-    /// What pods listen on.
     pub target_port: Option<TargetPort>,
-    /// A hint about the application's protocol.
     pub app_protocol: Option<String>,
 }
 
@@ -116,7 +109,6 @@ pub enum IpMode {
     Other(String),
 }
 
-/// One port of an ingress entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IngressPort {
     pub port: i64,
@@ -131,7 +123,6 @@ pub struct Ingress {
     pub ip: Option<String>,
     pub hostname: Option<String>,
     pub ip_mode: Option<IpMode>,
-    /// What is known about single ports.
     pub ports: Vec<IngressPort>,
 }
 
@@ -193,7 +184,6 @@ pub struct ServiceView {
 }
 
 impl ServiceView {
-    #[must_use]
     pub fn key(&self) -> ObjectKey {
         ObjectKey::new(&self.namespace, &self.name)
     }

@@ -13,60 +13,48 @@ use crate::{
     net::IpFamily,
     view::{
         ExternalTrafficPolicy, Ingress, IngressPort, IpFamilyPolicy, IpMode, ServicePort, ServiceProtocol,
-        ServiceType, ServiceView, SessionAffinity, TargetPort, pairs,
+        ServiceType, ServiceView, SessionAffinity, TargetPort, filled, items, pairs,
     },
 };
 
 impl ServiceView {
     /// Reads the JSON of a Service. The only error is a missing name.
     pub fn from_json(object: &Value) -> Result<Self> {
-        let meta = part(object, "metadata");
-        let spec = part(object, "spec");
-        let Some(name) = text(part(meta, "name")) else {
+        let meta = &object["metadata"];
+        let (spec, status) = (&object["spec"], &object["status"]);
+        let balancer = &status["loadBalancer"];
+        let Some(name) = filled(&meta["name"]) else {
             return Err(Error::permanent("a Service came without metadata.name"));
         };
         Ok(Self {
-            namespace: text(part(meta, "namespace")).unwrap_or_default(),
+            namespace: filled(&meta["namespace"]).unwrap_or_default(),
             name,
-            uid: text(part(meta, "uid")).unwrap_or_default(),
-            resource_version: text(part(meta, "resourceVersion")).unwrap_or_default(),
-            generation: number(part(meta, "generation")),
-            deleting: text(part(meta, "deletionTimestamp")).is_some(),
-            finalizers: texts(part(meta, "finalizers")),
-            labels: pairs::texts(part(meta, "labels")).collect(),
-            annotations: map(part(meta, "annotations")),
+            uid: filled(&meta["uid"]).unwrap_or_default(),
+            resource_version: filled(&meta["resourceVersion"]).unwrap_or_default(),
+            generation: number(&meta["generation"]),
+            deleting: filled(&meta["deletionTimestamp"]).is_some(),
+            finalizers: texts(&meta["finalizers"]),
+            labels: pairs::texts(&meta["labels"]).collect(),
+            annotations: map(&meta["annotations"]),
             service_type: service_type(spec),
-            class: given(part(spec, "loadBalancerClass")),
-            ports: items(part(spec, "ports")).map(service_port).collect(),
-            allocate_node_ports: part(spec, "allocateLoadBalancerNodePorts").as_bool(),
-            external_traffic_policy: traffic_policy(part(spec, "externalTrafficPolicy")),
-            health_check_node_port: number(part(spec, "healthCheckNodePort")),
-            source_ranges: source_ranges(part(spec, "loadBalancerSourceRanges")),
-            load_balancer_ip: text(part(spec, "loadBalancerIP")),
-            external_ips: texts(part(spec, "externalIPs")),
+            class: given(&spec["loadBalancerClass"]),
+            ports: items(&spec["ports"]).map(service_port).collect(),
+            allocate_node_ports: spec["allocateLoadBalancerNodePorts"].as_bool(),
+            external_traffic_policy: traffic_policy(&spec["externalTrafficPolicy"]),
+            health_check_node_port: number(&spec["healthCheckNodePort"]),
+            source_ranges: source_ranges(&spec["loadBalancerSourceRanges"]),
+            load_balancer_ip: filled(&spec["loadBalancerIP"]),
+            external_ips: texts(&spec["externalIPs"]),
             session_affinity: session_affinity(spec),
-            ip_families: texts(part(spec, "ipFamilies")).iter().filter_map(|name| ip_family(name)).collect(),
-            ip_family_policy: given(part(spec, "ipFamilyPolicy")).map(ip_family_policy),
-            cluster_ips: texts(part(spec, "clusterIPs")),
-            internal_traffic_policy: text(part(spec, "internalTrafficPolicy")),
-            publish_not_ready_addresses: part(spec, "publishNotReadyAddresses").as_bool().unwrap_or_default(),
-            traffic_distribution: text(part(spec, "trafficDistribution")),
-            ingress: items(part(part(part(object, "status"), "loadBalancer"), "ingress"))
-                .filter(|entry| entry.is_object())
-                .map(ingress)
-                .collect(),
+            ip_families: texts(&spec["ipFamilies"]).iter().filter_map(|name| ip_family(name)).collect(),
+            ip_family_policy: given(&spec["ipFamilyPolicy"]).map(ip_family_policy),
+            cluster_ips: texts(&spec["clusterIPs"]),
+            internal_traffic_policy: filled(&spec["internalTrafficPolicy"]),
+            publish_not_ready_addresses: spec["publishNotReadyAddresses"].as_bool().unwrap_or_default(),
+            traffic_distribution: filled(&spec["trafficDistribution"]),
+            ingress: items(&balancer["ingress"]).filter(|entry| entry.is_object()).map(ingress).collect(),
         })
     }
-}
-
-/// A member of an object; null where there is none, or no object.
-fn part<'a>(value: &'a Value, key: &str) -> &'a Value {
-    value.get(key).unwrap_or(&Value::Null)
-}
-
-/// A text that is not empty.
-fn text(value: &Value) -> Option<String> {
-    value.as_str().filter(|text| !text.is_empty()).map(ToOwned::to_owned)
 }
 
 /// The value as text; one of a wrong type as its JSON.
@@ -82,12 +70,8 @@ fn number(value: &Value) -> i64 {
     value.as_i64().unwrap_or_default()
 }
 
-fn items(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
-}
-
 fn texts(value: &Value) -> Vec<String> {
-    items(value).filter_map(text).collect()
+    items(value).filter_map(filled).collect()
 }
 
 fn map(value: &Value) -> BTreeMap<String, String> {
@@ -100,7 +84,7 @@ fn service_type(spec: &Value) -> ServiceType {
     if !spec.is_object() {
         return ServiceType::Other(String::new());
     }
-    match given(part(spec, "type")).as_deref() {
+    match given(&spec["type"]).as_deref() {
         None | Some("ClusterIP") => ServiceType::ClusterIp,
         Some("NodePort") => ServiceType::NodePort,
         Some("LoadBalancer") => ServiceType::LoadBalancer,
@@ -120,18 +104,18 @@ fn protocol(value: &Value) -> ServiceProtocol {
 
 /// An entry that is not an object becomes a port without a number, which every provider refuses.
 fn service_port(value: &Value) -> ServicePort {
-    let target_port = match part(value, "targetPort") {
+    let target_port = match &value["targetPort"] {
         Value::Number(n) => n.as_i64().map(TargetPort::Number),
         Value::String(name) => Some(TargetPort::Name(name.clone())),
         _ => None,
     };
     ServicePort {
-        name: text(part(value, "name")).unwrap_or_default(),
-        protocol: protocol(part(value, "protocol")),
-        port: number(part(value, "port")),
-        node_port: number(part(value, "nodePort")),
+        name: filled(&value["name"]).unwrap_or_default(),
+        protocol: protocol(&value["protocol"]),
+        port: number(&value["port"]),
+        node_port: number(&value["nodePort"]),
         target_port,
-        app_protocol: given(part(value, "appProtocol")),
+        app_protocol: given(&value["appProtocol"]),
     }
 }
 
@@ -152,11 +136,12 @@ fn source_ranges(value: &Value) -> Option<Vec<String>> {
 }
 
 fn session_affinity(spec: &Value) -> SessionAffinity {
-    match given(part(spec, "sessionAffinity")).as_deref() {
+    match given(&spec["sessionAffinity"]).as_deref() {
         None | Some("" | "None") => SessionAffinity::None,
         Some("ClientIP") => {
-            let config = part(part(spec, "sessionAffinityConfig"), "clientIP");
-            SessionAffinity::ClientIp { timeout_seconds: part(config, "timeoutSeconds").as_i64() }
+            let config = &spec["sessionAffinityConfig"];
+            let config = &config["clientIP"];
+            SessionAffinity::ClientIp { timeout_seconds: config["timeoutSeconds"].as_i64() }
         }
         Some(other) => SessionAffinity::Other(other.to_owned()),
     }
@@ -176,21 +161,21 @@ fn ip_family_policy(name: String) -> IpFamilyPolicy {
 }
 
 fn ingress(value: &Value) -> Ingress {
-    let ip_mode = given(part(value, "ipMode")).map(|mode| match mode.as_str() {
+    let ip_mode = given(&value["ipMode"]).map(|mode| match mode.as_str() {
         "VIP" => IpMode::Vip,
         "Proxy" => IpMode::Proxy,
         _ => IpMode::Other(mode),
     });
     let port = |value: &Value| IngressPort {
-        port: number(part(value, "port")),
-        protocol: protocol(part(value, "protocol")),
-        error: text(part(value, "error")),
+        port: number(&value["port"]),
+        protocol: protocol(&value["protocol"]),
+        error: filled(&value["error"]),
     };
     Ingress {
-        ip: text(part(value, "ip")),
-        hostname: text(part(value, "hostname")),
+        ip: filled(&value["ip"]),
+        hostname: filled(&value["hostname"]),
         ip_mode,
-        ports: items(part(value, "ports")).map(port).collect(),
+        ports: items(&value["ports"]).map(port).collect(),
     }
 }
 

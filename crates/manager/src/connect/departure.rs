@@ -12,7 +12,6 @@ use cloudberth_core::{Error, Result, call::Leave};
 use http::{Method, Request};
 use tower::{BoxError, Layer, Service};
 
-/// Holds back what may not leave.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DepartureLayer;
 

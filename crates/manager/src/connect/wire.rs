@@ -24,7 +24,6 @@ use tower::{BoxError, ServiceBuilder, ServiceExt as _, util::BoxCloneService};
 
 use super::departure::DepartureLayer;
 
-/// What a connection is held to.
 #[derive(Clone, Copy, Debug)]
 struct Signs {
     /// After so long without a word the kernel asks whether the other side is still there, …

@@ -1,5 +1,7 @@
 //! What is said about every flag, and how a flag holds its value.
 
+#![allow(missing_docs, reason = "plain data, named after what the flags show")]
+
 use std::fmt;
 
 use super::value::Value;
@@ -7,23 +9,15 @@ use super::value::Value;
 /// The headings of `--help`, in the order in which they are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// Profiles.
     Debugging,
     /// The way from the controllers of another program to this one.
     LeaderMigration,
-    /// What every controller needs.
     Generic,
-    /// The node controller.
     CloudNodeController,
-    /// The node-lifecycle controller.
     CloudNodeLifecycleController,
-    /// The service controller.
     ServiceLbController,
-    /// Which webhooks run.
     Webhook,
-    /// Where webhooks are served.
     WebhookServing,
-    /// The HTTPS server.
     SecureServing,
     /// Who a caller of the HTTPS server is.
     Authentication,
@@ -31,14 +25,11 @@ pub enum Group {
     Authorization,
     /// How the API server is found, and the rest.
     Misc,
-    /// Logging, help and version.
     Global,
-    /// What only cloudberth has.
     Cloudberth,
 }
 
 impl Group {
-    /// Every group, in order.
     pub const ALL: [Self; 14] = [
         Self::Debugging,
         Self::LeaderMigration,
@@ -81,7 +72,6 @@ impl Group {
 /// How much a flag still does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// What it always did.
     Works,
     /// Left out, cloudberth finds the right value by itself; given, it is the most that is used.
     Ceiling,
@@ -93,20 +83,16 @@ pub enum Note {
 
 /// A flag, apart from its type and value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ObjectRef {
+pub struct FlagInfo {
     /// The name without the dashes in front.
     pub name: &'static str,
-    /// Under which heading it stands.
     pub group: Group,
-    /// How much it does.
     pub note: Note,
-    /// What it is for.
     pub help: &'static str,
 }
 
-impl ObjectRef {
+impl FlagInfo {
     /// The letter that may be written instead of the name.
-    #[must_use]
     pub fn letter(&self) -> Option<char> {
         match self.name {
             "help" => Some('h'),
@@ -116,7 +102,6 @@ impl ObjectRef {
     }
 
     /// The flag as messages show it: `--name`, or `-x, --name`.
-    #[must_use]
     pub fn shown(&self) -> String {
         self.letter()
             .map_or_else(|| format!("--{}", self.name), |letter| format!("-{letter}, --{}", self.name))
@@ -127,28 +112,25 @@ impl ObjectRef {
 #[derive(Clone, Debug)]
 pub struct Setting<T> {
     /// What is said about the flag.
-    pub about: ObjectRef,
+    pub about: FlagInfo,
     value: T,
     default: T,
     given: bool,
 }
 
 impl<T: Value> Setting<T> {
-    pub(super) fn new(about: ObjectRef, default: T) -> Self {
+    pub(super) fn new(about: FlagInfo, default: T) -> Self {
         Self { about, value: default.clone(), default, given: false }
     }
 
-    /// The value, given or default.
     pub const fn get(&self) -> &T {
         &self.value
     }
 
-    /// The value, if somebody gave one.
     pub fn given(&self) -> Option<&T> {
         self.given.then_some(&self.value)
     }
 
-    /// The default.
     pub const fn default(&self) -> &T {
         &self.default
     }
@@ -169,8 +151,7 @@ impl<T: Value> Setting<T> {
 
 /// A flag of whatever type.
 pub trait AnyFlag: fmt::Debug {
-    /// What is said about it.
-    fn about(&self) -> &ObjectRef;
+    fn about(&self) -> &FlagInfo;
 
     /// Whether somebody gave a value.
     fn is_given(&self) -> bool;
@@ -181,10 +162,8 @@ pub trait AnyFlag: fmt::Debug {
     /// What it means when it stands alone; `None` if a value has to follow.
     fn alone(&self) -> Option<&'static str>;
 
-    /// The value as text.
     fn text(&self) -> String;
 
-    /// The default as text.
     fn default_text(&self) -> String;
 
     /// The default as `--help` shows it; nothing where it says nothing.
@@ -195,7 +174,7 @@ pub trait AnyFlag: fmt::Debug {
 }
 
 impl<T: Value + fmt::Debug> AnyFlag for Setting<T> {
-    fn about(&self) -> &ObjectRef {
+    fn about(&self) -> &FlagInfo {
         &self.about
     }
 
@@ -239,7 +218,7 @@ impl<T: Value + fmt::Debug> AnyFlag for Setting<T> {
 /// `--help`, documented and readable by type.
 macro_rules! flags {
     ($( $group:ident { $( $field:ident: $type:ty = $default:expr, $name:literal, $note:expr, $help:literal; )* } )*) => {
-        /// All flags.
+        /// Every flag with its value.
         #[derive(Clone, Debug)]
         pub struct Flags {
             $($( #[doc = concat!("`--", $name, "`")] pub $field: Setting<$type>, )*)*
@@ -249,7 +228,7 @@ macro_rules! flags {
             fn default() -> Self {
                 Self {
                     $($( $field: Setting::new(
-                        ObjectRef { name: $name, group: Group::$group, note: $note, help: $help },
+                        FlagInfo { name: $name, group: Group::$group, note: $note, help: $help },
                         $default,
                     ), )*)*
                 }

@@ -24,7 +24,6 @@ const UNITS: [(&str, i64); 8] = [
 
 impl GoDuration {
     /// Whole seconds.
-    #[must_use]
     pub const fn secs(seconds: i32) -> Self {
         Self(seconds as i64 * SECOND)
     }

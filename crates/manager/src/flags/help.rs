@@ -13,14 +13,12 @@ const INDENT: usize = 16;
 const NARROW: usize = 24;
 
 /// How the program is called, in the two lines that precede a message about a wrong flag.
-#[must_use]
 pub fn usage(program: &str) -> String {
     format!("Usage:\n  {program} [flags]\n")
 }
 
 /// The whole help: groups in order, flags by name. With the `width` of a terminal, descriptions are wrapped below
 /// their flags; without one, each flag is one line, as for a pager or a search.
-#[must_use]
 pub fn help(flags: &Flags, program: &str, width: Option<usize>) -> String {
     let mut text = format!(
         "Connects a Kubernetes cluster to the clouds under it: initialises nodes, removes those whose instance is\n\

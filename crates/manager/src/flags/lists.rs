@@ -11,7 +11,6 @@ pub struct Strings(pub Vec<String>);
 
 impl Strings {
     /// These texts.
-    #[must_use]
     pub fn of(texts: &[&str]) -> Self {
         Self(texts.iter().map(|&text| text.to_owned()).collect())
     }

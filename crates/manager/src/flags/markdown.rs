@@ -40,7 +40,6 @@ effect; others are refused. `AllAlpha` and `AllBeta` switch all gates of their s
 ";
 
 /// The page, ready to be written to a file.
-#[must_use]
 pub fn markdown() -> String {
     let flags = Flags::default();
     let mut text = HEAD.to_owned();

@@ -20,7 +20,7 @@ mod special;
 mod table;
 mod value;
 
-pub use declare::{AnyFlag, Group, Note, ObjectRef, Setting};
+pub use declare::{AnyFlag, FlagInfo, Group, Note, Setting};
 pub use duration::GoDuration;
 pub use help::{help, usage};
 pub use lists::{Int32s, NamedCertKey, NamedCertKeys, Strings};

@@ -42,7 +42,6 @@ pub fn parse(flags: &mut Flags, program: &str, args: impl IntoIterator<Item = Os
 
 /// What is left to read, and what was read that belongs to no flag.
 struct Reader {
-    /// Last first.
     left: Vec<String>,
     positional: Vec<String>,
     /// A switch that was followed by a truth value, which somebody may have meant for it.

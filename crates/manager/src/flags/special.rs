@@ -103,7 +103,6 @@ pub struct Quantity {
 
 impl Quantity {
     /// No bytes at all.
-    #[must_use]
     pub fn zero() -> Self {
         Self { text: "0".to_owned(), bytes: 0 }
     }

@@ -7,9 +7,9 @@ use cloudberth_core::decide::lifecycle::{Cap, Share};
 
 use super::{
     declare::{
-        AnyFlag, Group,
+        AnyFlag, FlagInfo, Group,
         Note::{Ceiling, Deprecated, NoEffect, Works},
-        ObjectRef, Setting, flags,
+        Setting, flags,
     },
     duration::GoDuration,
     lists::{Int32s, NamedCertKeys, Strings},

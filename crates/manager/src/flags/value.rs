@@ -30,7 +30,6 @@ pub trait Value: Sized + Clone {
     }
 }
 
-/// Go's spellings of a truth value.
 pub(crate) fn truth(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),

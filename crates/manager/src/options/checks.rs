@@ -11,7 +11,6 @@ use crate::flags::{AnyFlag, Flags, GoDuration, Note, Setting};
 pub struct Notice {
     /// The flag that it is about, without dashes.
     pub flag: &'static str,
-    /// What is said about it.
     pub text: String,
 }
 
@@ -21,7 +20,6 @@ impl fmt::Display for Notice {
     }
 }
 
-/// All that was found.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
     pub(super) mistakes: Vec<Error>,

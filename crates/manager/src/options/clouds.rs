@@ -17,7 +17,6 @@ pub struct Clouds {
     pub default_provider: Option<String>,
     /// The classes to serve besides each provider's own: class to provider.
     pub classes: BTreeMap<String, String>,
-    /// The provider's configuration file.
     pub config_file: Option<PathBuf>,
     /// The cluster's name, as it appears in what is made in the cloud.
     pub cluster_name: String,
@@ -208,7 +207,6 @@ mod tests {
         }
     }
 
-    /// Class and provider.
     type Classes<'a> = &'a [(&'a str, &'a str)];
 
     #[test]

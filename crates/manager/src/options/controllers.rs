@@ -29,7 +29,6 @@ pub struct Controllers {
     pub configure_cloud_routes: bool,
     /// The pod networks as given; the route controller reads them if it runs.
     pub cluster_cidr: String,
-    /// How fast nodes may be deleted.
     pub deletions: Cap,
     /// How many things are worked on at once.
     pub workers: Workers,
@@ -38,13 +37,9 @@ pub struct Controllers {
 /// The most that is worked on at once. `None`: as many as turn out to be right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workers {
-    /// Nodes to initialise.
     pub node_syncs: Option<u32>,
-    /// Nodes whose addresses are compared.
     pub node_status_updates: Option<u32>,
-    /// Nodes whose instances are checked.
     pub node_lifecycle_syncs: Option<u32>,
-    /// Services.
     pub service_syncs: Option<u32>,
 }
 

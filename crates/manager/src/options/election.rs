@@ -7,26 +7,20 @@ use cloudberth_core::{decide::election, error::Error};
 use super::checks::{Checks, file};
 use crate::{flags::Flags, migration::Migration};
 
-/// How the leader is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Election {
-    /// Where the lease lies.
     pub namespace: String,
-    /// The lease's name.
     pub name: String,
     /// How long others leave an unchanged lease alone.
     pub lease_duration: Duration,
     /// How long a leader tries to renew.
     pub renew_deadline: Duration,
-    /// The time between two tries.
     pub retry_period: Duration,
     /// The second lock, if controllers move from another program.
     pub migration: Option<Migration>,
 }
 
 impl Election {
-    /// The election for the main lock.
-    #[must_use]
     pub fn config(&self, identity: &str) -> election::Config {
         election::Config {
             namespace: self.namespace.clone(),
@@ -39,7 +33,6 @@ impl Election {
     }
 
     /// The election for the second lock, which lies beside the first.
-    #[must_use]
     pub fn migration_config(&self, identity: &str) -> Option<election::Config> {
         let name = self.migration.as_ref()?.leader_name.clone();
         Some(election::Config { name, ..self.config(identity) })

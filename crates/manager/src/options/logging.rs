@@ -1,28 +1,24 @@
 //! Logging.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use super::checks::Checks;
 use crate::{
     flags::{AnyFlag, Flags, Level},
     gates::{Gate, Gates},
 };
 
-/// Logging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logging {
-    /// How lines look.
     pub format: LogFormat,
-    /// How much is told.
     pub level: Level,
     /// Other levels for parts of the program, the first match counts.
     pub modules: Vec<(String, Level)>,
 }
 
-/// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
     Text,
-    /// For programs.
     Json,
 }
 

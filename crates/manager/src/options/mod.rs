@@ -4,6 +4,8 @@
 //! program can go on to find other mistakes, such as an unreadable kubeconfig or a missing token, and report all of them
 //! at once.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 mod checks;
 mod clouds;
 mod controllers;
@@ -30,7 +32,6 @@ use crate::{
 };
 use checks::{Checks, file, some};
 
-/// What the program is asked to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// Which clouds run, and which Services each of them serves.
@@ -39,32 +40,23 @@ pub struct Options {
     pub controllers: Controllers,
     /// How the leader is found; `None`: this replica always leads.
     pub election: Option<Election>,
-    /// How the API server is reached.
     pub kube: Kube,
     /// The HTTPS server; `None`: there is none.
     pub serving: Option<Serving>,
-    /// Logging.
     pub logging: Logging,
-    /// Which features are on.
     pub gates: Gates,
-    /// The webhooks that are served.
     pub webhooks: Vec<String>,
     /// Say what would be done and write nothing.
     pub dry_run: bool,
-    /// How it is said.
     pub output: Output,
 }
 
-/// How a plan is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// For people.
     Text,
-    /// For programs.
     Json,
 }
 
-/// How the API server is reached.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kube {
     /// The kubeconfig; `None`: the pod's own account, or what kubectl would use.
@@ -79,7 +71,6 @@ pub struct Kube {
     pub own_accounts: bool,
 }
 
-/// What this build of the program has.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'a> {
     /// The providers that `--cloud-provider` may name.
@@ -102,7 +93,6 @@ pub struct Made {
 impl Options {
     /// Makes options from flags. The one file that flags depend on, of `--leader-migration-config`, is read with
     /// `read`.
-    #[must_use]
     pub fn make(flags: &Flags, known: Known<'_>, read: ReadFile<'_>) -> Made {
         let mut checks = Checks::default();
         checks.without_effect(flags);

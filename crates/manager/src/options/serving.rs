@@ -1,5 +1,7 @@
 //! The HTTPS server, and who may read what from it.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use cloudberth_core::error::Error;
@@ -13,18 +15,13 @@ use crate::{
     gates::{Gate, Gates},
 };
 
-/// The HTTPS server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Serving {
-    /// The address to listen on.
     pub address: IpAddr,
     /// The port to listen on; never 0.
     pub port: u16,
-    /// Where the certificate comes from.
     pub certificate: Certificate,
-    /// Further certificates, for some host names.
     pub sni: Vec<NamedCertKey>,
-    /// Versions, cipher suites and groups.
     pub tls: Tls,
     /// How many requests an HTTP/2 connection may carry at once; `None`: HTTP/2 is not offered.
     pub http2_streams: Option<u32>,
@@ -34,25 +31,19 @@ pub struct Serving {
     pub share_port: bool,
     /// Serve `/debug/`.
     pub profiling: bool,
-    /// Who a caller is.
     pub authentication: Authentication,
-    /// What a caller may do.
     pub authorization: Authorization,
 }
 
-/// Where the server's certificate comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Certificate {
     /// These files, read again when they change.
     Files {
-        /// The certificate and its intermediates.
         cert: PathBuf,
-        /// Its key.
         key: PathBuf,
     },
     /// `cloud-controller-manager.crt` and `.key` in this folder, made if they are not there.
     Folder(PathBuf),
-    /// Made by itself, kept in memory.
     InMemory,
 }
 
@@ -65,7 +56,6 @@ pub struct Authentication {
     pub lookup: CaLookup,
     /// How long the answer of a `TokenReview` is remembered.
     pub token_ttl: Duration,
-    /// The authority of client certificates.
     pub client_ca_file: Option<PathBuf>,
     /// Front proxies that say who a caller is.
     pub request_header: RequestHeader,
@@ -82,22 +72,17 @@ pub enum CaLookup {
     Require,
     /// They are read from the cluster; after a failure the server goes without.
     Tolerate,
-    /// The server goes without.
     Skip,
 }
 
 /// Which front proxies are believed, and in which headers they say who a caller is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestHeader {
-    /// The authority of front proxies.
     pub client_ca_file: Option<PathBuf>,
     /// The names that they may have; empty: any.
     pub allowed_names: Vec<String>,
-    /// Headers with the caller's name.
     pub username_headers: Vec<String>,
-    /// Headers with the caller's UID.
     pub uid_headers: Vec<String>,
-    /// Headers with the caller's groups.
     pub group_headers: Vec<String>,
     /// How headers with more about the caller begin.
     pub extra_prefixes: Vec<String>,
@@ -110,9 +95,7 @@ pub struct Authorization {
     pub kubeconfig: Option<PathBuf>,
     /// Paths that everybody may read; a `*` at the end stands for anything.
     pub always_allow_paths: Vec<String>,
-    /// How long a yes is remembered.
     pub allowed_ttl: Duration,
-    /// How long a no is remembered.
     pub denied_ttl: Duration,
 }
 

@@ -1,12 +1,12 @@
 //! Versions, cipher suites and key exchange groups of the HTTPS server.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use super::checks::Checks;
 use crate::flags::Flags;
 
-/// What the server agrees to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
-    /// The oldest version.
     pub min_version: TlsVersion,
     /// The cipher suites for TLS 1.2, by their registered names; `None`: all that are sound. Those of TLS 1.3 are always
     /// on.
@@ -18,9 +18,7 @@ pub struct Tls {
 /// A TLS version. There is nothing older.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
-    /// 1.2
     Tls12,
-    /// 1.3
     Tls13,
 }
 
@@ -114,7 +112,6 @@ fn cipher_suites(flags: &Flags, checks: &mut Checks) -> Option<Vec<&'static str>
 }
 
 fn groups(flags: &Flags, checks: &mut Checks) -> Option<Vec<u16>> {
-    /// P-256, P-384 and X25519.
     const USABLE: [i32; 3] = [23, 24, 29];
     /// P-521 and three hybrids of an elliptic curve and ML-KEM.
     const ELSEWHERE: [i32; 4] = [25, 4_587, 4_588, 4_589];

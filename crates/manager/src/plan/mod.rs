@@ -6,6 +6,8 @@
 //!
 //! Services are planned with the nodes as they would be once their own steps were done.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 mod text;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -26,7 +28,6 @@ pub const EXIT_UNKNOWN: u8 = 1;
 /// The exit code when something would be done, or is under way.
 pub const EXIT_PENDING: u8 = 2;
 
-/// What would be done.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Plan {
     /// The Services about which there is something to say, by namespace and name.
@@ -35,18 +36,14 @@ pub struct Plan {
     pub nodes: Vec<Entry>,
     /// The routes of each cloud about which there is something to say.
     pub routes: Vec<Entry>,
-    /// What could not be told.
     pub unknown: Vec<Unknown>,
 }
 
-/// What would be done about one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// The object.
     pub name: String,
     /// The cloud that is concerned, where it is known.
     pub cloud: Option<String>,
-    /// What would be done, in order.
     pub steps: Vec<Step>,
     /// What is waited for before anything else is done.
     pub waits_for: Option<String>,
@@ -54,7 +51,6 @@ pub struct Entry {
     pub remarks: Vec<String>,
 }
 
-/// One change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// In words; for a step in a cloud those of the log.
@@ -63,20 +59,16 @@ pub struct Step {
     pub impact: String,
 }
 
-/// Something that could not be told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unknown {
-    /// About what.
     pub what: String,
     /// The cloud that is concerned, where it is known.
     pub cloud: Option<String>,
-    /// Why not.
     pub why: String,
 }
 
 impl Plan {
     /// 0 for nothing to do, 2 for changes, 1 where something could not be told. Remarks alone are nothing to do.
-    #[must_use]
     pub fn exit_code(&self) -> u8 {
         let pending = |entry: &Entry| !entry.steps.is_empty() || entry.waits_for.is_some();
         if !self.unknown.is_empty() {
@@ -88,8 +80,6 @@ impl Plan {
         }
     }
 
-    /// For programs.
-    #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }

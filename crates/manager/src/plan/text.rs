@@ -5,8 +5,6 @@ use std::fmt::Write;
 use super::{Entry, Plan};
 
 impl Plan {
-    /// For people.
-    #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         let sections = [("Services", &self.services), ("Nodes", &self.nodes), ("Routes", &self.routes)];

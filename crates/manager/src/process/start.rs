@@ -38,7 +38,6 @@ use crate::{
 /// How long the cluster may take to list what a plan is about.
 const LISTING_PATIENCE: Duration = Duration::from_secs(60);
 
-/// What was found in the surroundings.
 pub(super) struct Found {
     kube: Config,
     clouds: Vec<Arc<dyn Provider>>,
@@ -109,7 +108,6 @@ pub(super) async fn find(
     }
 }
 
-/// Counts the calls to one cloud.
 #[derive(Debug)]
 struct CountCalls(CloudMeter);
 

@@ -20,7 +20,6 @@ use super::requests::LeaseApi;
 
 /// The interval of polling while there is no watch, and its jitter.
 const POLL: (Duration, f64) = (Duration::from_millis(750), 0.6);
-/// How long one poll may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How many polls pass before a forbidden watch is tried again: about a minute.
 const FORBIDDEN: u32 = 60;

@@ -39,7 +39,6 @@ use requests::LeaseApi;
 
 /// How much longer than a lease lasts a leader may go without renewing before it counts as stuck.
 pub const HEALTH_TOLERANCE: Duration = Duration::from_secs(20);
-/// The component in events.
 const COMPONENT: &str = "cloud-controller-manager";
 
 /// A term of leading. A replica that leads again has a new one.
@@ -64,20 +63,16 @@ struct State {
     term: u64,
     leads: bool,
     ending: Ending,
-    /// Writes that may still take effect.
     writes: Writes,
-    /// Those of earlier candidates.
     slow_paths: u64,
     /// The UID of the Lease, for events about it.
     uid: String,
 }
 
-/// How far the shutdown has come.
 #[derive(Default)]
 struct Ending {
     /// No new write may begin, although the claim lasts.
     closed: bool,
-    /// Work was abandoned before it ended.
     cut_short: bool,
     stop: bool,
 }

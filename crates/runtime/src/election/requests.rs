@@ -15,7 +15,6 @@ use serde_json::Value;
 
 use crate::api_error::translate;
 
-/// A client for one Lease.
 #[derive(Clone)]
 pub(super) struct LeaseApi {
     pub(super) client: Client,

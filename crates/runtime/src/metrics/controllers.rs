@@ -9,7 +9,6 @@ use super::{
     kinds::{Counter, Family, Histogram, Stability::Alpha, publish},
 };
 
-/// The metrics of the node controller.
 #[derive(Clone, Debug)]
 pub struct NodeMetrics {
     /// From a node's creation until its taint was gone.
@@ -43,7 +42,6 @@ pub struct CallLabels {
     pub result: &'static str,
 }
 
-/// The metrics of the node lifecycle controller.
 #[derive(Clone, Debug)]
 pub struct LifecycleMetrics {
     /// How long a pass over all nodes took.
@@ -71,13 +69,8 @@ impl LifecycleMetrics {
 
     pub fn register(&self, registry: &mut Registry) {
         let name = "cloud_node_lifecycle_controller_monitor_nodes_duration_seconds";
-        publish(
-            registry,
-            name,
-            Alpha,
-            "Seconds that a pass over all nodes took",
-            self.monitor_duration.clone(),
-        );
+        let help = "Seconds that a pass over all nodes took";
+        publish(registry, name, Alpha, help, self.monitor_duration.clone());
         let name = "cloud_node_lifecycle_controller_cloud_provider_calls_total";
         publish(registry, name, Alpha, "Questions put to the cloud about nodes", self.cloud_calls.clone());
         let name = "cloudberth_node_deletions_held_total";
@@ -86,7 +79,6 @@ impl LifecycleMetrics {
     }
 }
 
-/// The metrics of the service controller.
 #[derive(Clone, Debug)]
 pub struct ServiceMetrics {
     /// Updates of a load balancer's hosts. Ensuring one is not counted.
@@ -141,10 +133,8 @@ pub struct RouteLabels {
     pub trigger: &'static str,
 }
 
-/// The metrics of the route controller.
 #[derive(Clone, Debug, Default)]
 pub struct RouteMetrics {
-    /// Passes over the routes.
     pub syncs: Family<RouteLabels, Counter>,
 }
 
@@ -154,12 +144,7 @@ impl RouteMetrics {
     }
 
     pub fn register(&self, registry: &mut Registry) {
-        publish(
-            registry,
-            "route_controller_route_sync_total",
-            Alpha,
-            "Passes over the routes",
-            self.syncs.clone(),
-        );
+        let help = "Passes over the routes";
+        publish(registry, "route_controller_route_sync_total", Alpha, help, self.syncs.clone());
     }
 }

@@ -14,7 +14,6 @@ pub struct LeaseLabels {
     pub name: String,
 }
 
-/// The metrics of the leader election.
 #[derive(Clone, Debug, Default)]
 pub struct ElectionMetrics {
     /// Who leads: 1 for us.

@@ -4,6 +4,8 @@
 //! counters append a suffix and could not carry every name that is expected. A family keeps its series in order, so
 //! that the same run prints the same page.
 
+#![allow(missing_docs, reason = "the methods of counters, gauges and histograms are the usual ones")]
+
 use std::{
     collections::BTreeMap,
     fmt,
@@ -26,7 +28,6 @@ pub enum Stability {
     Alpha,
     /// It changes only with notice.
     Beta,
-    /// It does not change.
     Stable,
 }
 
@@ -45,7 +46,6 @@ pub fn publish(registry: &mut Registry, name: &str, stability: Stability, help: 
 pub struct Counter(counter::Counter);
 
 impl Counter {
-    /// Adds one.
     pub fn inc(&self) {
         self.0.inc();
     }
@@ -55,7 +55,6 @@ impl Counter {
         self.0.inc_by(more);
     }
 
-    /// How many so far.
     pub fn get(&self) -> u64 {
         self.0.get()
     }
@@ -76,7 +75,6 @@ impl EncodeMetric for Counter {
 pub struct Gauge(gauge::Gauge);
 
 impl Gauge {
-    /// Sets the value.
     pub fn set(&self, value: i64) {
         self.0.set(value);
     }
@@ -86,7 +84,6 @@ impl Gauge {
         self.0.inc_by(by);
     }
 
-    /// The current value.
     pub fn get(&self) -> i64 {
         self.0.get()
     }
@@ -102,7 +99,6 @@ impl EncodeMetric for Gauge {
     }
 }
 
-/// How many observations fell into which bucket.
 #[derive(Clone, Debug)]
 pub struct Histogram(Arc<Mutex<Observed>>);
 
@@ -126,12 +122,10 @@ impl Histogram {
         Self::new((0..length).map(|k| start * factor.powi(k)))
     }
 
-    /// It took this long.
     pub fn observe(&self, took: Duration) {
         self.observe_value(took.as_secs_f64());
     }
 
-    /// It was this much.
     pub fn observe_value(&self, value: f64) {
         let mut observed = lock(&self.0);
         observed.sum += value;
@@ -141,12 +135,10 @@ impl Histogram {
         }
     }
 
-    /// How many observations there were.
     pub fn count(&self) -> u64 {
         lock(&self.0).count
     }
 
-    /// All observations, added up.
     pub fn sum(&self) -> f64 {
         lock(&self.0).sum
     }

@@ -11,31 +11,25 @@ use super::{
 
 const MANAGER: &str = "cloud-controller-manager";
 
-/// Which controller of which manager.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub struct ControllerLabels {
     pub name: String,
-    /// The manager's name, always the same.
     pub manager: &'static str,
 }
 
 /// What was built, when and from what.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub struct BuildInfo {
-    /// First part of the version.
     pub major: String,
-    /// Second part of the version.
     pub minor: String,
     /// The version, with a `v` in front.
     pub git_version: String,
     pub git_commit: String,
     pub git_tree_state: String,
-    /// When it was built.
     pub build_date: String,
     /// The tool chain; the label's name is what dashboards look for.
     pub go_version: String,
     pub compiler: String,
-    /// Operating system and processor.
     pub platform: String,
 }
 
@@ -43,7 +37,6 @@ pub struct BuildInfo {
 #[derive(Clone, Debug, Default)]
 pub struct ManagerMetrics {
     pub running: Family<ControllerLabels, Gauge>,
-    /// Which build this is.
     pub build: Family<BuildInfo, Gauge>,
     /// Events that were never written.
     pub events_dropped: Counter,

@@ -28,26 +28,17 @@ pub use self::{
     text::{CONTENT_TYPE, render},
 };
 
-/// All parts, registered in one registry.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "each part says what it measures")]
 pub struct Metrics {
-    /// The metrics of every queue and its workers.
     pub queues: QueueMetrics,
-    /// The metrics of the node controller.
     pub node: NodeMetrics,
-    /// The metrics of the node lifecycle controller.
     pub lifecycle: LifecycleMetrics,
-    /// The metrics of the service controller.
     pub service: ServiceMetrics,
-    /// The metrics of the route controller.
     pub route: RouteMetrics,
-    /// The metrics of the leader election.
     pub election: ElectionMetrics,
-    /// The metrics of the program as a whole.
     pub manager: ManagerMetrics,
-    /// The metrics of the calls to the clouds.
     pub clouds: CloudMetrics,
-    /// The metrics of the calls to the Kubernetes API.
     pub rest: RestMetrics,
 }
 
@@ -56,17 +47,7 @@ impl Metrics {
     /// every series would be printed twice.
     pub fn new(registry: &mut Registry) -> Self {
         registry.register_collector(Box::new(process::Process::default()));
-        let all = Self {
-            queues: QueueMetrics::default(),
-            node: NodeMetrics::default(),
-            lifecycle: LifecycleMetrics::default(),
-            service: ServiceMetrics::default(),
-            route: RouteMetrics::default(),
-            election: ElectionMetrics::default(),
-            manager: ManagerMetrics::default(),
-            clouds: CloudMetrics::default(),
-            rest: RestMetrics::default(),
-        };
+        let all = Self::default();
         all.queues.register(registry);
         all.node.register(registry);
         all.lifecycle.register(registry);

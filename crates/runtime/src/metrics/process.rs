@@ -54,11 +54,11 @@ fn cpu_seconds(root: &Path) -> Option<f64> {
 }
 
 fn started(root: &Path) -> Option<f64> {
-    Some(requeue(&root.join("stat"), "btime ")? + stat(root, 19)? / TICKS)
+    Some(number_after(&root.join("stat"), "btime ")? + stat(root, 19)? / TICKS)
 }
 
 fn resident(root: &Path) -> Option<f64> {
-    Some(requeue(&root.join("self/status"), "VmRSS:")? * 1024.0)
+    Some(number_after(&root.join("self/status"), "VmRSS:")? * 1024.0)
 }
 
 fn open_files(root: &Path) -> Option<f64> {
@@ -74,7 +74,7 @@ fn stat(root: &Path, field: usize) -> Option<f64> {
 }
 
 /// The number after `label` at the beginning of a line.
-fn requeue(file: &Path, label: &str) -> Option<f64> {
+fn number_after(file: &Path, label: &str) -> Option<f64> {
     let text = std::fs::read_to_string(file).ok()?;
     text.lines().find_map(|line| line.strip_prefix(label))?.split_whitespace().next()?.parse().ok()
 }

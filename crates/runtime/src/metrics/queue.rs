@@ -34,11 +34,8 @@ pub struct PoolLabels {
 /// The metrics of every queue and its workers.
 #[derive(Clone, Debug)]
 pub struct QueueMetrics {
-    /// Keys that wait for a worker.
     pub depth: Family<QueueLabels, Gauge>,
-    /// Keys that began to wait.
     pub adds: Family<QueueLabels, Counter>,
-    /// How long keys waited.
     pub waited: Family<QueueLabels, Histogram>,
     /// How long the work on a key took.
     pub worked: Family<QueueLabels, Histogram>,
@@ -100,13 +97,8 @@ impl QueueMetrics {
         publish(registry, "workqueue_unfinished_work_seconds", Beta, help, self.unfinished.clone());
         let help = "Seconds that the oldest work in progress has taken so far";
         publish(registry, "workqueue_longest_running_processor_seconds", Beta, help, self.longest.clone());
-        publish(
-            registry,
-            "workqueue_retries_total",
-            Beta,
-            "Keys to be worked on later",
-            self.retries.clone(),
-        );
+        let help = "Keys to be worked on later";
+        publish(registry, "workqueue_retries_total", Beta, help, self.retries.clone());
         let help = "Internal errors that a worker met; each is a bug";
         publish(registry, "cloudberth_worker_panics_total", Alpha, help, self.panics.clone());
         let help = "Keys that found a queue full; the whole store is gone through later instead";
@@ -129,7 +121,6 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// What the queue has counted so far.
     pub(crate) fn counted(&self, now: Counters) {
         let before = std::mem::replace(&mut *lock(&self.seen), now);
         let added = now.adds.saturating_sub(before.adds);
@@ -139,14 +130,12 @@ impl Meter {
         self.refused.inc_by(now.refused.saturating_sub(before.refused));
     }
 
-    /// A worker took a key.
     pub(crate) fn began(&self, waited: Duration, now: Tick) {
         self.depth.add(-1);
         self.waited.observe(waited);
         lock(&self.running).push(now);
     }
 
-    /// The work on a key is over.
     pub(crate) fn ended(&self, took: Duration, now: Tick) {
         self.worked.observe(took);
         let mut running = lock(&self.running);
@@ -155,7 +144,6 @@ impl Meter {
         }
     }
 
-    /// Nothing waits any more.
     pub(crate) fn emptied(&self) {
         self.depth.set(0);
     }

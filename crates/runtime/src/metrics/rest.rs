@@ -15,7 +15,6 @@ const SECONDS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15
 const BYTES: [f64; 11] =
     [64.0, 256.0, 512.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0, 1_048_576.0, 4_194_304.0, 16_777_216.0];
 
-/// How a request ended.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub struct EndLabels {
     /// The status, `<error>` if there was no answer.
@@ -25,7 +24,6 @@ pub struct EndLabels {
     pub host: String,
 }
 
-/// What was asked of whom.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub struct VerbLabels {
     /// `GET` and the like.
@@ -39,7 +37,6 @@ pub struct RestMetrics {
     pub requests: Family<EndLabels, Counter>,
     /// How long they took; watches are left out, their length says nothing.
     pub durations: Family<VerbLabels, Histogram>,
-    /// How large they were.
     pub sizes: Family<VerbLabels, Histogram>,
 }
 

@@ -6,7 +6,6 @@ use prometheus_client::{encoding::text::encode_registry, registry::Registry};
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// All series, in the plain text format.
-#[must_use]
 pub fn render(registry: &Registry) -> String {
     let mut page = String::new();
     // Writing into a string fails only where a metric itself gives up; what was written before is whole lines.

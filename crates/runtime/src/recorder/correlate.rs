@@ -7,6 +7,8 @@
 //!   has happened for ten minutes.
 //! - A component may publish 25 events of one type about one object at once, and one more every five minutes.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use std::{collections::BTreeSet, time::Duration};
 
 use cloudberth_core::{
@@ -29,29 +31,21 @@ const REMEMBERED: usize = 4096;
 /// The prefix of the message of a combined event.
 pub const COMBINED: &str = "(combined from similar events): ";
 
-/// An event as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRecord {
-    /// Its name, which stays the same.
     pub name: String,
     /// The published event; with [`COMBINED`] in its message if it is combined.
     pub what: Event,
     /// Whether it stands for several events with different messages.
     pub combined: bool,
-    /// How often it happened.
     pub count: u64,
-    /// When it happened first.
     pub first: Timestamp,
-    /// When it happened last.
     pub last: Timestamp,
 }
 
-/// What to do with an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Create it.
     Create(EventRecord),
-    /// Update the earlier event with this name.
     Patch(EventRecord),
     /// Drop it: there were too many.
     Drop,
@@ -60,7 +54,6 @@ pub enum Step {
 /// The component, the object and the type of an event.
 type Subject = (&'static str, ObjectRef, bool);
 
-/// Recently published events.
 #[derive(Debug)]
 pub struct History {
     similar: Recent<(Subject, String), Similar>,

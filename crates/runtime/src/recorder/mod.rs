@@ -25,13 +25,10 @@ use self::{
 };
 use crate::{cluster::Cluster, lock, metrics::Counter};
 
-/// How many events may wait.
 const CAPACITY: usize = 1_000;
 /// How many are written at once, each in another namespace.
 const WRITERS: usize = 4;
-/// How long one write may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often a write is tried.
 const TRIES: u32 = 12;
 /// The wait between two tries; a random part of it the first time, so that replicas do not come back together.
 const RETRY_WAIT: Duration = Duration::from_secs(10);

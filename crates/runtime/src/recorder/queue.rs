@@ -11,7 +11,6 @@ use jiff::Timestamp;
 
 use super::{Event, ObjectRef, correlate::Step};
 
-/// An event that waits.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) what: Event,
@@ -24,7 +23,6 @@ pub(super) struct Entry {
     number: u64,
 }
 
-/// What to do next.
 #[derive(Debug)]
 pub(super) enum Next {
     Write(Box<Entry>),

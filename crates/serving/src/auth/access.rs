@@ -6,7 +6,6 @@ use k8s_openapi::api::authorization::v1::{
 
 use super::identity::Identity;
 
-/// The group that may do everything.
 const MASTERS: &str = "system:masters";
 
 /// Paths that everybody may see: exact ones, and prefixes that end in `*`.
@@ -33,7 +32,6 @@ impl AlwaysAllow {
     }
 
     /// The default: the health pages.
-    #[must_use]
     pub fn usual() -> Self {
         Self { exact: ["healthz", "readyz", "livez"].map(str::to_owned).to_vec(), prefixes: Vec::new() }
     }
@@ -61,7 +59,6 @@ pub(crate) enum Ruling {
     NoOpinion(String),
     /// The review denies it, for this reason.
     Denied(String),
-    /// The review failed.
     Failed(String),
 }
 
@@ -70,7 +67,6 @@ pub(crate) fn granted(identity: &Identity, request: AccessRequest<'_>, open: &Al
     identity.in_group(MASTERS) || open.covers(request.path)
 }
 
-/// The review to ask for.
 pub(crate) fn question(identity: &Identity, request: AccessRequest<'_>) -> SubjectAccessReviewSpec {
     SubjectAccessReviewSpec {
         extra: (!identity.extra.is_empty()).then(|| identity.extra.clone()),
@@ -96,7 +92,6 @@ pub(crate) fn ruling(status: &SubjectAccessReviewStatus) -> Ruling {
     }
 }
 
-/// The message of a 403.
 pub(crate) fn refusal(identity: &Identity, request: AccessRequest<'_>, reason: &str) -> String {
     let said = format!("User {:?} cannot {} path {:?}", identity.name, request.verb, request.path);
     let safe = said.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");

@@ -21,14 +21,12 @@ use crate::{
     tls::unix_time,
 };
 
-/// Why a request is denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
     /// A credential was presented and none was accepted.
     Unauthorized,
     /// The caller is known and not allowed.
     Forbidden(String),
-    /// The authorization review failed.
     Failed(String),
 }
 

@@ -25,7 +25,6 @@ pub struct ProxyHeaders {
 
 impl ProxyHeaders {
     /// The default headers.
-    #[must_use]
     pub fn usual() -> Self {
         Self {
             username: vec!["x-remote-user".to_owned()],

@@ -4,11 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::tls::clients::VerifiedClient;
 
-/// The group of all authenticated callers.
 const AUTHENTICATED: &str = "system:authenticated";
-/// The group of all other callers.
 const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// The name of all other callers.
 const ANONYMOUS: &str = "system:anonymous";
 /// The key under which the credential itself is named.
 const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
@@ -28,7 +25,6 @@ pub struct Identity {
 
 impl Identity {
     /// A caller without credentials.
-    #[must_use]
     pub fn anonymous() -> Self {
         Self { name: ANONYMOUS.to_owned(), groups: vec![UNAUTHENTICATED.to_owned()], ..Self::default() }
     }
@@ -41,20 +37,15 @@ impl Identity {
 /// The result of one way to authenticate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AuthResult {
-    /// No such credential was presented.
     NotPresented,
-    /// The credential was accepted.
     Accepted(Identity),
     /// The credential was rejected, for this reason.
     Rejected(String),
 }
 
-/// The caller, by all credentials together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
-    /// A credential was accepted.
     Known(Identity),
-    /// No credential was presented.
     Anonymous,
     /// Credentials were presented and none was accepted.
     Refused(Vec<String>),

@@ -24,7 +24,6 @@ use crate::{
     metrics::{Metrics, Review},
 };
 
-/// How long one attempt may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const TRIES: i32 = 5;
 const FIRST_WAIT: Duration = Duration::from_millis(500);

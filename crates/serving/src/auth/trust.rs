@@ -18,7 +18,6 @@ pub(crate) struct Proxies {
     pub(crate) headers: ProxyHeaders,
 }
 
-/// The authorities in force.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trust {
     pub(crate) clients: Option<Pool>,
@@ -45,7 +44,6 @@ impl Trust {
         }
     }
 
-    /// Authenticates by the client's own certificate.
     pub(crate) fn certificate(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> AuthResult {
         let Some(pool) = self.clients.as_ref().filter(|_| !chain.is_empty()) else {
             return AuthResult::NotPresented;
@@ -59,7 +57,6 @@ impl Trust {
 pub(crate) struct ClusterTrust {
     /// The authority for clients; none if the key is missing, an error if it cannot be read.
     pub(crate) clients: Option<Result<Pool, String>>,
-    /// The authority for front proxies, likewise.
     pub(crate) proxies: Option<Result<Proxies, String>>,
 }
 

@@ -103,7 +103,6 @@ impl TrustStore {
         Ok(trust_store)
     }
 
-    /// The trust in force.
     pub(crate) fn current(&self) -> Arc<Trust> {
         Arc::clone(&self.lock())
     }

@@ -74,7 +74,6 @@ impl ClientCertVerifier for AnyClient {
     }
 }
 
-/// Authorities that sign client certificates.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool(Arc<dyn ClientCertVerifier>);
 

@@ -15,7 +15,6 @@ use rustls::{ServerConfig, pki_types::UnixTime, time_provider::TimeProvider};
 use self::{clients::AnyClient, settings::Settled, store::CertificateStore};
 use crate::error::{Error, Result};
 
-/// The time of day, for rustls.
 pub(crate) fn unix_time(clock: &dyn Clock) -> UnixTime {
     let seconds = u64::try_from(clock.wall().as_second()).unwrap_or_default();
     UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds))

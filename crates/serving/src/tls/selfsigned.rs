@@ -16,7 +16,6 @@ const HEAD_START: Duration = Duration::from_secs(3600);
 /// The age at which a certificate is replaced: a month before it expires.
 pub(crate) const RENEW_AFTER: Duration = Duration::from_secs(335 * 24 * 3600);
 
-/// Certificates and their key, in PEM.
 pub(crate) struct PemPair {
     /// The server's certificate and the authority that signed it.
     pub(crate) chain: String,

@@ -59,7 +59,6 @@ impl Watched {
         Ok(Named { names, key })
     }
 
-    /// The pair, if its files changed.
     fn changed(&self, before: Option<&Held>) -> Result<Option<(Held, Named)>> {
         let held = self.read()?;
         if Some(&held) == before {
@@ -75,7 +74,6 @@ struct Loaded {
     sni: Vec<Named>,
     /// The content of the files when they were last loaded, in the order of `watched`.
     contents: Vec<Held>,
-    /// When the in-memory certificate was made.
     made: Option<Tick>,
 }
 

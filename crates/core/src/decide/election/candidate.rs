@@ -34,7 +34,6 @@ use crate::{
 /// The precision with which other programs compare times.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What the candidate is doing.
 #[derive(Clone, Debug)]
 enum Phase {
     Resting { until: Tick },
@@ -44,7 +43,6 @@ enum Phase {
     Stopped { released: bool },
 }
 
-/// A record of ours in flight.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     at: Tick,
@@ -75,7 +73,6 @@ pub struct Candidate {
     phase: Phase,
     observed: Option<Observed>,
     claim: Option<LeaderClaim>,
-    /// When the present try began.
     begun: Tick,
     /// Set once we are told to stop: until when a release may be tried.
     stop_by: Option<Tick>,
@@ -88,7 +85,6 @@ pub struct Candidate {
 
 impl Candidate {
     /// A candidate without any input yet. Check the configuration's [`mistakes`](Config::mistakes) first.
-    #[must_use]
     pub const fn new(config: Config) -> Self {
         Self {
             config,
@@ -105,20 +101,17 @@ impl Candidate {
     }
 
     /// Until when this replica may write; `None` if it does not lead. The module's documentation says why.
-    #[must_use]
     pub fn claim_until(&self) -> Option<Tick> {
         self.claim.map(|claim| claim.until)
     }
 
     /// Who holds the lease, as far as is known; `None` while nothing is known or nobody does.
-    #[must_use]
     pub fn holder(&self) -> Option<&str> {
         let holder = &self.observed.as_ref()?.lease.record.holder;
         (!holder.is_empty()).then_some(holder)
     }
 
     /// How many renewals needed a read first.
-    #[must_use]
     pub const fn slow_paths(&self) -> u64 {
         self.slow_paths
     }
@@ -410,7 +403,6 @@ impl Candidate {
         lease.record.holder == self.config.identity
     }
 
-    /// A new record of ours.
     fn taken(&self, transitions: u32, at: Moment) -> Record {
         let now = Some(whole_micros(at.wall));
         Record {
@@ -439,7 +431,6 @@ impl Candidate {
     }
 }
 
-/// The precision of the record.
 fn whole_micros(at: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
 }

@@ -26,7 +26,6 @@ pub struct Config {
 
 impl Config {
     /// The defaults of all Kubernetes components, with this identity.
-    #[must_use]
     pub fn with_defaults(identity: &str) -> Self {
         Self {
             namespace: "kube-system".to_owned(),
@@ -39,7 +38,6 @@ impl Config {
     }
 
     /// Every mistake, each naming the flag and what it must be; empty if there is none.
-    #[must_use]
     pub fn mistakes(&self) -> Vec<Error> {
         let Self { lease_duration: lease, renew_deadline: renew, retry_period: retry, .. } = self;
         let checks = [
@@ -73,14 +71,12 @@ impl Config {
     }
 
     /// The lease duration as the record carries it: whole seconds, and so the longest that a claim may last.
-    #[must_use]
     pub fn whole_seconds(&self) -> u32 {
         self.lease_duration.as_secs().try_into().unwrap_or(u32::MAX)
     }
 
     /// How long a claim lasts: the whole seconds of the record, less a thousandth. Clocks do not run at quite the same
     /// speed, and another's may run faster than ours; one that is kept right by its time service differs by less.
-    #[must_use]
     pub fn claim(&self) -> Duration {
         let whole = Duration::from_secs(self.whole_seconds().into());
         whole.saturating_sub(whole / 1_000)
@@ -99,13 +95,11 @@ impl Config {
     }
 
     /// How long one request may take.
-    #[must_use]
     pub fn request_timeout(&self) -> Duration {
         (self.renew_deadline / 2).max(Duration::from_secs(1))
     }
 
     /// The wait of a candidate between two tries; `fraction` is a number drawn from `[0, 1)`.
-    #[must_use]
     pub fn pause(&self, fraction: f64) -> Duration {
         let extra = self.retry_period.as_secs_f64() * JITTER * fraction.clamp(0.0, 1.0);
         self.retry_period.saturating_add(Duration::try_from_secs_f64(extra).unwrap_or_default())

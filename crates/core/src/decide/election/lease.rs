@@ -41,7 +41,6 @@ pub struct Lease {
 
 impl Lease {
     /// A Lease that does not exist yet.
-    #[must_use]
     pub fn fresh(namespace: &str, name: &str, record: Record) -> Self {
         let object = json!({
             "apiVersion": "coordination.k8s.io/v1",
@@ -103,13 +102,11 @@ impl Lease {
     }
 
     /// What is sent to the API server.
-    #[must_use]
     pub const fn object(&self) -> &Value {
         &self.object
     }
 
     /// Whether the specs differ in anything at all. A renewal whose time we cannot read still makes a difference.
-    #[must_use]
     pub fn says_something_else_than(&self, other: &Self) -> bool {
         self.object.get("spec") != other.object.get("spec")
     }

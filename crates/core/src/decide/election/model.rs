@@ -12,11 +12,9 @@ use crate::{
     time::{Random, Tick},
 };
 
-/// Real time, which no candidate knows.
 type Millis = u64;
 
 enum What {
-    /// A request reaches the server.
     Arrives(usize, Action),
     /// An answer, or a watch event, reaches a candidate.
     Heard(usize, Input),

@@ -1,5 +1,7 @@
 //! The inputs and actions of a candidate.
 
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
 use jiff::Timestamp;
 
 use super::lease::Lease;
@@ -8,7 +10,6 @@ use crate::{error::Result, lookup::Lookup, time::Tick};
 /// The time and a random number for one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moment {
-    /// Monotonic time.
     pub now: Tick,
     /// The time of day, for the record.
     pub wall: Timestamp,
@@ -20,7 +21,6 @@ pub struct Moment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket(pub(super) u64);
 
-/// An input of the candidate.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// Nothing; the time of the last [`Action::Wait`] or of a request's `until` has come.
@@ -31,7 +31,6 @@ pub enum Input {
     Wrote(Ticket, Result<Lease>),
     /// A watch showed the Lease, or that it was deleted. It may show what was true a while ago.
     Noticed(Option<Lease>),
-    /// Leave the election.
     Stop {
         /// Whether to release the Lease, so that another replica may lead a moment later.
         /// [`may_release`](super::may_release) says when that is safe; otherwise it expires.
@@ -46,30 +45,23 @@ pub enum Action {
     Get {
         /// To be handed back with the answer.
         ticket: Ticket,
-        /// When to give up.
         until: Tick,
     },
-    /// Create the Lease.
     Create {
         /// To be handed back with the answer.
         ticket: Ticket,
-        /// When to give up.
         until: Tick,
-        /// What to send.
         lease: Lease,
     },
     /// Replace the Lease, insisting on its resource version, which is never empty.
     Update {
         /// To be handed back with the answer.
         ticket: Ticket,
-        /// When to give up.
         until: Tick,
-        /// What to send.
         lease: Lease,
     },
     /// Give [`Input::Wake`] at this time, unless there is another input before.
     Wait(Tick),
-    /// The candidate has left the election.
     Stopped {
         /// Whether others may lead at once. If not, they wait until the lease expires.
         released: bool,
@@ -79,28 +71,22 @@ pub enum Action {
 /// Why a leader does not lead any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// It could not renew in time.
     Expired,
     /// The API server shows that the lease is not ours.
     Taken,
-    /// It was told to stop.
     Stopped,
 }
 
 /// What changed for the rest of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
-    /// This replica leads.
     Leads,
     /// This replica led, and must not write any more.
     Lost(Loss),
 }
 
-/// The result of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// What to do next.
     pub action: Action,
-    /// What changed, if anything.
     pub news: Option<News>,
 }

@@ -27,20 +27,17 @@ impl Writes {
     }
 
     /// Whether a write is in flight.
-    #[must_use]
     pub const fn are_under_way(&self) -> bool {
         self.under_way > 0
     }
 
     /// Whether no write can still take effect.
-    #[must_use]
     pub fn are_over(&self, now: Tick) -> bool {
         self.under_way == 0 && self.doubt_until.is_none_or(|until| until <= now)
     }
 }
 
 /// Whether the Lease may be released at `now`, by a replica whose work `ended` by itself or was cut short.
-#[must_use]
 pub fn may_release(ended: bool, writes: &Writes, now: Tick) -> bool {
     ended && writes.are_over(now)
 }

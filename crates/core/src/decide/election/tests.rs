@@ -52,7 +52,6 @@ fn record(holder: &str, seconds: u32, transitions: u32) -> Record {
     }
 }
 
-/// A stored Lease.
 fn stored(record: Record, version: &str) -> Lease {
     let mut object = Lease::fresh("kube-system", "cloud-controller-manager", record).object().clone();
     object["metadata"]["resourceVersion"] = json!(version);

@@ -17,26 +17,22 @@ pub const EXCLUDE_LABEL: &str = "node.kubernetes.io/exclude-from-external-load-b
 const FALSE: [&str; 6] = ["0", "f", "F", "false", "False", "FALSE"];
 
 /// Whether no label keeps the node out.
-#[must_use]
 pub fn included(node: &NodeView) -> bool {
     node.labels.get(EXCLUDE_LABEL).is_none_or(|value| FALSE.contains(&value))
 }
 
 /// Whether the node may take traffic.
-#[must_use]
 pub fn eligible(node: &NodeView) -> bool {
     !node.deleting && included(node) && !node.has_taint(TO_BE_DELETED)
 }
 
 /// Whether the node belongs behind a load balancer: it may take traffic, is its provider's own, and is selected.
-#[must_use]
 pub fn member(node: &NodeView, owned: bool, selector: Option<&Selector>) -> bool {
     owned && eligible(node) && selector.is_none_or(|selector| selector.matches(&node.labels))
 }
 
 /// The nodes behind a load balancer, sorted by name: those that are `owned` by its provider, may take traffic and are
 /// selected.
-#[must_use]
 pub fn members(
     nodes: &[Arc<NodeView>],
     owned: impl Fn(&NodeView) -> bool,

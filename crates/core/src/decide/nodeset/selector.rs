@@ -39,7 +39,6 @@ enum Test {
 
 impl Selector {
     /// Whether every requirement holds. A label that is not there is not equal to anything.
-    #[must_use]
     pub fn matches(&self, labels: &Pairs) -> bool {
         self.requirements.iter().all(|requirement| requirement.test.holds(labels.get(&requirement.key)))
     }

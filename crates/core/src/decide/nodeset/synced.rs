@@ -14,7 +14,6 @@ pub struct Fleet(BTreeMap<String, Option<String>>);
 
 impl Fleet {
     /// The set of these nodes, in whatever order.
-    #[must_use]
     pub fn of(nodes: &[Arc<NodeView>]) -> Self {
         Self(nodes.iter().map(|node| (node.name.clone(), node.provider_id.clone())).collect())
     }

@@ -27,7 +27,6 @@ pub enum Trigger {
 }
 
 /// What the change from `old` to `new` touches; `None` stands for a node that is not there.
-#[must_use]
 pub fn trigger(old: Option<&NodeView>, new: Option<&NodeView>) -> Trigger {
     let (old, new) = match (old, new) {
         (Some(old), Some(new)) => (old, new),
@@ -47,7 +46,6 @@ pub fn trigger(old: Option<&NodeView>, new: Option<&NodeView>) -> Trigger {
 
 /// Whether the change touches the load balancers of one provider with one selector. `owned` tells which nodes are the
 /// provider's own.
-#[must_use]
 pub fn affects(
     old: Option<&NodeView>,
     new: Option<&NodeView>,

@@ -10,7 +10,6 @@ fn after_reading(lease: Lookup<Lease>) -> (Candidate, Move) {
     (candidate, next)
 }
 
-/// Our record, begun at second 1.
 fn ours(transitions: u32) -> Record {
     Record { acquired: Some(wall(1)), renewed: Some(wall(1)), ..record("me", 15, transitions) }
 }
