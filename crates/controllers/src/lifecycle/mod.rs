@@ -34,12 +34,7 @@ use cloudberth_runtime::{
 use futures_util::future::join_all;
 
 use self::{apply::Decision, monitor::Monitor};
-use crate::{
-    clouds::Cloud,
-    context::{BackOff, ControllerContext},
-    effects::nodes::Live,
-    lock,
-};
+use crate::{clouds::Cloud, context::ControllerContext, effects::nodes::Live, lock};
 
 /// The name under which it speaks in events.
 const COMPONENT: &str = "cloud-node-lifecycle-controller";
@@ -70,7 +65,7 @@ pub struct LifecycleController {
     monitors: Vec<Monitor>,
     /// When each node was first seen, by name, with its UID.
     first_seen: Mutex<BTreeMap<String, (String, Tick)>>,
-    pool: WorkerPool<String, BackOff<String>, Decision>,
+    pool: WorkerPool<String, Decision>,
 }
 
 impl LifecycleController {
