@@ -4,16 +4,13 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use cloudberth_core::{
     Clock, Random,
-    decide::queue::{ItemExponential, Jittered, WorkQueue},
+    decide::queue::{ItemExponential, WorkQueue},
 };
 use cloudberth_runtime::{
     cluster::Cluster, metrics::Metrics, recorder::EventRecorder, worker_pool::WorkerPool,
 };
 
 use crate::clouds::Clouds;
-
-/// Each key that fails waits twice as long as before, stretched at random.
-pub(crate) type BackOff<K> = Jittered<ItemExponential<K>>;
 
 /// What every controller works with.
 #[derive(Clone, Debug)]
@@ -40,9 +37,8 @@ impl ControllerContext {
         capacity: usize,
         (first, last): (Duration, Duration),
         jitter: f64,
-    ) -> WorkerPool<K, BackOff<K>, T> {
-        let inner = ItemExponential::new(first, last);
-        let limiter = Jittered { inner, factor: jitter, random: Arc::clone(&self.random) };
+    ) -> WorkerPool<K, T> {
+        let limiter = ItemExponential::new(first, last).jittered(jitter, Arc::clone(&self.random));
         let queue = WorkQueue::new(capacity, limiter);
         WorkerPool::new(name, queue, Arc::clone(self.clock())).metered(&self.metrics.queues)
     }

@@ -8,7 +8,7 @@ mod lifecycle_nodes;
 use cloudberth_core::decide::{lifecycle::Share, node::taints::SHUTDOWN};
 use cloudberth_fake::PowerState;
 use embedded_kube::{Fault, Harm};
-use lifecycle_nodes::{Patients, gone, lookups};
+use lifecycle_nodes::{LifecycleFixture, gone, lookups};
 use serde_json::json;
 use testing_kit::ClusterFixture;
 

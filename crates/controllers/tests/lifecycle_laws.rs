@@ -18,7 +18,7 @@ use cloudberth_core::{
 };
 use cloudberth_fake::{Fault, PowerState, Request};
 use embedded_kube::{self as kube, Harm};
-use lifecycle_nodes::{Patients, gone, lookups};
+use lifecycle_nodes::{LifecycleFixture, gone, lookups};
 use serde_json::json;
 use testing_kit::ClusterFixture;
 

@@ -35,12 +35,6 @@ struct State<T> {
     forgotten: u64,
 }
 
-enum Next<T> {
-    Have(Arc<Landed<T>>),
-    /// The question to wait for, and whether it was asked just now.
-    Await(Flight<T>, bool),
-}
-
 /// A question that is never under way twice.
 pub struct SingleFlight<T> {
     clock: Arc<dyn Clock>,
@@ -65,9 +59,23 @@ impl<T: Send + Sync + 'static> SingleFlight<T> {
         landed: impl Fn(&Arc<Landed<T>>),
     ) -> Arc<Landed<T>> {
         loop {
-            let (flight, is_own) = match self.next(&serves, &ask) {
-                Next::Have(newest) => return newest,
-                Next::Await(flight, is_own) => (flight, is_own),
+            let (flight, is_own) = {
+                let mut state = lock(&self.state);
+                if let Some(newest) = state.newest.as_ref().filter(|newest| serves(newest)) {
+                    return Arc::clone(newest);
+                }
+                let is_own = state.flight.is_none();
+                state.begun += u64::from(is_own);
+                let number = state.begun;
+                let flight = state.flight.get_or_insert_with(|| {
+                    let (begun, clock) = (self.clock.now(), Arc::clone(&self.clock));
+                    let answer = ask(begun);
+                    let flight = async move {
+                        Arc::new(Landed { answer: answer.await, begun, ended: clock.now(), number })
+                    };
+                    flight.boxed().shared()
+                });
+                (flight.clone(), is_own)
             };
             let answer = self.land(flight.await, &landed);
             if is_own || serves(&answer) {
@@ -90,27 +98,6 @@ impl<T: Send + Sync + 'static> SingleFlight<T> {
     /// How often the question was asked.
     pub fn begun(&self) -> u64 {
         lock(&self.state).begun
-    }
-
-    fn next<F>(&self, serves: impl Fn(&Landed<T>) -> bool, ask: impl Fn(Tick) -> F) -> Next<T>
-    where
-        F: Future<Output = T> + Send + 'static,
-    {
-        let mut state = lock(&self.state);
-        if let Some(newest) = state.newest.as_ref().filter(|newest| serves(newest)) {
-            return Next::Have(Arc::clone(newest));
-        }
-        if let Some(flight) = &state.flight {
-            return Next::Await(flight.clone(), false);
-        }
-        state.begun += 1;
-        let (number, begun, clock) = (state.begun, self.clock.now(), Arc::clone(&self.clock));
-        let answer = ask(begun);
-        let flight =
-            async move { Arc::new(Landed { answer: answer.await, begun, ended: clock.now(), number }) };
-        let flight = flight.boxed().shared();
-        state.flight = Some(flight.clone());
-        Next::Await(flight, true)
     }
 
     /// Of those who waited, the first keeps the answer for all.

@@ -86,7 +86,14 @@ impl<V: Watched> Store<V> {
                     self.went_back |= self.shown.is_none() && version < self.newest;
                     self.newest = self.newest.max(version);
                 }
-                self.observe(key, view).into_iter().collect()
+                let known = self.objects.get(&key).filter(|known| known.uid() == view.uid());
+                let is_same = known.is_some_and(|known| known.resource_version() == view.resource_version());
+                let is_newer = known.is_none_or(|known| is_newer(&view, known));
+                if !is_same && !is_newer && self.written.contains(&key) {
+                    return Vec::new();
+                }
+                self.written.remove(&key);
+                if is_same { Vec::new() } else { vec![self.replace(key, view)] }
             }
             WatchEvent::Unreadable(key, _) => {
                 self.show(&key);
@@ -115,22 +122,6 @@ impl<V: Watched> Store<V> {
     /// everything has to be listed again.
     pub(crate) const fn went_back(&self) -> bool {
         self.went_back
-    }
-
-    /// Stores a version from the watch.
-    fn observe(&mut self, key: V::Key, view: V) -> Option<Change<V>> {
-        let known = self.objects.get(&key).filter(|known| known.uid() == view.uid());
-        let version = view.resource_version();
-        match known {
-            Some(known) if known.resource_version() == version => {
-                self.written.remove(&key);
-                return None;
-            }
-            Some(known) if self.written.contains(&key) && !is_newer(&view, known) => return None,
-            _ => {}
-        }
-        self.written.remove(&key);
-        Some(self.replace(key, view))
     }
 
     fn show(&mut self, key: &V::Key) {

@@ -11,7 +11,7 @@ use std::{
 
 use cloudberth_core::{
     Clock,
-    decide::queue::{Limiter, Requeue, Taken, WorkQueue},
+    decide::queue::{Requeue, Taken, WorkQueue},
     time::Tick,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
@@ -24,9 +24,9 @@ use crate::{
 };
 
 /// A queue of keys and its workers.
-pub struct WorkerPool<K, L, T = ()> {
+pub struct WorkerPool<K, T = ()> {
     name: &'static str,
-    queue: Mutex<WorkQueue<K, L, T>>,
+    queue: Mutex<WorkQueue<K, T>>,
     clock: Arc<dyn Clock>,
     news: Notify,
     closing: Notify,
@@ -34,9 +34,9 @@ pub struct WorkerPool<K, L, T = ()> {
     meter: Option<Meter>,
 }
 
-impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send, T: Clone + Send> WorkerPool<K, L, T> {
+impl<K: Ord + Clone + Send + fmt::Debug, T: Clone + Send> WorkerPool<K, T> {
     /// A pool without work. `name` is the queue's name in the metrics.
-    pub fn new(name: &'static str, queue: WorkQueue<K, L, T>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(name: &'static str, queue: WorkQueue<K, T>, clock: Arc<dyn Clock>) -> Self {
         let (news, closing, panics) = (Notify::new(), Notify::new(), Mutex::new(0));
         Self { name, queue: Mutex::new(queue), clock, news, closing, panics, meter: None }
     }
@@ -87,7 +87,7 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send, T: Clone + Send> 
     }
 
     /// Reads from the queue: its depth, its counters, its failures.
-    pub fn look<R>(&self, at: impl FnOnce(&WorkQueue<K, L, T>) -> R) -> R {
+    pub fn look<R>(&self, at: impl FnOnce(&WorkQueue<K, T>) -> R) -> R {
         at(&lock(&self.queue))
     }
 
@@ -123,6 +123,7 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send, T: Clone + Send> 
         F: Future<Output = Requeue>,
     {
         let mut running = FuturesUnordered::new();
+        let work = &work;
         loop {
             let mut wakeup = None;
             while running.len() < workers {
@@ -131,7 +132,11 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send, T: Clone + Send> 
                         if let Some(meter) = &self.meter {
                             meter.began(waited, self.clock.now());
                         }
-                        running.push(guarded(key, task, &work));
+                        running.push(async move {
+                            let turn = AssertUnwindSafe(async { work(key.clone(), task).await });
+                            let ended = turn.catch_unwind().await;
+                            (key, ended.map_err(|panic| message(panic.as_ref())))
+                        });
                     }
                     Taken::Idle(at) => {
                         wakeup = at;
@@ -163,7 +168,7 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send, T: Clone + Send> 
     }
 
     /// Uses the queue and updates the metrics.
-    fn with_queue<R>(&self, with: impl FnOnce(&mut WorkQueue<K, L, T>, Tick) -> R) -> R {
+    fn with_queue<R>(&self, with: impl FnOnce(&mut WorkQueue<K, T>, Tick) -> R) -> R {
         let mut queue = lock(&self.queue);
         let done = with(&mut queue, self.clock.now());
         if let Some(meter) = &self.meter {
@@ -184,21 +189,10 @@ impl<K: Ord + Clone + Send + fmt::Debug, L: Limiter<K> + Send, T: Clone + Send> 
     }
 }
 
-impl<K, L, T> fmt::Debug for WorkerPool<K, L, T> {
+impl<K, T> fmt::Debug for WorkerPool<K, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkerPool").field("name", &self.name).finish_non_exhaustive()
     }
-}
-
-/// Runs the work on a key and catches its panic.
-async fn guarded<K: Clone, T, W, F>(key: K, task: Option<T>, work: &W) -> (K, Result<Requeue, String>)
-where
-    W: Fn(K, Option<T>) -> F,
-    F: Future<Output = Requeue>,
-{
-    let again = key.clone();
-    let ended = AssertUnwindSafe(async { work(again, task).await }).catch_unwind().await;
-    (key, ended.map_err(|panic| message(panic.as_ref())))
 }
 
 #[cfg(test)]
@@ -219,7 +213,7 @@ mod tests {
         }
     }
 
-    fn pool(capacity: usize) -> WorkerPool<u32, ItemExponential<u32>> {
+    fn pool(capacity: usize) -> WorkerPool<u32> {
         let limiter = ItemExponential::new(Duration::from_secs(1), Duration::from_secs(8));
         WorkerPool::new(
             "test",

@@ -18,14 +18,31 @@ use crate::effects::nodes::Effects;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a round decided about one node. The queue carries it to a worker; the newest wins.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) enum Decision {
     /// Its instance is stopped: add the shutdown taint to the node with this UID.
     AddShutdownTaint(String),
     /// It is Ready: remove the shutdown taint.
     RemoveShutdownTaint,
     /// Its instance is gone: publish the event and delete the node.
-    Delete(Arc<(NodeFacts, NodeEvent)>),
+    Delete(Arc<Deletion>),
+}
+
+pub(super) struct Deletion {
+    pub(super) monitor: Arc<Monitor>,
+    /// The facts on which it was decided.
+    pub(super) facts: NodeFacts,
+    /// Published just before.
+    pub(super) event: NodeEvent,
+}
+
+impl Decision {
+    /// It is never carried out. A deletion that was never sent does not count against the cap.
+    pub(super) fn call_off(self) {
+        if let Self::Delete(deletion) = self {
+            deletion.monitor.deletions().called_off(&deletion.facts);
+        }
+    }
 }
 
 impl LifecycleController {
@@ -35,19 +52,19 @@ impl LifecycleController {
         name: String,
         decision: Option<Decision>,
     ) -> Requeue {
-        let Some(node) = self.ctx.cluster.nodes.get(&name) else { return Requeue::Forget };
-        let Some(monitor) = self.monitor_of(&node) else { return Requeue::Forget };
-        let add = match decision {
+        let add_to = match decision {
             None => return Requeue::Forget,
             Some(Decision::Delete(deletion)) => {
-                let (facts, event) = &*deletion;
-                self.delete(effects, monitor, facts, event).await;
+                self.delete(effects, &deletion).await;
                 // The next round decides anew about what failed.
                 return Requeue::Forget;
             }
-            Some(Decision::AddShutdownTaint(uid)) => uid == node.uid,
-            Some(Decision::RemoveShutdownTaint) => false,
+            Some(Decision::AddShutdownTaint(uid)) => Some(uid),
+            Some(Decision::RemoveShutdownTaint) => None,
         };
+        let Some(node) = self.ctx.cluster.nodes.get(&name) else { return Requeue::Forget };
+        let Some(monitor) = self.monitor_of(&node) else { return Requeue::Forget };
+        let add = add_to.is_some_and(|uid| uid == node.uid);
         match self.taint(effects, monitor, node, add).await {
             Ok(()) => Requeue::Forget,
             Err(why) => {
@@ -90,13 +107,8 @@ impl LifecycleController {
     }
 
     /// Deletes a node whose instance is gone. The watch may lag, so the node itself is read once more (law 2).
-    async fn delete<E: Effects>(
-        &self,
-        effects: &E,
-        monitor: &Monitor,
-        facts: &NodeFacts,
-        deleting: &NodeEvent,
-    ) {
+    async fn delete<E: Effects>(&self, effects: &E, deletion: &Deletion) {
+        let Deletion { monitor, facts, event: deleting } = deletion;
         let call = self.ctx.cluster.call(PATIENCE);
         let unchanged = |fresh: &NodeView| {
             let fresh = self.facts(monitor, fresh);

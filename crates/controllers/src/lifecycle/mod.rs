@@ -34,12 +34,7 @@ use cloudberth_runtime::{
 use futures_util::future::join_all;
 
 use self::{apply::Decision, monitor::Monitor};
-use crate::{
-    clouds::Cloud,
-    context::{BackOff, ControllerContext},
-    effects::nodes::Live,
-    lock,
-};
+use crate::{clouds::Cloud, context::ControllerContext, effects::nodes::Live, lock};
 
 /// The name under which it speaks in events.
 const COMPONENT: &str = "cloud-node-lifecycle-controller";
@@ -67,17 +62,17 @@ pub struct LifecycleSettings {
 pub struct LifecycleController {
     ctx: ControllerContext,
     settings: LifecycleSettings,
-    monitors: Vec<Monitor>,
+    monitors: Vec<Arc<Monitor>>,
     /// When each node was first seen, by name, with its UID.
     first_seen: Mutex<BTreeMap<String, (String, Tick)>>,
-    pool: WorkerPool<String, BackOff<String>, Decision>,
+    pool: WorkerPool<String, Decision>,
 }
 
 impl LifecycleController {
     /// One for all clouds of the ctx that have instances.
     pub fn new(ctx: ControllerContext, settings: LifecycleSettings) -> Arc<Self> {
         let now = ctx.clock().now();
-        let monitor = |cloud: &Cloud| Monitor::new(cloud.clone(), settings.period, now);
+        let monitor = |cloud: &Cloud| Arc::new(Monitor::new(cloud.clone(), settings.period, now));
         let monitors = ctx.clouds.with_instances().map(monitor).collect();
         let pool = ctx.pool(QUEUE, CAPACITY, BACK_OFF, JITTER);
         Arc::new(Self { ctx, settings, monitors, first_seen: Mutex::default(), pool })
@@ -117,18 +112,6 @@ impl LifecycleController {
         }
     }
 
-    /// Puts the newest decision about a node in place of one that no worker has begun; `None` if there is nothing to do.
-    fn enqueue(&self, monitor: &Monitor, name: &str, decision: Option<Decision>) {
-        let dropped = match decision {
-            Some(decision) => self.pool.assign(name.to_owned(), decision),
-            None => self.pool.withdraw(&name.to_owned()),
-        };
-        // A deletion that was never sent does not count against the cap.
-        if let Some(Decision::Delete(deletion)) = dropped {
-            monitor.deletions().called_off(&deletion.0);
-        }
-    }
-
     /// Counts a panic that was caught outside the pool.
     fn panicked(&self) {
         self.ctx.metrics.queues.panics.with(&PoolLabels { queue: QUEUE }).inc();
@@ -139,7 +122,7 @@ impl LifecycleController {
     }
 
     /// The monitor of the cloud to which a node certainly belongs.
-    fn monitor_of(&self, node: &NodeView) -> Option<&Monitor> {
+    fn monitor_of(&self, node: &NodeView) -> Option<&Arc<Monitor>> {
         let owner = self.ctx.clouds.owner(node).map(Cloud::name)?;
         self.monitors.iter().find(|monitor| monitor.cloud.name() == owner)
     }
@@ -188,7 +171,8 @@ impl Listener<NodeView> for LifecycleController {
         let Some(monitor) = self.monitor_of(node) else { return };
         let facts = self.facts(monitor, node);
         if at_once(&facts) == Some(Verdict::RemoveShutdownTaint) {
-            self.enqueue(monitor, &node.name, Some(Decision::RemoveShutdownTaint));
+            let replaced = self.pool.assign(node.name.clone(), Decision::RemoveShutdownTaint);
+            replaced.into_iter().for_each(Decision::call_off);
         }
         if change.old.as_ref().is_some_and(|old| alarming(&self.facts(monitor, old), &facts)) {
             monitor.alarm(now);
@@ -198,9 +182,6 @@ impl Listener<NodeView> for LifecycleController {
 
 impl fmt::Debug for LifecycleController {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LifecycleController")
-            .field("settings", &self.settings)
-            .field("monitors", &self.monitors)
-            .finish_non_exhaustive()
+        f.debug_struct("LifecycleController").field("settings", &self.settings).finish_non_exhaustive()
     }
 }

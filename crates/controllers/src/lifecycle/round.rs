@@ -13,7 +13,12 @@ use cloudberth_core::{
 use cloudberth_runtime::bug::caught;
 use futures_util::{FutureExt, StreamExt, stream};
 
-use super::{LifecycleController, apply::Decision, event, monitor::Monitor};
+use super::{
+    LifecycleController,
+    apply::{Decision, Deletion},
+    event,
+    monitor::Monitor,
+};
 use crate::{
     dry_run::DryRun,
     effects::nodes::{Dry, Effects, Live},
@@ -31,7 +36,7 @@ const DRY_ROUNDS: usize = 2;
 
 /// One listing, and what it is worth.
 struct Listed<'a> {
-    monitor: &'a Monitor,
+    monitor: &'a Arc<Monitor>,
     snapshot: &'a Snapshot,
     /// When it was begun.
     begun: Tick,
@@ -55,7 +60,7 @@ enum Next {
 
 impl LifecycleController {
     /// Lists when it is time, and decides on every listing, its own and everybody else's.
-    pub(super) async fn watch(&self, monitor: &Monitor) {
+    pub(super) async fn watch(&self, monitor: &Arc<Monitor>) {
         let mut landings = monitor.cloud.inventory.landings();
         loop {
             landings.mark_unchanged();
@@ -80,15 +85,35 @@ impl LifecycleController {
         }
     }
 
-    async fn round(&self, monitor: &Monitor) {
+    async fn round(&self, monitor: &Arc<Monitor>) {
         let not_before = monitor.state().not_before;
         // The newest, if no round used it yet; otherwise a new one.
         let snapshot = monitor.cloud.inventory.listing(not_before).await;
         let begun = self.now();
         let nodes = self.nodes_of(monitor);
-        monitor.listed(&snapshot, nodes.iter().any(|facts| at_once(facts).is_none()), begun);
+        {
+            let mut state = monitor.state();
+            // A listing that failed may be an old one that is handed out until the cloud is asked again.
+            let ended = if snapshot.begun >= state.not_before { snapshot.ended } else { begun };
+            state.probing.listed(ended, nodes.iter().any(|facts| at_once(facts).is_none()));
+            // No other round uses it.
+            state.not_before = state.not_before.max(snapshot.begun + Duration::from_nanos(1));
+            let failed_before = std::mem::replace(&mut state.failing, snapshot.answer.is_err());
+            if let Err(why) = &snapshot.answer
+                && !failed_before
+            {
+                tracing::warn!(cloud = monitor.cloud.name(), %why, "instances not listed; no node is judged");
+            }
+        }
         let listed = self.weigh(monitor, &snapshot, &nodes).await;
-        let open: Vec<_> = nodes.iter().filter(|facts| monitor.is_open(facts)).collect();
+        // Most nodes are Ready, and there is nothing about them.
+        let open: Vec<_> = {
+            let state = monitor.state();
+            let is_open = |facts: &&NodeFacts| {
+                at_once(facts) != Some(Verdict::Keep) || state.histories.contains_key(&facts.name)
+            };
+            nodes.iter().filter(is_open).collect()
+        };
         let mut lookups = Vec::with_capacity(open.len());
         for facts in &open {
             lookups.push(self.look_up(&listed, facts, self.now()));
@@ -96,18 +121,23 @@ impl LifecycleController {
         let answers: Vec<_> = stream::iter(lookups).buffered(LOOKUPS).collect().await;
         for (facts, answer) in open.into_iter().zip(answers) {
             for (operation, outcome) in questions(facts, &answer) {
-                self.ctx.metrics.lifecycle.called(operation.label(), outcome.label());
+                self.ctx.metrics.lifecycle.called(operation, outcome);
             }
             // The lookups took a while. Nothing is kept about a node that went meanwhile: nobody would remove it.
             if self.ctx.cluster.nodes.get(&facts.name).is_none_or(|node| node.uid != facts.uid) {
                 continue;
             }
-            match self.decide(&Live(&self.ctx), &listed, facts, &answer) {
-                Next::Nothing => {}
-                Next::Keep => self.enqueue(monitor, &facts.name, None),
-                Next::AskAgain(at) | Next::Held(at) => monitor.state().probing.ask_by(at),
-                Next::Apply(decision) => self.enqueue(monitor, &facts.name, Some(decision)),
-            }
+            // The newest decision takes the place of one that no worker has begun.
+            let replaced = match self.decide(&Live(&self.ctx), &listed, facts, &answer) {
+                Next::Nothing => None,
+                Next::Keep => self.pool.withdraw(&facts.name),
+                Next::AskAgain(at) | Next::Held(at) => {
+                    monitor.state().probing.ask_by(at);
+                    None
+                }
+                Next::Apply(decision) => self.pool.assign(facts.name.clone(), decision),
+            };
+            replaced.into_iter().for_each(Decision::call_off);
         }
         self.ctx.metrics.lifecycle.monitor_duration.observe(self.now().since(begun));
     }
@@ -118,7 +148,7 @@ impl LifecycleController {
         let mut all = Vec::new();
         for monitor in &self.monitors {
             let nodes = self.nodes_of(monitor);
-            let open: Vec<_> = nodes.iter().filter(|facts| monitor.is_open(facts)).collect();
+            let open: Vec<_> = nodes.iter().filter(|facts| at_once(facts) != Some(Verdict::Keep)).collect();
             if open.is_empty() {
                 continue;
             }
@@ -149,7 +179,7 @@ impl LifecycleController {
     /// Whether the listing may be believed. If nodes depend on it, a recorded load balancer may speak for it.
     async fn weigh<'a>(
         &self,
-        monitor: &'a Monitor,
+        monitor: &'a Arc<Monitor>,
         snapshot: &'a Snapshot,
         nodes: &[NodeFacts],
     ) -> Listed<'a> {
@@ -240,6 +270,7 @@ impl LifecycleController {
         answer: &Lookup<InstanceState>,
     ) -> Next {
         let round = Round { evidence: Evidence::from(answer), begun: listed.begun, ended: effects.now() };
+        let is_deletion = |decision: &Decision| matches!(decision, Decision::Delete(_));
         let mut state = listed.monitor.state();
         let history = state.histories.entry(facts.name.clone()).or_default();
         let next = match judge(facts, history, &round) {
@@ -260,13 +291,31 @@ impl LifecycleController {
                 }
                 Next::Nothing
             }
+            // A deletion that is under way is not decided a second time.
+            Verdict::Delete if self.pool.look(|queue| queue.tasks(&facts.name).any(is_deletion)) => {
+                Next::Nothing
+            }
             Verdict::Delete => {
-                let is_deletion = |decision: &Decision| matches!(decision, Decision::Delete(_));
-                // A deletion that is under way is not decided a second time.
-                if self.pool.look(|queue| queue.tasks(&facts.name).any(is_deletion)) {
-                    Next::Nothing
-                } else {
-                    self.decide_deletion(effects, listed, facts, history)
+                let (monitor, now) = (Arc::clone(listed.monitor), effects.now());
+                // Whether the cap lets the node go now (law 2).
+                let decided =
+                    monitor.deletions().decision(facts, history, self.settings.cap, listed.nodes, now);
+                match decided {
+                    DeletionDecision::Delete(event) => {
+                        let deletion = Deletion { monitor, facts: facts.clone(), event };
+                        Next::Apply(Decision::Delete(Arc::new(deletion)))
+                    }
+                    DeletionDecision::Wait { until, event: held } => {
+                        if let Some(held) = held.map(event) {
+                            self.ctx.metrics.lifecycle.deletions_held.inc();
+                            match until {
+                                Some(_) => effects.wait(&held.message.clone(), Some(held)),
+                                // A cap of nothing is never lifted by waiting.
+                                None => effects.publish(held),
+                            }
+                        }
+                        Next::Held(until.unwrap_or(Tick(Duration::MAX)))
+                    }
                 }
             }
         };
@@ -276,32 +325,5 @@ impl LifecycleController {
             effects.publish(event(doubtful));
         }
         next
-    }
-
-    /// Whether the cap lets the node go now (law 2).
-    fn decide_deletion<E: Effects>(
-        &self,
-        effects: &E,
-        listed: &Listed<'_>,
-        facts: &NodeFacts,
-        history: &mut NodeHistory,
-    ) -> Next {
-        let mut deletions = listed.monitor.deletions();
-        match deletions.decision(facts, history, self.settings.cap, listed.nodes, effects.now()) {
-            DeletionDecision::Delete { event, .. } => {
-                Next::Apply(Decision::Delete(Arc::new((facts.clone(), event))))
-            }
-            DeletionDecision::Wait { until, event: held } => {
-                if let Some(held) = held.map(event) {
-                    self.ctx.metrics.lifecycle.deletions_held.inc();
-                    match until {
-                        Some(_) => effects.wait(&held.message.clone(), Some(held)),
-                        // A cap of nothing is never lifted by waiting.
-                        None => effects.publish(held),
-                    }
-                }
-                Next::Held(until.unwrap_or(Tick(Duration::MAX)))
-            }
-        }
     }
 }

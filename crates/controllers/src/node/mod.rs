@@ -37,11 +37,7 @@ use cloudberth_runtime::{
 use futures_util::future::{join_all, select_all};
 
 use self::records::NodeRecords;
-use crate::{
-    clouds::Cloud,
-    context::{BackOff, ControllerContext},
-    lock,
-};
+use crate::{clouds::Cloud, context::ControllerContext, lock};
 
 /// How many nodes are worked on at once where nobody sets a ceiling. The work is waiting for the API server, so this is
 /// a matter of how many requests it is asked at once.
@@ -75,7 +71,7 @@ impl Default for NodeSettings {
 pub struct NodeController {
     ctx: ControllerContext,
     settings: NodeSettings,
-    pool: WorkerPool<String, BackOff<String>>,
+    pool: WorkerPool<String>,
     records: NodeRecords,
     /// Listings that were begun earlier are too old.
     not_before: Mutex<Tick>,

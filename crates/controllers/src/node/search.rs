@@ -3,7 +3,7 @@
 //! One listing serves every node of a pass, and what it shows is believed. For an instance that it lacks there is a
 //! second listing, younger than the node, and at last a lookup of that one instance.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use cloudberth_core::{
     Call, NodeView,
@@ -59,12 +59,6 @@ impl Search {
     /// When the youngest of the listings was begun.
     pub(super) fn begun(&self) -> Tick {
         self.sources.iter().map(|source| source.snapshot.begun).max().unwrap_or_default()
-    }
-}
-
-impl fmt::Debug for Search {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Search").field("answers", &self.answers).finish_non_exhaustive()
     }
 }
 

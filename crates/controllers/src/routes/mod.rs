@@ -30,11 +30,7 @@ use cloudberth_runtime::{
 };
 use futures_util::future::join_all;
 
-use crate::{
-    clouds::Cloud,
-    context::{BackOff, ControllerContext},
-    lock,
-};
+use crate::{clouds::Cloud, context::ControllerContext, lock};
 
 /// What part of its period a pass that nobody asked for may be late.
 const LATENESS: f64 = 0.5;
@@ -57,7 +53,7 @@ struct Router {
     pace: Mutex<Pace>,
     /// The last pass failed because the cloud may be away.
     silent: Mutex<bool>,
-    pool: WorkerPool<Trigger, BackOff<Trigger>>,
+    pool: WorkerPool<Trigger>,
 }
 
 /// The route controller of one term of leadership.

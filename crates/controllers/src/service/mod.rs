@@ -43,7 +43,7 @@ use cloudberth_core::{
     decide::{
         nodeset::synced::Synced,
         outage::SPREAD,
-        queue::{ItemExponential, Jittered, Requeue, WorkQueue},
+        queue::{ItemExponential, Requeue, WorkQueue},
         service::{
             change::{Written, overwritten},
             events,
@@ -98,14 +98,12 @@ impl Default for ServiceSettings {
     }
 }
 
-type Limits = Jittered<ItemExponential<ObjectKey>>;
-
 /// The service controller, for one term of leadership.
 pub struct ServiceController {
     pub(crate) ctx: ControllerContext,
     settings: ServiceSettings,
-    pool: WorkerPool<ObjectKey, Limits>,
-    node_pool: WorkerPool<(), ItemExponential<()>>,
+    pool: WorkerPool<ObjectKey>,
+    node_pool: WorkerPool<()>,
     clouds: BTreeMap<String, SurveyCache>,
     index: Mutex<ServiceIndex>,
     pub(crate) states: ServiceStates,
@@ -123,8 +121,7 @@ impl ServiceController {
     pub fn new(ctx: ControllerContext, settings: ServiceSettings) -> Arc<Self> {
         let clock = ctx.clock();
         let (base, max) = (Duration::from_secs(5), Duration::from_secs(300));
-        let back_off =
-            Jittered { inner: ItemExponential::new(base, max), factor: 0.1, random: Arc::clone(&ctx.random) };
+        let back_off = ItemExponential::new(base, max).jittered(0.1, Arc::clone(&ctx.random));
         let clouds = ctx.clouds.iter().filter(|cloud| cloud.load_balancers().is_some());
         let limits = CloudLimits::new(settings.workers, clouds.clone().count());
         Arc::new(Self {
@@ -189,7 +186,7 @@ impl ServiceController {
     }
 
     /// The queue of Services, for the metrics.
-    pub const fn pool(&self) -> &WorkerPool<ObjectKey, Limits> {
+    pub const fn pool(&self) -> &WorkerPool<ObjectKey> {
         &self.pool
     }
 

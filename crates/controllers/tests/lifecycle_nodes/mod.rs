@@ -26,7 +26,7 @@ pub async fn gone<'a>(stage: &ClusterFixture, names: &[&'a str]) -> Vec<&'a str>
     gone
 }
 
-pub trait Patients {
+pub trait LifecycleFixture {
     /// Runs the watches and the controller, with the law's own cap.
     fn begin_lifecycle(&mut self);
     /// The same with another.
@@ -48,7 +48,7 @@ pub trait Patients {
     async fn clear_and_replace(&self, name: &str, provider_id: &str);
 }
 
-impl Patients for ClusterFixture {
+impl LifecycleFixture for ClusterFixture {
     fn begin_lifecycle(&mut self) {
         self.begin_lifecycle_with(Share::Percent(10));
     }

@@ -125,7 +125,7 @@ async fn a_queue_tells_how_it_is_doing() {
     let metrics = QueueMetrics::default();
     metrics.register(&mut registry);
     let limiter = ItemExponential::new(Duration::from_secs(100), Duration::from_secs(100));
-    let pool = WorkerPool::<_, _>::new("service", WorkQueue::new(3, limiter), clock()).metered(&metrics);
+    let pool = WorkerPool::<_>::new("service", WorkQueue::new(3, limiter), clock()).metered(&metrics);
     for key in [1, 2, 2, 3, 4] {
         pool.add(key);
     }

@@ -77,14 +77,9 @@ const STRAGGLES: Duration = Duration::from_secs(60);
 /// Whether a node that may be deleted is deleted now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeletionDecision {
-    /// Now, with its UID and the version just read as preconditions; say so first. Ask [`Deletions::send`] just before
-    /// the call, and report the answer to [`Deletions::answered`].
-    Delete {
-        /// What the deletion must insist on.
-        uid: String,
-        /// What is said just before.
-        event: NodeEvent,
-    },
+    /// Now, with its UID and the version just read as preconditions; publish the event first. Ask [`Deletions::send`]
+    /// just before the call, and report the answer to [`Deletions::answered`].
+    Delete(NodeEvent),
     /// Not before this time; never if there is none.
     Wait {
         /// When the cap lets the next one go.
@@ -207,7 +202,7 @@ impl Deletions {
         if !free {
             self.count(Counted::new(now, facts.uid.clone()));
         }
-        DeletionDecision::Delete { uid: facts.uid.clone(), event: event::deleting_node(facts) }
+        DeletionDecision::Delete(event::deleting_node(facts))
     }
 
     /// Asks whether a deletion that was decided may be sent now. It may not if it had to wait for so long that it left the

@@ -6,74 +6,24 @@
 use super::{facts::NodeFacts, verdict::at_once};
 use crate::{error::Category, instance::InstanceState, lookup::Lookup};
 
-/// What was asked: the label `operation`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Operation {
-    /// Whether the instance is there.
-    InstanceExists,
-    /// Whether it is stopped.
-    InstanceShutdown,
-}
-
-impl Operation {
-    /// The label value.
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::InstanceExists => "instance_exists",
-            Self::InstanceShutdown => "instance_shutdown",
-        }
-    }
-}
-
-/// What came of it: the label `result`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
-    /// An answer.
-    Success,
-    /// The instance is not there.
-    InstanceNotFound,
-    /// We stopped ourselves.
-    Canceled,
-    /// Anything else.
-    Error,
-}
-
-impl Outcome {
-    /// The label value.
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::InstanceNotFound => "instance_not_found",
-            Self::Canceled => "canceled",
-            Self::Error => "error",
-        }
-    }
-
-    fn of_existence(answer: &Lookup<InstanceState>) -> Self {
-        match answer {
-            Lookup::Present(_) => Self::Success,
-            Lookup::Absent => Self::InstanceNotFound,
-            Lookup::Unknown(why) => match why.category() {
-                Category::NotFound => Self::InstanceNotFound,
-                Category::Cancelled => Self::Canceled,
-                _ => Self::Error,
-            },
-        }
-    }
-}
-
-/// The questions that one round put for one node. A node that needs no cloud puts none; an instance that is there is
-/// asked about twice, because its state matters too.
+/// The questions that one round put for one node, as the labels `operation` and `result`. A node that needs no cloud
+/// puts none; an instance that is there is asked about twice, because its state matters too.
 #[must_use]
-pub fn questions(facts: &NodeFacts, answer: &Lookup<InstanceState>) -> Vec<(Operation, Outcome)> {
+pub fn questions(facts: &NodeFacts, answer: &Lookup<InstanceState>) -> Vec<(&'static str, &'static str)> {
+    const EXISTS: &str = "instance_exists";
     if at_once(facts).is_some() {
         return Vec::new();
     }
-    let mut asked = vec![(Operation::InstanceExists, Outcome::of_existence(answer))];
-    if answer.is_present() {
-        asked.push((Operation::InstanceShutdown, Outcome::Success));
+    match answer {
+        Lookup::Present(_) => vec![(EXISTS, "success"), ("instance_shutdown", "success")],
+        Lookup::Absent => vec![(EXISTS, "instance_not_found")],
+        Lookup::Unknown(why) => vec![(
+            EXISTS,
+            match why.category() {
+                Category::NotFound => "instance_not_found",
+                Category::Cancelled => "canceled",
+                _ => "error",
+            },
+        )],
     }
-    asked
 }

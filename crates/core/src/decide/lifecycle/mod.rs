@@ -19,7 +19,7 @@ mod trust;
 mod verdict;
 
 pub use cap::{Answer, Cap, DeletionDecision, Deletions, Share};
-pub use count::{Operation, Outcome, questions};
+pub use count::questions;
 pub use event::{
     NodeEvent, deleting_node, deleting_node_failed, deletion_held, instance_not_found, listing_doubtful,
 };

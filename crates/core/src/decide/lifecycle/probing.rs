@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::facts::NodeFacts;
-use crate::time::Tick;
+use crate::{rate::Backoff, time::Tick};
 
 /// The longest time between two listings: what a quiet cluster gets, twelve an hour.
 pub const IDLE: Duration = Duration::from_secs(300);
@@ -28,10 +28,9 @@ pub fn alarming(before: &NodeFacts, after: &NodeFacts) -> bool {
 /// - A listing made for another reason counts: tell [`listed`](Self::listed) about every one, failed ones included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probing {
-    period: Duration,
-    idle: Duration,
-    /// The wait after the next listing.
-    wait: Duration,
+    wait: Backoff,
+    /// How often the wait was used since a node turned `NotReady`; quiet times need the longest.
+    waits: u32,
     last: Option<Tick>,
     due: Tick,
 }
@@ -41,8 +40,8 @@ impl Probing {
     #[must_use]
     pub fn new(period: Duration) -> Self {
         let period = period.max(BUSIEST);
-        let idle = IDLE.max(period);
-        Self { period, idle, wait: idle, last: None, due: Tick::ZERO }
+        let wait = Backoff { first: period, longest: IDLE.max(period) };
+        Self { wait, waits: u32::MAX, last: None, due: Tick::ZERO }
     }
 
     /// When the instances are to be listed next.
@@ -53,24 +52,24 @@ impl Probing {
 
     /// A node turned `NotReady`.
     pub fn alarm(&mut self, now: Tick) {
-        self.wait = self.period;
+        self.waits = 0;
         self.ask_by(now);
     }
 
     /// A verdict wants another round at `at`.
     pub fn ask_by(&mut self, at: Tick) {
-        let earliest = self.last.map_or(Tick::ZERO, |last| last + self.period);
+        let earliest = self.last.map_or(Tick::ZERO, |last| last + self.wait.first);
         self.due = self.due.min(at.max(earliest));
     }
 
     /// A listing ended, well or badly. `doubts` says whether nodes of this cloud are `NotReady` still.
     pub fn listed(&mut self, ended: Tick, doubts: bool) {
         if !doubts {
-            self.wait = self.idle;
+            self.waits = u32::MAX;
         }
+        self.waits = self.waits.saturating_add(1);
         self.last = Some(ended);
-        self.due = ended + self.wait;
-        self.wait = self.wait.saturating_mul(2).min(self.idle);
+        self.due = ended + self.wait.after(self.waits);
     }
 }
 

@@ -169,7 +169,22 @@ pub fn judge(facts: &NodeFacts, memory: &mut NodeHistory, round: &Round) -> Verd
     let verdict = match (at_once(facts), round.evidence) {
         (Some(verdict), _) => verdict,
         (None, Evidence::Unclear) => return Verdict::Unclear,
-        (None, Evidence::Missing) if !facts.uninitialised => return missing(facts, memory, round),
+        (None, Evidence::Missing) if !facts.uninitialised => {
+            let not_before = grace_ends(facts);
+            if round.begun < not_before {
+                return Verdict::AskAgain(not_before);
+            }
+            let confirm_at = *memory.missing_since.get_or_insert(round.ended) + CONFIRM_AFTER;
+            return if round.begun < confirm_at {
+                Verdict::AskAgain(confirm_at)
+            } else if facts.id().is_some() {
+                Verdict::Delete
+            } else if memory.tell(facts, Warning::NotFound) {
+                Verdict::ReportNotFound
+            } else {
+                Verdict::Keep
+            };
+        }
         (None, Evidence::Seen(InstanceState::Stopped)) if !facts.marked_shut_down => {
             Verdict::AddShutdownTaint
         }
@@ -177,23 +192,6 @@ pub fn judge(facts: &NodeFacts, memory: &mut NodeHistory, round: &Round) -> Verd
     };
     memory.forget();
     verdict
-}
-
-fn missing(facts: &NodeFacts, memory: &mut NodeHistory, round: &Round) -> Verdict {
-    let not_before = grace_ends(facts);
-    if round.begun < not_before {
-        return Verdict::AskAgain(not_before);
-    }
-    let confirm_at = *memory.missing_since.get_or_insert(round.ended) + CONFIRM_AFTER;
-    if round.begun < confirm_at {
-        Verdict::AskAgain(confirm_at)
-    } else if facts.id().is_some() {
-        Verdict::Delete
-    } else if memory.tell(facts, Warning::NotFound) {
-        Verdict::ReportNotFound
-    } else {
-        Verdict::Keep
-    }
 }
 
 fn grace_ends(facts: &NodeFacts) -> Tick {

@@ -75,24 +75,13 @@ pub fn patch(node: &NodeView, list: &[NodeAddress]) -> NodePatch {
     NodePatch::status(node, json!({ "addresses": entries }))
 }
 
-/// Appends to `list` those of `more` that it does not have; kind and text must both agree to be the same.
-///
-/// For clouds that name one address in several places.
-pub fn merge(list: &mut Vec<NodeAddress>, more: &[NodeAddress]) {
-    for address in more {
-        if !list.contains(address) {
-            list.push(address.clone());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
         decide::node::{
+            fixture::{addresses, apply, node},
             patch::Subresource,
-            testkit::{addresses, apply, node},
         },
         error::Category,
     };
@@ -217,22 +206,6 @@ mod tests {
         for (case, shown) in [("FW-70", "I 10.9.9.9"), ("FW-71", "")] {
             let made = update(&node("n").at(shown), &addresses("I 10.0.0.1, I fd00::1")).unwrap().unwrap();
             assert_eq!((made.subresource(), made.body()), (Subresource::Status, &want), "{case}");
-        }
-    }
-
-    #[test]
-    fn merging_appends_what_is_new() {
-        let table = [
-            ("FW-101", "", "", ""),
-            ("FW-102", "", "I 10.0.0.1, H n", "I 10.0.0.1, H n"),
-            ("FW-103", "", "I 10.0.0.1, I 10.0.0.1", "I 10.0.0.1"),
-            ("FW-103 another kind is another entry", "E 10.0.0.1", "I 10.0.0.1", "E 10.0.0.1, I 10.0.0.1"),
-            ("FW-104", "I 10.0.0.1", "I 10.0.0.1, I 10.0.0.2", "I 10.0.0.1, I 10.0.0.2"),
-        ];
-        for (case, list, more, want) in table {
-            let mut list = addresses(list);
-            merge(&mut list, &addresses(more));
-            assert_eq!(list, addresses(want), "{case}");
         }
     }
 }

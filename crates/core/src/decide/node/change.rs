@@ -23,7 +23,7 @@ pub fn matters(old: &NodeView, new: &NodeView) -> bool {
 mod tests {
     use super::*;
     use crate::{
-        decide::node::testkit::{node, taint, waiting},
+        decide::node::fixture::{node, taint, waiting},
         view::Ready,
     };
 

@@ -6,11 +6,10 @@
 //! a crash between the two leaves a node that is simply not initialised yet.
 
 use super::{
-    addresses,
-    labels::{self, LabelNotice},
-    node_ip,
+    addresses, labels, node_ip,
     ownership::NodeOwner,
     patch::{self, NodePatch},
+    step::Step,
     taints,
 };
 use crate::{
@@ -20,59 +19,37 @@ use crate::{
     view::NodeView,
 };
 
-/// What to do with a node now.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
-    /// It does not wait for its cloud.
-    Skip,
-    /// It is somebody else's: not even an event is written. The text is for the log.
-    Leave(String),
-    /// Not yet: write nothing, and come back as the error's category says.
-    Retry(Error),
-    /// Its instance is not there, by complete answers. Write nothing but an event with this error, and come back.
-    NotFound(Error),
-    /// Send this, and decide again on the node that the answer shows.
-    Addresses(NodePatch),
-    /// Send this; then the node is in service, and the event of [`super::events::SYNCED`] is due.
-    Join {
-        /// Provider id, labels and taints in one write.
-        patch: NodePatch,
-        /// What was not done, and why; for the log.
-        notices: Vec<LabelNotice>,
-    },
-}
-
-/// Decides on a node, in the light of to whom it belongs.
+/// Decides on a node that waits for its cloud, in the light of to whom it belongs; `None` if it does not wait.
 #[must_use]
-pub fn initialise(node: &NodeView, claim: &NodeOwner<'_>) -> Verdict {
-    let Some(taints) = taints::without_key(&node.taints, taints::UNINITIALISED) else {
-        return Verdict::Skip;
-    };
-    let instance = match claim {
+pub fn initialise(node: &NodeView, owner: &NodeOwner<'_>) -> Option<Step> {
+    let taints = taints::without_key(&node.taints, taints::UNINITIALISED)?;
+    let not_yet = |why: Error| Some(Step::NotYet { why, has_instance: false });
+    let instance = match owner {
         NodeOwner::Ours { instance: Lookup::Present(instance), .. } => instance,
-        NodeOwner::Ours { instance: Lookup::Absent, cloud } => return Verdict::NotFound(absent(node, cloud)),
+        NodeOwner::Ours { instance: Lookup::Absent, cloud } => return not_yet(absent(node, cloud)),
         NodeOwner::Ours { instance: Lookup::Unknown(why), .. } | NodeOwner::Undecided(why) => {
-            return Verdict::Retry(why.clone());
+            return not_yet(why.clone());
         }
-        NodeOwner::Nowhere(searched) => return Verdict::NotFound(searched.explain(node)),
-        NodeOwner::Foreign(why) => return Verdict::Leave(why.clone()),
+        NodeOwner::Nowhere(searched) => return not_yet(searched.explain(node)),
+        NodeOwner::Foreign(why) => return Some(Step::Leave(why.clone())),
     };
-    if let Some(why) = instance.unreadable() {
-        return Verdict::Retry(why);
-    }
-    match addresses(node, instance) {
-        Err(why) => return Verdict::Retry(why),
-        Ok(Some(patch)) => return Verdict::Addresses(patch),
-        Ok(None) => {}
-    }
-    let changes = labels::at_initialisation(node, instance);
-    let id = node.provider_id.is_none().then_some(&instance.id);
-    let patch = patch::main_patch(node, &changes, id, Some(&taints));
-    Verdict::Join { patch, notices: changes.notices }
+    Some(match addresses(node, instance) {
+        Err(why) => Step::NotYet { has_instance: why.category() == Category::Temporary, why },
+        Ok(Some(patch)) => Step::Write { patch, joins: false, notices: Vec::new() },
+        Ok(None) => {
+            let changes = labels::at_initialisation(node, instance);
+            let id = node.provider_id.is_none().then_some(&instance.id);
+            let patch = patch::main_patch(node, &changes, id, Some(&taints));
+            Step::Write { patch, joins: true, notices: changes.notices }
+        }
+    })
 }
 
 /// The address patch that is still missing, or why the node cannot have its addresses yet.
 fn addresses(node: &NodeView, instance: &Instance) -> Result<Option<NodePatch>> {
+    if let Some(why) = instance.unreadable() {
+        return Err(why);
+    }
     node_ip::choose(&instance.addresses, &node_ip::provided(node)?)
         .map_err(|why| node_ip::invalid(node, &why))?;
     if !addresses::has_ip(&instance.addresses) && !addresses::has_ip(&node.addresses) {
@@ -97,10 +74,11 @@ mod tests {
     use super::*;
     use crate::{
         decide::node::{
+            fixture::{self, apply, instance, map, node, taint, waiting},
+            labels::LabelNotice,
             ownership::Searched,
             patch::Subresource,
             reconcile::reconcile,
-            testkit::{self, apply, instance, map, node, taint, waiting},
         },
         view::{Taint, TaintEffect},
     };
@@ -114,15 +92,12 @@ mod tests {
         let mut node = node.clone();
         for writes in 0..4 {
             let patch = match initialise(&node, &ours(instance)) {
-                Verdict::Addresses(patch) => {
-                    assert_eq!(patch.subresource(), Subresource::Status);
+                Some(Step::Write { patch, joins, .. }) => {
+                    let part = if joins { Subresource::Main } else { Subresource::Status };
+                    assert_eq!(patch.subresource(), part);
                     patch
                 }
-                Verdict::Join { patch, .. } => {
-                    assert_eq!(patch.subresource(), Subresource::Main);
-                    patch
-                }
-                Verdict::Skip => return (node, writes),
+                None => return (node, writes),
                 other => panic!("{other:?}"),
             };
             node = apply(&node, &patch);
@@ -130,7 +105,7 @@ mod tests {
         panic!("it does not come to rest")
     }
 
-    struct Want {
+    struct Expected {
         id: &'static str,
         taints: &'static [&'static str],
         addresses: &'static str,
@@ -146,22 +121,26 @@ mod tests {
                      failure-domain.beta.kubernetes.io/region=us-west, topology.kubernetes.io/region=us-west";
         let mark = taints::UNINITIALISED;
         let odd_mark = Taint { value: None, effect: TaintEffect::NoExecute, ..taint(mark) };
-        let plain =
-            Want { id: "fake://12345", taints: &[], addresses: "I 10.0.0.1, E 132.143.154.163", labels: "" };
+        let plain = Expected {
+            id: "fake://12345",
+            taints: &[],
+            addresses: "I 10.0.0.1, E 132.143.154.163",
+            labels: "",
+        };
         let table = [
             (
                 "FW-1",
                 waiting("n").at("H nodeoverriden"),
                 fake().with_addresses(full),
-                Want { addresses: full, ..plain },
+                Expected { addresses: full, ..plain },
             ),
             (
                 "FW-2",
                 waiting("n").at("H nodeoverriden"),
                 fake(),
-                Want { addresses: "I 10.0.0.1, E 132.143.154.163, H nodeoverriden", ..plain },
+                Expected { addresses: "I 10.0.0.1, E 132.143.154.163, H nodeoverriden", ..plain },
             ),
-            ("FW-3", waiting("n"), fake(), Want { ..plain }),
+            ("FW-3", waiting("n"), fake(), Expected { ..plain }),
             (
                 "FW-5 FW-16",
                 waiting("n"),
@@ -170,30 +149,30 @@ mod tests {
                     "us-west-1a",
                     "us-west",
                 ),
-                Want { id: "aws://12345", addresses: "I 10.0.0.1", labels: place, ..plain },
+                Expected { id: "aws://12345", addresses: "I 10.0.0.1", labels: place, ..plain },
             ),
-            ("FW-6", with_other_taint(["other", mark]), fake(), Want { taints: &["other"], ..plain }),
-            ("FW-17", with_other_taint([mark, "other"]), fake(), Want { taints: &["other"], ..plain }),
-            ("FW-36", NodeView { taints: vec![odd_mark], ..node("n") }, fake(), Want { ..plain }),
+            ("FW-6", with_other_taint(["other", mark]), fake(), Expected { taints: &["other"], ..plain }),
+            ("FW-17", with_other_taint([mark, "other"]), fake(), Expected { taints: &["other"], ..plain }),
+            ("FW-36", NodeView { taints: vec![odd_mark], ..node("n") }, fake(), Expected { ..plain }),
             (
                 "FW-8 FW-18",
                 waiting("n").id("fake://old").at("H n").annotated(node_ip::ANNOTATION, "10.0.0.1"),
                 fake(),
-                Want { id: "fake://old", addresses: "I 10.0.0.1, E 132.143.154.163, H n", ..plain },
+                Expected { id: "fake://old", addresses: "I 10.0.0.1, E 132.143.154.163, H n", ..plain },
             ),
-            ("FW-14 FW-24", waiting("n").id("fake://12345"), fake(), Want { ..plain }),
-            ("FW-35", waiting("n").id("fake://other"), fake(), Want { id: "fake://other", ..plain }),
+            ("FW-14 FW-24", waiting("n").id("fake://12345"), fake(), Expected { ..plain }),
+            ("FW-35", waiting("n").id("fake://other"), fake(), Expected { id: "fake://other", ..plain }),
             (
                 "FW-19",
                 waiting("n"),
                 fake().with_labels("topology.k8s.cp/zone-id=az1, k8s.io/no=1"),
-                Want { labels: "topology.k8s.cp/zone-id=az1", ..plain },
+                Expected { labels: "topology.k8s.cp/zone-id=az1", ..plain },
             ),
             (
                 "FW-39",
                 with_other_taint(["node.kubernetes.io/not-ready", mark]),
                 fake().with_addresses("H n, I 10.0.0.1, I 10.0.0.2, E 132.143.154.163"),
-                Want {
+                Expected {
                     taints: &["node.kubernetes.io/not-ready"],
                     addresses: "H n, I 10.0.0.1, I 10.0.0.2, E 132.143.154.163",
                     ..plain
@@ -203,7 +182,7 @@ mod tests {
                 "FW-40",
                 waiting("n").annotated(node_ip::ANNOTATION, "2001:db2::1,172.16.0.1"),
                 fake().with_addresses("I 10.0.0.1, I 172.16.0.1, I 2001:db2::1"),
-                Want { addresses: "I 2001:db2::1, I 172.16.0.1", ..plain },
+                Expected { addresses: "I 2001:db2::1, I 172.16.0.1", ..plain },
             ),
         ];
         for (case, before, instance, want) in table {
@@ -214,7 +193,7 @@ mod tests {
                 want.taints,
                 "{case}"
             );
-            assert_eq!(after.addresses, testkit::addresses(want.addresses), "{case}");
+            assert_eq!(after.addresses, fixture::addresses(want.addresses), "{case}");
             assert_eq!(after.labels, map(want.labels), "{case}");
             assert_eq!(writes, 2, "{case}");
             assert!(reconcile(&after, &ours(&instance)).writes.is_empty(), "L4-206 {case}");
@@ -225,9 +204,9 @@ mod tests {
     fn addresses_come_first_and_are_not_written_twice() {
         let instance = instance("fake://1", "n").with_addresses("I 10.0.0.1");
         let bare = waiting("n");
-        assert!(matches!(initialise(&bare, &ours(&instance)), Verdict::Addresses(_)));
+        assert!(matches!(initialise(&bare, &ours(&instance)), Some(Step::Write { joins: false, .. })));
         let addressed = waiting("n").at("I 10.0.0.1");
-        assert!(matches!(initialise(&addressed, &ours(&instance)), Verdict::Join { .. }));
+        assert!(matches!(initialise(&addressed, &ours(&instance)), Some(Step::Write { joins: true, .. })));
         assert_eq!(run(&addressed, &instance).1, 1);
         let silent = instance.with_addresses("");
         assert_eq!(run(&addressed, &silent).0.addresses, addressed.addresses, "FW-66 its own addresses stay");
@@ -236,7 +215,7 @@ mod tests {
     #[test]
     fn what_is_wrong_with_labels_is_reported_with_the_join() {
         let instance = instance("fake://1", "n").with_labels("k8s.io/x=1");
-        let Verdict::Join { notices, .. } = initialise(&waiting("n").at("I 10.0.0.1"), &ours(&instance))
+        let Some(Step::Write { notices, .. }) = initialise(&waiting("n").at("I 10.0.0.1"), &ours(&instance))
         else {
             panic!()
         };
@@ -261,13 +240,13 @@ mod tests {
                 "FW-7 no such instance",
                 waiting("n").id("fake://1"),
                 gone,
-                "not found: fake has no instance with the provider id fake://1",
+                "retry NotFound: fake has no instance with the provider id fake://1",
             ),
             (
                 "FW-7 no instance of that name",
                 waiting("n"),
                 NodeOwner::Nowhere(Searched::default()),
-                "not found: no instance is called \"n\"",
+                "retry NotFound: no instance is called \"n\"",
             ),
             ("FW-13 looking up the id failed", waiting("n"), unknown("500"), "retry Temporary: 500"),
             (
@@ -329,14 +308,10 @@ mod tests {
         ];
         for (case, node, claim, want) in table {
             let got = match initialise(&node, &claim) {
-                Verdict::Skip => "skip".to_owned(),
-                Verdict::Leave(why) => format!("leave: {why}"),
-                Verdict::Retry(why) => format!("retry {:?}: {why}", why.category()),
-                Verdict::NotFound(why) => {
-                    assert_eq!(why.category(), Category::NotFound, "{case}");
-                    format!("not found: {why}")
-                }
-                writes @ (Verdict::Addresses(_) | Verdict::Join { .. }) => format!("{writes:?}"),
+                None => "skip".to_owned(),
+                Some(Step::Leave(why)) => format!("leave: {why}"),
+                Some(Step::NotYet { why, .. }) => format!("retry {:?}: {why}", why.category()),
+                Some(other) => format!("{other:?}"),
             };
             assert!(got.starts_with(want), "{case}: {got}");
         }
@@ -355,7 +330,7 @@ mod tests {
             }
             let instance = instance("fake://1", "n").with_addresses(cloud);
             let mut writes = 0;
-            while let Verdict::Addresses(patch) | Verdict::Join { patch, .. } = initialise(&node, &ours(&instance)) {
+            while let Some(Step::Write { patch, .. }) = initialise(&node, &ours(&instance)) {
                 node = apply(&node, &patch);
                 writes += 1;
                 prop_assert!(node.has_taint(taints::UNINITIALISED) || addresses::has_ip(&node.addresses));

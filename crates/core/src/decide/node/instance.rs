@@ -107,7 +107,7 @@ fn distance(a: &str, b: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::node::testkit::{instance, node};
+    use crate::decide::node::fixture::{instance, node};
 
     fn listing() -> Vec<Instance> {
         vec![

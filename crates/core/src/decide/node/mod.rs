@@ -32,4 +32,4 @@ pub mod step;
 pub mod taints;
 
 #[cfg(test)]
-mod testkit;
+mod fixture;

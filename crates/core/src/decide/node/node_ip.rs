@@ -78,7 +78,7 @@ fn unmatched(ip: IpAddr, cloud: &[NodeAddress]) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::node::testkit::{addresses, node};
+    use crate::decide::node::fixture::{addresses, node};
 
     #[test]
     fn the_annotation_is_read_strictly() {

@@ -182,7 +182,7 @@ fn join(items: impl Iterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::node::testkit::{instance, node};
+    use crate::decide::node::fixture::{instance, node};
     use crate::provider_id::ProviderId;
 
     fn alpha(text: &str) -> Reading {

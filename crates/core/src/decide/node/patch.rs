@@ -11,9 +11,6 @@ use crate::{
     view::{NodeView, Taint},
 };
 
-/// The content type of every patch made here.
-pub const CONTENT_TYPE: &str = "application/strategic-merge-patch+json";
-
 /// Which part of a node a patch goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subresource {
@@ -158,7 +155,7 @@ impl ConflictRetry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::node::{record::Record, testkit::node};
+    use crate::decide::node::{fixture::node, record::Record};
 
     #[test]
     fn a_patch_mentions_only_what_changes() {
@@ -196,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_dry_run_goes_on_from_the_node_that_a_patch_would_make() {
-        use crate::decide::node::{addresses, testkit::waiting};
+        use crate::decide::node::{addresses, fixture::waiting};
 
         let id: ProviderId = "fake://7".parse().unwrap();
         let labels = [("a".to_owned(), Some("1".to_owned())), ("b".to_owned(), None)].into();
@@ -208,7 +205,7 @@ mod tests {
         assert_eq!(after.taints, []);
         assert_eq!(after.labels, [("a".to_owned(), "1".to_owned())].into());
 
-        let list = crate::decide::node::testkit::addresses("I 10.0.0.1, I 10.0.0.2");
+        let list = crate::decide::node::fixture::addresses("I 10.0.0.1, I 10.0.0.2");
         let after = addresses::patch(&before, &list).assume(&before);
         assert_eq!((after.addresses, after.taints), (list, before.taints.clone()));
         let mut odd = NodePatch::main(&before, Map::new(), Map::new());

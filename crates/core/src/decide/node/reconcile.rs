@@ -57,10 +57,10 @@ mod tests {
     use super::*;
     use crate::{
         decide::node::{
+            fixture::{addresses, apply, instance, map, node, waiting},
             node_ip,
             ownership::Searched,
             patch::Subresource,
-            testkit::{addresses, apply, instance, map, node, waiting},
         },
         error::Category,
         instance::Instance,

@@ -74,7 +74,7 @@ impl<'a> IntoIterator for &'a Record {
 mod tests {
     use super::*;
     use crate::{
-        decide::node::testkit::{map, node},
+        decide::node::fixture::{map, node},
         view::Pairs,
     };
 

@@ -69,8 +69,8 @@ mod tests {
     use super::*;
     use crate::{
         decide::node::{
+            fixture::{instance, node},
             ownership::Searched,
-            testkit::{instance, node},
         },
         error::Error,
     };

@@ -1,18 +1,10 @@
 //! What comes next for a node: one write, or the end of its turn.
 
 use super::{
-    events,
-    initialise::{Verdict, initialise},
-    labels::LabelNotice,
-    ownership::NodeOwner,
-    patch::NodePatch,
+    events, initialise::initialise, labels::LabelNotice, ownership::NodeOwner, patch::NodePatch,
     reconcile::reconcile,
 };
-use crate::{
-    error::{Category, Error},
-    lookup::Lookup,
-    view::NodeView,
-};
+use crate::{error::Error, lookup::Lookup, view::NodeView};
 
 /// What a person should know about a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,27 +45,17 @@ pub enum Step {
 /// Decides on a node, in the light of to whom it belongs.
 #[must_use]
 pub fn next(node: &NodeView, owner: &NodeOwner<'_>) -> Step {
-    match initialise(node, owner) {
-        Verdict::Addresses(patch) => Step::Write { patch, joins: false, notices: Vec::new() },
-        Verdict::Join { patch, notices } => Step::Write { patch, joins: true, notices },
-        Verdict::Leave(why) => Step::Leave(why),
-        Verdict::NotFound(why) => Step::NotYet { why, has_instance: false },
-        Verdict::Retry(why) => {
-            let has_instance = matches!(owner, NodeOwner::Ours { instance: Lookup::Present(_), .. });
-            Step::NotYet { has_instance: has_instance && why.category() == Category::Temporary, why }
+    initialise(node, owner).unwrap_or_else(|| match owner {
+        NodeOwner::Ours { instance: Lookup::Present(_), .. } => keep_current(node, owner),
+        NodeOwner::Ours { instance: Lookup::Unknown(why), .. } | NodeOwner::Undecided(why) => {
+            Step::Unknown(why.clone())
         }
-        Verdict::Skip => match owner {
-            NodeOwner::Ours { instance: Lookup::Present(_), .. } => keep_current(node, owner),
-            NodeOwner::Ours { instance: Lookup::Unknown(why), .. } | NodeOwner::Undecided(why) => {
-                Step::Unknown(why.clone())
-            }
-            NodeOwner::Ours { instance: Lookup::Absent, .. } => {
-                Step::Leave("the lifecycle controller decides about a node without an instance".to_owned())
-            }
-            NodeOwner::Foreign(why) => Step::Leave(why.clone()),
-            NodeOwner::Nowhere(_) => Step::Leave("no cloud has an instance of its name".to_owned()),
-        },
-    }
+        NodeOwner::Ours { instance: Lookup::Absent, .. } => {
+            Step::Leave("the lifecycle controller decides about a node without an instance".to_owned())
+        }
+        NodeOwner::Foreign(why) => Step::Leave(why.clone()),
+        NodeOwner::Nowhere(_) => Step::Leave("no cloud has an instance of its name".to_owned()),
+    })
 }
 
 fn keep_current(node: &NodeView, owner: &NodeOwner<'_>) -> Step {

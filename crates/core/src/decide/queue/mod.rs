@@ -11,6 +11,6 @@ mod work;
 #[cfg(test)]
 mod model;
 
-pub use limiter::{ItemExponential, Jittered, Limiter};
+pub use limiter::ItemExponential;
 pub use policy::{Requeue, requeue};
-pub use work::{Added, Counters, Taken, Unfinished, WorkQueue};
+pub use work::{Added, Counters, Taken, WorkQueue};

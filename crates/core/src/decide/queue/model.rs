@@ -112,7 +112,7 @@ impl Naive {
     }
 }
 
-fn queue(capacity: usize) -> WorkQueue<u16, ItemExponential<u16>> {
+fn queue(capacity: usize) -> WorkQueue<u16> {
     WorkQueue::new(capacity, ItemExponential::new(Duration::from_secs(1), Duration::from_secs(6)))
 }
 

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::{limiter::Limiter, policy::Requeue};
+use super::{limiter::ItemExponential, policy::Requeue};
 use crate::time::Tick;
 
 /// The result of adding a key.
@@ -50,15 +50,6 @@ pub struct Counters {
     pub refused: u64,
 }
 
-/// The work in progress.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unfinished {
-    /// The ages of all pieces of work, added up.
-    pub total: Duration,
-    /// The age of the oldest.
-    pub longest: Duration,
-}
-
 /// The state of a key that waits or is worked on.
 #[derive(Clone, Debug)]
 struct Entry<T> {
@@ -91,11 +82,11 @@ impl<T> Default for Entry<T> {
 /// - The newest task of a key wins. A run that fails hands its task to the next run, unless a newer one was assigned.
 /// - The same calls give the same answers.
 #[derive(Debug)]
-pub struct WorkQueue<K, L, T = ()> {
+pub struct WorkQueue<K, T = ()> {
     entries: BTreeMap<K, Entry<T>>,
     ready: VecDeque<K>,
     delayed: BTreeMap<(Tick, u64), K>,
-    limiter: L,
+    limiter: ItemExponential<K>,
     capacity: usize,
     sequence: u64,
     closed: bool,
@@ -103,10 +94,10 @@ pub struct WorkQueue<K, L, T = ()> {
     counters: Counters,
 }
 
-impl<K: Ord + Clone, L: Limiter<K>, T: Clone> WorkQueue<K, L, T> {
+impl<K: Ord + Clone, T: Clone> WorkQueue<K, T> {
     /// An empty queue that knows at most `capacity` keys at once.
     #[must_use]
-    pub const fn new(capacity: usize, limiter: L) -> Self {
+    pub const fn new(capacity: usize, limiter: ItemExponential<K>) -> Self {
         Self {
             entries: BTreeMap::new(),
             ready: VecDeque::new(),
@@ -128,7 +119,17 @@ impl<K: Ord + Clone, L: Limiter<K>, T: Clone> WorkQueue<K, L, T> {
         if !self.has_room_for(&key) {
             return Added::Full;
         }
-        self.mark(key, now)
+        let entry = self.entries.entry(key.clone()).or_default();
+        if entry.dirty.is_some() {
+            return Added::Already;
+        }
+        entry.dirty = Some(now);
+        self.counters.adds += 1;
+        // A key that a worker has is handed out again when it is done.
+        if entry.processing.is_none() {
+            self.ready.push_back(key);
+        }
+        Added::Accepted
     }
 
     /// The key needs work, and its next run does `task`. Returns the task that it replaces, or `task` itself as the error
@@ -184,11 +185,11 @@ impl<K: Ord + Clone, L: Limiter<K>, T: Clone> WorkQueue<K, L, T> {
         if self.closed {
             return Added::Closed;
         }
-        let wait = self.limiter.when(&key, now);
+        let wait = self.limiter.when(&key);
         let added = self.add_after(key, wait, now);
         if self.limiter.remembered() > self.capacity {
             let entries = &self.entries;
-            self.limiter.retain(&|key| entries.contains_key(key));
+            self.limiter.retain(|key| entries.contains_key(key));
         }
         added
     }
@@ -305,15 +306,6 @@ impl<K: Ord + Clone, L: Limiter<K>, T: Clone> WorkQueue<K, L, T> {
         self.counters
     }
 
-    /// The work in progress.
-    pub fn unfinished(&self, now: Tick) -> Unfinished {
-        let ages = self.entries.values().filter_map(|entry| entry.processing).map(|since| now.since(since));
-        ages.fold(Unfinished::default(), |sum, age| Unfinished {
-            total: sum.total.saturating_add(age),
-            longest: sum.longest.max(age),
-        })
-    }
-
     /// True once after additions were refused and there is room again: the owner goes through its store and adds
     /// whatever needs work, so that nothing is lost for good.
     pub fn take_overflow(&mut self) -> bool {
@@ -331,20 +323,6 @@ impl<K: Ord + Clone, L: Limiter<K>, T: Clone> WorkQueue<K, L, T> {
         room
     }
 
-    /// Makes the key dirty, and ready unless a worker has it.
-    fn mark(&mut self, key: K, now: Tick) -> Added {
-        let entry = self.entries.entry(key.clone()).or_default();
-        if entry.dirty.is_some() {
-            return Added::Already;
-        }
-        entry.dirty = Some(now);
-        self.counters.adds += 1;
-        if entry.processing.is_none() {
-            self.ready.push_back(key);
-        }
-        Added::Accepted
-    }
-
     /// Makes delayed keys dirty that are due.
     fn wake(&mut self, now: Tick) {
         while let Some(first) = self.delayed.first_entry() {
@@ -356,7 +334,7 @@ impl<K: Ord + Clone, L: Limiter<K>, T: Clone> WorkQueue<K, L, T> {
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.delayed = None;
             }
-            self.mark(key, due);
+            self.add(key, due);
         }
     }
 }

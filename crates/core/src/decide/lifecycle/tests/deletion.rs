@@ -3,13 +3,13 @@ use super::*;
 const WINDOW: Duration = Duration::from_secs(600);
 
 fn delete(number: usize) -> DeletionDecision {
-    DeletionDecision::Delete { uid: format!("u{number}"), event: deleting_node(&node(number)) }
+    DeletionDecision::Delete(deleting_node(&node(number)))
 }
 
 fn until(decision: &DeletionDecision) -> Option<Tick> {
     match decision {
         DeletionDecision::Wait { until, .. } => *until,
-        DeletionDecision::Delete { .. } => panic!("it goes"),
+        DeletionDecision::Delete(_) => panic!("it goes"),
     }
 }
 
@@ -96,11 +96,7 @@ fn what_the_autoscaler_removes_neither_waits_nor_counts() {
     let mut deletions = Deletions::default();
     for number in 0..9 {
         let got = deletions.decision(&removed(number), &mut NodeHistory::default(), Cap::LAW, 9, at(1_000));
-        assert_eq!(
-            got,
-            DeletionDecision::Delete { uid: format!("u{number}"), event: deleting_node(&node(number)) },
-            "L2-113"
-        );
+        assert_eq!(got, DeletionDecision::Delete(deleting_node(&node(number))), "L2-113");
     }
     assert_eq!(deletions, Deletions::default(), "L2-113");
     assert_eq!(deletions.decision(&node(9), &mut NodeHistory::default(), Cap::LAW, 9, at(1_000)), delete(9));

@@ -245,7 +245,7 @@ fn the_source_is_not_asked_about_a_node_that_the_cap_holds() {
 fn questions_are_counted_under_the_labels_that_dashboards_know() {
     let labels = |facts: &NodeFacts, answer: &Lookup<InstanceState>| {
         let asked = questions(facts, answer);
-        asked.iter().map(|(what, came)| format!("{}/{}", what.label(), came.label())).collect::<Vec<_>>()
+        asked.iter().map(|(what, came)| format!("{what}/{came}")).collect::<Vec<_>>()
     };
     let of = |category| Lookup::Unknown(Error::new(category, "x"));
     let there = Lookup::Present(Running);

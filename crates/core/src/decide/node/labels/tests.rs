@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::decide::node::{
+    fixture::{apply, instance, map, node},
     patch, record,
-    testkit::{apply, instance, map, node},
 };
 use crate::view::Pairs;
 
@@ -305,7 +305,7 @@ fn the_record_says_what_we_wrote_and_forgets_what_we_no_longer_do() {
         assert_eq!(record_of(&after(&node, &in_service(&node, &instance))), long(want), "{case}");
     }
     let empty = recorded(labelled("a=1"), "a=1");
-    let node = after(&empty, &in_service(&empty, &crate::decide::node::testkit::instance("fake://1", "n")));
+    let node = after(&empty, &in_service(&empty, &crate::decide::node::fixture::instance("fake://1", "n")));
     assert!(!node.annotations.contains_key(record::ANNOTATION), "an empty record is no record");
 }
 

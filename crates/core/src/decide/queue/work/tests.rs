@@ -4,7 +4,7 @@ use super::{
 };
 use crate::error::{Category, Error};
 
-type Queue = WorkQueue<&'static str, ItemExponential<&'static str>>;
+type Queue = WorkQueue<&'static str>;
 
 const T0: Tick = Tick::from_secs(100);
 
@@ -35,11 +35,9 @@ fn keys_come_in_the_order_of_their_first_addition() {
     assert_eq!(q.get(at(3)), work("a", 2));
     assert_eq!(q.get(at(3)), Taken::Idle(None));
     assert_eq!((q.depth(), q.known()), (0, 2));
-    assert_eq!(q.unfinished(at(10)), Unfinished { total: secs_of(14), longest: secs_of(7) });
     assert_eq!(q.done(&"b", at(4)), secs_of(1));
-    assert_eq!(q.unfinished(at(10)), Unfinished { total: secs_of(7), longest: secs_of(7) });
     assert_eq!(q.done(&"a", at(9)), secs_of(6));
-    assert_eq!((q.known(), q.unfinished(at(10))), (0, Unfinished::default()));
+    assert_eq!(q.known(), 0);
 }
 
 #[test]
@@ -251,7 +249,7 @@ fn what_failed_is_revived_when_its_time_has_come() {
     assert_eq!(revived, [true, false, true, false], "L12-835 only what failed");
     assert_eq!(queue.next_wakeup(), Some(now + soon));
     assert_eq!((queue.failures(&"a"), queue.failures(&"c")), (0, 0), "L12-836 the next failure is the first");
-    let ready = |queue: &mut WorkQueue<_, _>, now| {
+    let ready = |queue: &mut WorkQueue<_>, now| {
         let mut keys = Vec::new();
         while let Taken::Work { key, .. } = queue.get(now) {
             queue.done(&key, now);
@@ -265,8 +263,7 @@ fn what_failed_is_revived_when_its_time_has_come() {
 
 #[test]
 fn the_newest_task_wins_and_a_failed_one_is_handed_on() {
-    let mut q: WorkQueue<&str, ItemExponential<&str>, u8> =
-        WorkQueue::new(4, ItemExponential::new(secs_of(5), secs_of(300)));
+    let mut q: WorkQueue<&str, u8> = WorkQueue::new(4, ItemExponential::new(secs_of(5), secs_of(300)));
     let task = |taken| match taken {
         Taken::Work { task, .. } => task,
         other => panic!("{other:?}"),
