@@ -22,6 +22,9 @@ use crate::{
 /// After so long everything that a cloud was asked for shows in its listings.
 const SETTLED: Duration = Duration::from_secs(120);
 
+/// By then a call that was under way has been answered.
+const UNDER_WAY: Duration = Duration::from_secs(60);
+
 /// How the beginnings of steps read that are writes to a Service.
 const WRITES: [&str; 6] = [
     "add the finalizer",
@@ -61,7 +64,11 @@ pub(crate) async fn broken(world: &mut World, seed: u64) -> Vec<String> {
     let before = laws::service_writes(world).len();
     world.steps().clear();
     world.restart_program().await;
+    // Until one of them leads and has had a pass: what is refused looks like rest from the start.
+    time::sleep(SETTLED).await;
     wrong.extend(come_to_rest(world).await.0);
+    // The last steps show in the cloud before they are answered.
+    time::sleep(UNDER_WAY).await;
     let written: BTreeSet<_> = laws::service_writes(world).into_iter().skip(before).collect();
     let done = sorted(std::mem::take(&mut *world.steps()));
     let planned = sorted(planned);
