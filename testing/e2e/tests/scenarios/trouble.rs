@@ -20,7 +20,7 @@ pub(crate) async fn a_manager_outlives_its_api_server(cluster: &Cluster) -> Outc
     fixture.nodes_join(&["one"]).await?;
     fixture.forgetful = true;
     cluster.stop_api();
-    manager.program().says("the watch broke; it is taken up again", SOON).await?;
+    manager.program().says("watch failed; restarting it", SOON).await?;
     cluster.start_api().await?;
     fixture.nodes_join(&["two"]).await?;
     cluster.create(SERVICES, &web(&[80])).await?;
