@@ -265,6 +265,31 @@ pub fn cut(text: &str, limit: usize) -> String {
 mod tests {
     use super::*;
 
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Layer {
+        text: &'static str,
+        source: Option<Box<Layer>>,
+    }
+
+    #[test]
+    fn an_error_is_told_with_its_causes_each_once() {
+        let layer = |text, source: Option<Layer>| Layer { text, source: source.map(Box::new) };
+        let refused = || layer("connection refused", None);
+        let table = [
+            (refused(), "connection refused"),
+            (layer("client error", Some(refused())), "client error: connection refused"),
+            (
+                layer("no answer", Some(layer("connect", Some(refused())))),
+                "no answer: connect: connection refused",
+            ),
+            (layer("failed: connection refused", Some(refused())), "failed: connection refused"),
+        ];
+        for (error, want) in table {
+            assert_eq!(with_causes(&error), want);
+        }
+    }
+
     #[test]
     fn the_category_alone_decides_retry_event_and_label() {
         let after = Duration::from_secs(42);

@@ -68,3 +68,16 @@ impl Instance {
         Self { state: InstanceState::Other, flaw: Some(why.into()), ..Self::new(id, name) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flawed_instance_exists_in_a_state_that_decides_nothing() {
+        let id: ProviderId = "fake://1".parse().unwrap();
+        let flawed = Instance::flawed(id.clone(), "a", "no addresses");
+        assert_eq!((flawed.state, flawed.flaw.as_deref()), (InstanceState::Other, Some("no addresses")));
+        assert_eq!(Instance { state: InstanceState::Running, flaw: None, ..flawed }, Instance::new(id, "a"));
+    }
+}

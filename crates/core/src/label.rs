@@ -150,6 +150,8 @@ mod tests {
             ("", false),
             ("/zone", false),
             ("Upper.io/zone", false),
+            ("my-domain.io/zone", true),
+            ("my_domain.io/zone", false),
             ("a..b/zone", false),
             ("-a.io/zone", false),
             ("a-.io/zone", false),

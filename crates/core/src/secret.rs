@@ -63,6 +63,7 @@ mod tests {
         let secret = Secret::new("s3cr3t\n").unwrap();
         assert_eq!(secret.expose(), "s3cr3t");
         assert_eq!(format!("{secret:?} {:#?}", Some(&secret)).matches("s3cr3t").count(), 0, "L10-1");
+        assert_eq!(format!("{secret:?}"), "Secret([redacted])", "L10-1 and that it is hidden is said");
         assert_eq!(secret.redact("Bearer s3cr3t, s3cr3t"), "Bearer [redacted], [redacted]", "L10-2");
         assert_eq!(secret, Secret::new("s3cr3t").unwrap());
         assert_ne!(secret, Secret::new("other").unwrap());
