@@ -12,6 +12,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::Error;
 
@@ -162,14 +163,16 @@ fn shell(script: &str) -> Command {
     command
 }
 
-/// A new directory that only this user can enter. Names that other processes left behind are skipped.
+/// A new directory that only this user can enter. No name is given twice by one process, and names that other
+/// processes left behind are skipped.
 fn fresh_dir(within: &Path) -> Result<PathBuf, Error> {
-    let mut number = 0_u32;
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
     loop {
+        let number = GIVEN.fetch_add(1, Ordering::Relaxed);
         let dir = within.join(format!("cloudberth-e2e-{}-{number}", std::process::id()));
         match fs::DirBuilder::new().mode(0o700).create(&dir) {
             Ok(()) => return Ok(dir),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(Error::io("cannot create", &dir)(error)),
         }
     }
@@ -208,6 +211,15 @@ mod tests {
         assert!(!proc.exists());
         drop(temp);
         assert!(!dir.exists());
+    }
+
+    #[test]
+    fn no_directory_gets_the_name_of_one_that_is_gone() {
+        let first = TempDir::new().unwrap();
+        let gone = first.dir().to_path_buf();
+        drop(first);
+        let second = TempDir::new().unwrap();
+        assert_ne!(second.dir(), gone);
     }
 
     #[test]

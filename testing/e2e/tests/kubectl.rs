@@ -303,7 +303,7 @@ async fn patches(at: &Terminal<'_>) {
                 "wait",
                 "svc/web",
                 "--for=jsonpath={.status.loadBalancer.ingress[0].ip}=192.0.2.9",
-                "--timeout=50s"
+                "--timeout=3m"
             ],
             &["service/web condition met"],
         ),
@@ -376,7 +376,7 @@ async fn deletion(at: &Terminal<'_>) {
     at.run("delete svc web --wait=false", &["service \"web\" deleted from default namespace"]).await;
     at.run("get svc web -o jsonpath={.metadata.finalizers}", &["[\"example.com/hold\"]"]).await;
     at.run(
-        "wait svc/web --for=jsonpath={.metadata.deletionTimestamp} --timeout=20s",
+        "wait svc/web --for=jsonpath={.metadata.deletionTimestamp} --timeout=3m",
         &["service/web condition met"],
     )
     .await;
@@ -393,7 +393,7 @@ async fn deletion(at: &Terminal<'_>) {
     assert_eq!(said.as_deref(), Some("service \"web\" deleted from default namespace"));
     at.words(&release, &["service/web patched"]).await;
     assert_eq!(waiting.line().await.unwrap(), None);
-    at.run("wait svc/web --for=delete --timeout=20s", &[]).await;
+    at.run("wait svc/web --for=delete --timeout=3m", &[]).await;
     at.refused("get svc web", &["Error from server (NotFound): services \"web\" not found"]).await;
     at.run("delete svc web --ignore-not-found", &[]).await;
     at.run("delete event web.1", &["event \"web.1\" deleted from default namespace"]).await;
@@ -412,9 +412,10 @@ async fn watching(at: &Terminal<'_>) {
     next("DELETED n2 Unknown,SchedulingDisabled control-plane (age)").await;
     at.words(&["patch", "node", "n1", "--subresource=status", "-p", NOT_READY], &["node/n1 patched"]).await;
     next("MODIFIED n1 NotReady control-plane (age) v1.37.1").await;
-    at.run("wait node/n1 --for=condition=Ready=False --timeout=20s", &["node/n1 condition met"]).await;
+    at.run("wait node/n1 --for=condition=Ready=False --timeout=3m", &["node/n1 condition met"]).await;
+    // Time enough to read the node on a slow disk: without it the refusal is another one.
     at.refused(
-        "wait node/n1 --for=condition=Ready --timeout=1s",
+        "wait node/n1 --for=condition=Ready --timeout=5s",
         &["error: timed out waiting for the condition on nodes/n1"],
     )
     .await;
