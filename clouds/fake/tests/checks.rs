@@ -100,6 +100,10 @@ impl CloudUnderTest for Fake {
         self.faults.lock().unwrap().next = Some(("delete balancer", Fault::Swapped));
     }
 
+    fn send_next_delete_elsewhere(&self) {
+        self.faults.lock().unwrap().next = Some(("delete balancer", Fault::OtherAccount));
+    }
+
     fn omit_instance_addresses(&self, omit: bool) {
         self.faults.lock().unwrap().instance_addresses = omit;
     }
@@ -120,7 +124,8 @@ testing_kit::checks! { Fake;
     answers:
         instances_without_addresses_change_nothing,
         balancers_without_addresses_change_nothing,
-        a_denial_to_another_credential_deletes_nothing;
+        a_denial_to_another_credential_deletes_nothing,
+        a_deletion_sent_to_another_account_deletes_nothing;
     ownership:
         a_given_name_is_no_proof_after_a_crash,
         a_copied_id_is_no_proof,

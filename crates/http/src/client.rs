@@ -141,10 +141,10 @@ impl Client {
         outcome(self.exchange(call, &operation.plan).await, nothing)
     }
 
-    /// Removes something; one that does not exist counts as removed.
+    /// Removes something. `NotThere` only if the [`Dialect`] takes the answer for the API's own statement.
     pub async fn remove(&self, call: &Call, operation: Operation<Write>) -> Outcome<()> {
         match self.exchange(call, &operation.plan).await {
-            Err(failure) if failure.absent => Outcome::Done(()),
+            Err(failure) if failure.absent => Outcome::NotThere,
             result => outcome(result, nothing),
         }
     }

@@ -153,7 +153,7 @@ async fn a_denial_to_another_credential_is_no_absence() {
         swap.after(change);
         let delete = Operation::delete("x", "x").segment("1").repeatable();
         let outcome = swap.client.remove(&swap.fixture.call(60), delete).await;
-        assert_eq!(outcome == Outcome::Done(()), counts, "{case}: {outcome:?}");
+        assert_eq!(outcome == Outcome::NotThere, counts, "{case}: {outcome:?}");
         if let Outcome::Unknown(why) = &outcome {
             assert!(why.message().contains("the credential was replaced"), "{case}: {why}");
             assert_eq!(why.category(), Category::Temporary, "{case}");

@@ -27,6 +27,7 @@ fn made() -> Reply {
 fn brief<T>(outcome: &Outcome<T>) -> (&'static str, Option<Category>) {
     match outcome {
         Outcome::Done(_) => ("done", None),
+        Outcome::NotThere => ("not there", None),
         Outcome::Failed(error) => ("failed", Some(error.category())),
         Outcome::Unknown(error) => ("unknown", Some(error.category())),
     }
@@ -194,13 +195,13 @@ async fn a_declared_put_is_repeated_but_doubt_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_removal_is_done_when_the_thing_is_gone() {
+async fn a_removal_says_whether_the_thing_was_there() {
     let gone = || Reply::json(404, &json!({"detail": "Not found."}));
     let table = [
         ("removed", vec![Reply::empty(204)], ("done", None)),
         ("forbidden", vec![Reply::empty(403)], ("failed", Some(Category::Unauthorised))),
-        ("gone before", vec![gone()], ("done", None)),
-        ("lost, gone the second time", vec![Reply::dropped(), gone()], ("done", None)),
+        ("gone before", vec![gone()], ("not there", None)),
+        ("lost, gone the second time", vec![Reply::dropped(), gone()], ("not there", None)),
         ("a proxy's 404", vec![Reply::text(404, "<html>")], ("failed", Some(Category::NotFound))),
         ("a proxy's success", vec![Reply::text(200, "<html>")], ("unknown", TEMPORARY)),
         ("success with a body", vec![Reply::json(200, &json!({"ok": true}))], ("done", None)),

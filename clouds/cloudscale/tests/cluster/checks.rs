@@ -7,7 +7,8 @@ testing_kit::checks! { Cloudscale;
         instances_without_addresses_change_nothing,
         balancers_without_addresses_change_nothing,
         an_unreadable_part_stops_nobody_else,
-        a_denial_to_another_credential_deletes_nothing;
+        a_denial_to_another_credential_deletes_nothing,
+        a_deletion_sent_to_another_account_deletes_nothing;
     ownership:
         a_given_name_is_no_proof,
         a_given_name_is_no_proof_after_a_crash,

@@ -193,6 +193,15 @@ impl CloudUnderTest for Cloudscale {
         });
     }
 
+    fn send_next_delete_elsewhere(&self) {
+        let mut sent = 0;
+        self.cloud.plan_faults(move |request| {
+            let deletes = request.operation == "load-balancers.delete";
+            sent += usize::from(deletes);
+            (deletes && sent == 1).then_some(Harm::NotFound)
+        });
+    }
+
     fn omit_instance_addresses(&self, omit: bool) {
         self.omissions(|omissions| omissions.instance_addresses = omit);
     }

@@ -190,6 +190,7 @@ impl Balancers for Fakes {
     }
 
     async fn execute(&self, call: &Call, act: &Action) -> Outcome<Answer> {
+        let removes = matches!(act, Action::Delete { .. });
         let act = act.clone();
         let (operation, subject) = name_of(&act);
         let subject = subject.to_owned();
@@ -223,14 +224,16 @@ impl Balancers for Fakes {
                     world.attach(balancer, address, now)?;
                     Answer::Done
                 }
-                Action::Delete { balancer } => match world.delete_balancer(balancer, now) {
-                    // It is gone already, which is what was wanted.
-                    Err(gone) if gone.category() == Category::NotFound => Answer::Done,
-                    result => result.map(|()| Answer::Done)?,
-                },
+                Action::Delete { balancer } => {
+                    world.delete_balancer(balancer, now)?;
+                    Answer::Done
+                }
             })
         });
-        outcome(result.await)
+        match outcome(result.await) {
+            Outcome::Failed(why) if removes && why.category() == Category::NotFound => Outcome::NotThere,
+            outcome => outcome,
+        }
     }
 
     fn fold(&self, observed: Option<Observed>, act: &Action, answer: &Answer) -> Option<Observed> {

@@ -215,12 +215,16 @@ impl<'a> Pass<'a> {
     /// Believes a turn that found nothing only if that was in the cluster's own account.
     ///
     /// The instances are listed after the denial, and where they vouch for the account, the load balancer is looked for
-    /// once more after that. A credential that was another account's before or after the listing is found out either way.
+    /// once more after that. A credential that was another account's before or after the listing is found out either way,
+    /// unless it changes again within that second turn; then the next pass has to tell.
     async fn confirm(&self, input: &mut SyncInput<'a>, denied: Ended) -> Result<Ended, Interrupted> {
         let (began, nodes) = (self.effects.now(), self.effects.nodes());
         match self.controller.check_account(&input.cloud.cloud, &nodes, began).await {
             Ok(AccountCheck::Silent) => Ok(denied),
-            Ok(AccountCheck::Ours(seen)) => self.attempt(input, Some(Permit::NoCreate), seen).await,
+            Ok(AccountCheck::Ours(seen)) => {
+                let again = self.attempt(input, Some(Permit::NoCreate), seen).await?;
+                Ok(if again.turn.denied { self.unknown(input, seen_and_gone()) } else { again })
+            }
             Err(why) => Ok(self.unknown(input, why)),
         }
     }
@@ -271,6 +275,12 @@ impl<'a> Pass<'a> {
         let body = patch::record(&self.effects.newest(), &publish, clear_intent);
         patch::written(self.effects.write(body).await)
     }
+}
+
+fn seen_and_gone() -> Error {
+    Error::temporary(
+        "the load balancer was seen twice, and each time it was not there when it was to be deleted",
+    )
 }
 
 /// A turn that is under way. One that never ends, because of a bug, may have changed things all the same.

@@ -18,6 +18,9 @@ use crate::{
 pub enum Outcome<R> {
     /// It took effect, and this is the answer.
     Done(R),
+    /// It was to remove something that the cloud says is not there. What was just seen there may have been removed by
+    /// somebody else, or another account may have answered: nothing is let go of because of it without a second look.
+    NotThere,
     /// It certainly did not take effect.
     Failed(Error),
     /// It may have taken effect: the answer was lost, cut, or came from something in between.
@@ -29,6 +32,7 @@ impl<R> Outcome<R> {
     pub fn map<T>(self, f: impl FnOnce(R) -> T) -> Outcome<T> {
         match self {
             Self::Done(answer) => Outcome::Done(f(answer)),
+            Self::NotThere => Outcome::NotThere,
             Self::Failed(why) => Outcome::Failed(why),
             Self::Unknown(why) => Outcome::Unknown(why),
         }

@@ -5,6 +5,7 @@
 //! - a refusal blocks creation and nothing else (law 8);
 //! - nothing is created without a recorded intent (law 6), and nothing at all while a load balancer is to go;
 //! - published addresses are never replaced by none (law 1);
+//! - what was seen and then not there to be removed is remembered: it may have been another account that answered;
 //! - a planner that does not come to rest is stopped.
 
 use futures_util::future::join_all;
@@ -157,7 +158,7 @@ async fn carry_out<B: Balancers>(
             balancers.execute(call, &step.act).await
         };
         let result = match &outcome {
-            Outcome::Done(_) => Ok(()),
+            Outcome::Done(_) | Outcome::NotThere => Ok(()),
             Outcome::Failed(error) | Outcome::Unknown(error) => Err(error.clone()),
         };
         effects.step(StepReport { label: step.label.clone(), impact: step.impact, result });
@@ -171,6 +172,11 @@ async fn carry_out<B: Balancers>(
                 Outcome::Done(answer) => {
                     observed = balancers.fold(observed, &step.act, &answer);
                     turn.did(step);
+                }
+                Outcome::NotThere => {
+                    observed = balancers.fold(observed, &step.act, &balancers.assume(&step.act));
+                    turn.did(step);
+                    turn.denied = true;
                 }
                 Outcome::Failed(error) => {
                     stop.get_or_insert(TurnEnd::Failed(error.context(&step.label)));
@@ -195,6 +201,7 @@ impl Turn {
         Self {
             end: TurnEnd::Converged,
             done: Vec::new(),
+            denied: false,
             creation: Creation::Nothing,
             refused: Vec::new(),
             notices: Vec::new(),

@@ -304,6 +304,8 @@ pub struct Turn {
     pub end: TurnEnd,
     /// The labels of the steps that were done, in order.
     pub done: Vec<String>,
+    /// Something that was to be removed had been seen, and was not there when the removal arrived.
+    pub denied: bool,
     /// What became of creating steps.
     pub creation: Creation,
     /// Refusals of the last decision.

@@ -181,6 +181,22 @@ fn a_lost_answer_ends_the_turn_and_a_failure_lets_its_batch_finish() {
 }
 
 #[test]
+fn what_was_seen_and_not_there_to_be_removed_is_remembered() {
+    let steps = || act(vec![change(1), change(2)]);
+    let table = [
+        ("all are there", vec![], false),
+        ("L1-1013 one is not", vec![Outcome::Done(1), Outcome::NotThere], true),
+    ];
+    for (case, outcomes, denied) in table {
+        let toy = script(vec![steps(), rests()], outcomes);
+        let account = run(&toy, &gone(want(&[80], &[])), Permit::NoCreate);
+        assert_eq!((account.end, account.denied), (TurnEnd::Converged, denied), "{case}");
+        assert_eq!(*toy.folded.lock().unwrap(), [1, 2], "{case}: it goes on as if it were removed");
+        assert_eq!(account.done, ["change 1", "change 2"], "{case}");
+    }
+}
+
+#[test]
 fn nothing_is_created_without_intent_against_a_refusal_or_on_the_way_out() {
     let present = want(&[80], &[]);
     let out = TurnEnd::Failed(Error::permanent(

@@ -69,6 +69,10 @@ pub trait CloudUnderTest: Clone + Send + Sync + 'static {
     /// the cloud answers that it knows no such load balancer. Later calls come with the right credential again.
     fn swap_credential_during_next_delete(&self);
 
+    /// The next call that deletes a load balancer comes with the credential of another account, which knows no such load
+    /// balancer. All calls before and after come with the right one.
+    fn send_next_delete_elsewhere(&self);
+
     /// From now on, or no longer, answers lack the addresses of instances: the field is missing.
     fn omit_instance_addresses(&self, omit: bool);
 

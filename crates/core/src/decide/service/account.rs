@@ -28,15 +28,16 @@ use crate::{
 /// where there was something.
 ///
 /// Something was there if the Service claims one by its id or shows an address, or may have been if a creation was sent
-/// whose end nobody knows. What the turn has removed itself was not denied, and while an intent pends nothing is let go
-/// or created anyway.
+/// whose end nobody knows; surely, if the turn saw it and it was not there when its removal arrived. What the turn has
+/// removed itself was not denied, and while an intent pends nothing is let go or created anyway.
 #[must_use]
 pub fn is_denied(goal: Goal, turn: &Turn, intent: Intent, service: &ServiceView, keys: &[LockKey]) -> bool {
     let silent = match goal {
         Goal::Gone => turn.end == TurnEnd::Converged,
         Goal::Present => turn.end == TurnEnd::NeedsIntent,
     };
-    silent && turn.done.is_empty() && intent == Intent::Free && remembers(service, keys)
+    let missed = turn.done.is_empty() && remembers(service, keys);
+    silent && intent == Intent::Free && (turn.denied || missed)
 }
 
 /// Whether a Service says of itself that there was a load balancer, or may have been: it claims one by its id, an address
@@ -90,7 +91,7 @@ mod tests {
 
     fn turn(end: TurnEnd, done: &[&str]) -> Turn {
         let done = done.iter().map(|&step| step.to_owned()).collect();
-        Turn { end, done, creation: Creation::Nothing, refused: vec![], notices: vec![] }
+        Turn { end, done, denied: false, creation: Creation::Nothing, refused: vec![], notices: vec![] }
     }
 
     fn shown() -> ServiceView {
@@ -104,6 +105,8 @@ mod tests {
         let recorded = || annotated(service(), MARK, "7");
         let found = || turn(TurnEnd::Converged, &[]);
         let missing = || turn(TurnEnd::NeedsIntent, &[]);
+        let gone_meanwhile = || Turn { denied: true, ..turn(TurnEnd::Converged, &["delete it"]) };
+        let replaced = || Turn { denied: true, ..turn(TurnEnd::NeedsIntent, &["delete it"]) };
         let waiting = || turn(TurnEnd::Wait { on: "deleting", poll: Duration::from_secs(5) }, &[]);
         let unknown = || turn(TurnEnd::Unknown(Error::temporary("503")), &[]);
         let table = [
@@ -126,6 +129,31 @@ mod tests {
                 recorded(),
                 false,
             ),
+            (
+                "L1-1011 it was there, and not when we deleted it",
+                Gone,
+                gone_meanwhile(),
+                Intent::Free,
+                service(),
+                true,
+            ),
+            (
+                "L1-1012 the same, to make room for another",
+                Present,
+                replaced(),
+                Intent::Free,
+                service(),
+                true,
+            ),
+            (
+                "a part was not there",
+                Present,
+                Turn { end: TurnEnd::Converged, ..replaced() },
+                Intent::Free,
+                recorded(),
+                false,
+            ),
+            ("an intent holds that anyway", Gone, gone_meanwhile(), PENDING, recorded(), false),
             ("it is going", Gone, waiting(), Intent::Free, recorded(), false),
             ("it is not known", Gone, unknown(), Intent::Free, recorded(), false),
             ("an intent holds it anyway", Gone, found(), PENDING, recorded(), false),

@@ -131,7 +131,7 @@ mod tests {
 
     fn turn(end: TurnEnd, done: &[&str]) -> Turn {
         let done = done.iter().map(|&step| step.to_owned()).collect();
-        Turn { end, done, creation: Creation::Nothing, refused: vec![], notices: vec![] }
+        Turn { end, done, denied: false, creation: Creation::Nothing, refused: vec![], notices: vec![] }
     }
 
     fn reasons(notices: &[Notice]) -> Vec<&'static str> {

@@ -189,7 +189,14 @@ impl World {
 
     /// A turn of the loop, with the toy's own plan: one load balancer, its id, its address.
     fn turn(&mut self, view: &ServiceView, goal: Goal, permit: Permit, luck: &Luck) -> Result<Turn, Dead> {
-        let turn = |end, creation| Turn { end, done: vec![], creation, refused: vec![], notices: vec![] };
+        let turn = |end, creation| Turn {
+            end,
+            done: vec![],
+            denied: false,
+            creation,
+            refused: vec![],
+            notices: vec![],
+        };
         let error = || Error::temporary("bad luck");
         self.call()?;
         if luck.blind {

@@ -140,7 +140,7 @@ fn the_turn_that_follows() {
 }
 
 fn ended(end: TurnEnd, creation: Creation) -> Turn {
-    Turn { end, done: vec![], creation, refused: vec![], notices: vec![] }
+    Turn { end, done: vec![], denied: false, creation, refused: vec![], notices: vec![] }
 }
 
 #[test]
