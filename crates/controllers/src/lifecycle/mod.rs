@@ -158,6 +158,7 @@ impl Listener<NodeView> for LifecycleController {
             self.pool.withdraw(&old.name);
             for monitor in &self.monitors {
                 monitor.state().histories.remove(&old.name);
+                lock(&monitor.cloud.deletions).gone(&old.uid);
             }
             return;
         };

@@ -112,11 +112,13 @@ struct Counted {
     under_way: bool,
     /// It was sent before, and nobody knows what came of that.
     in_doubt: bool,
+    /// The node has left the cluster since.
+    gone: bool,
 }
 
 impl Counted {
     const fn new(at: Tick, uid: String) -> Self {
-        Self { at, uid, under_way: false, in_doubt: false }
+        Self { at, uid, under_way: false, in_doubt: false, gone: false }
     }
 
     const fn may_have_worked(&self) -> bool {
@@ -235,8 +237,8 @@ impl Deletions {
         if let Some(counted) = self.take(&facts.uid) {
             let counted = Counted { under_way: false, ..counted };
             match counts {
-                Some((at, true)) => self.count(Counted { at, in_doubt: true, ..counted }),
-                Some((at, false)) => self.count(Counted::new(at, String::new())),
+                Some((at, true)) if !counted.gone => self.count(Counted { at, in_doubt: true, ..counted }),
+                Some((at, _)) => self.count(Counted::new(at, String::new())),
                 None if counted.in_doubt => self.count(counted),
                 None => {}
             }
@@ -247,6 +249,18 @@ impl Deletions {
             Category::Conflict => Answer::Changed,
             _ => Answer::Failed(event::deleting_node_failed(facts, why)),
         }
+    }
+
+    /// A node has left the cluster. If it was sent for, that is settled: should a backup bring it back, it is another
+    /// deletion.
+    pub fn gone(&mut self, uid: &str) {
+        let Some(mut counted) = self.take(uid) else { return };
+        if counted.under_way {
+            counted.gone = true;
+        } else {
+            counted = Counted::new(counted.at, String::new());
+        }
+        self.count(counted);
     }
 
     /// The deletion was not even sent: it does not count, unless an earlier try may have worked.

@@ -167,6 +167,31 @@ fn being_held_is_said_once() {
     assert!(matches!(again, DeletionDecision::Wait { event: Some(_), .. }), "another node, another event");
 }
 
+/// The node is seen to leave, before or after its deletion is given up on, and a backup brings it back.
+#[test]
+fn a_node_that_a_backup_brings_back_is_another_deletion() {
+    let lost = Error::temporary("time-out");
+    for seen_first in [true, false] {
+        let (mut deletions, mut memory) = (Deletions::default(), NodeHistory::default());
+        assert_eq!(deletions.decision(&node(1), &mut memory, Cap::LAW, 9, at(1_000)), delete(1));
+        assert!(deletions.send(&node(1), Cap::LAW, at(1_000)));
+        if seen_first {
+            deletions.gone(&node(1).uid);
+        }
+        assert!(matches!(deletions.answered(&node(1), Err(&lost), at(1_010)), Answer::Failed(_)));
+        if !seen_first {
+            let again = deletions.decision(&node(1), &mut memory, Cap::LAW, 9, at(1_011));
+            assert_eq!(again, delete(1), "while nobody knows, it is one deletion");
+            deletions.gone(&node(1).uid);
+        }
+        assert_eq!(deletions.counted(Cap::LAW, at(1_012)), 1, "L2-1010 {seen_first}");
+        let back = deletions.decision(&node(1), &mut memory, Cap::LAW, 9, at(1_100));
+        assert!(until(&back) > Some(at(1_600)), "L2-1010 {seen_first}: {back:?}");
+        deletions.gone("another");
+        assert_eq!(deletions.counted(Cap::LAW, at(1_100)), 1, "it was not one of ours");
+    }
+}
+
 #[test]
 fn the_answer_to_a_deletion_says_what_comes_next() {
     let failed =
