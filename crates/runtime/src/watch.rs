@@ -20,8 +20,9 @@ use tower_http::timeout::TimeoutBody;
 
 use crate::object::{Object, Watched};
 
-/// How long a broken watch waits before it is started again.
-const BACKOFF: Backoff = Backoff { first: Duration::from_millis(500), longest: Duration::from_secs(30) };
+/// How long a broken watch waits before it is started again, up to twice as long. When the API server answers again after
+/// an outage, everything waits for the watches.
+const BACKOFF: Backoff = Backoff { first: Duration::from_millis(500), longest: Duration::from_secs(10) };
 
 /// How many objects are listed at once. A node has ten kilobytes or more, and the memory that a page needs is not given
 /// back.
@@ -106,7 +107,7 @@ pub(crate) fn watch<V: Watched>(
     answered: impl Fn() + Clone + Send + Sync + 'static,
 ) -> impl Stream<Item = WatchEvent<V>> + Send {
     let api: Api<Object<V>> = Api::all(with_timeouts(client, Arc::clone(&clock), answered));
-    let (mut broken, mut last) = (0_u32, Tick::ZERO);
+    let (mut broken, mut last, mut expired) = (0_u32, Tick::ZERO, false);
     let config = watcher::Config::default().page_size(PAGE).timeout(TERM);
     let events = watcher(api, config).map(move |event| match event {
         Ok(event) => {
@@ -118,7 +119,10 @@ pub(crate) fn watch<V: Watched>(
         }
         Err(error) => {
             let now = clock.now();
-            broken = if now.since(last) > APART { 1 } else { broken.saturating_add(1) };
+            // A server that demands a new listing works, whatever was before. That it always does is another trouble.
+            let was_expired = std::mem::replace(&mut expired, demands_listing(&error));
+            let unrelated = now.since(last) > APART || expired && !was_expired;
+            broken = if unrelated { 1 } else { broken.saturating_add(1) };
             last = now;
             (WatchEvent::Failed(with_causes(&error)), Some(BACKOFF.after(broken)))
         }
@@ -189,6 +193,12 @@ where
             frame => frame,
         })
     }
+}
+
+/// Whether the API server no longer has the version from which the watch should go on: after a compaction, or because
+/// etcd was restored.
+fn demands_listing(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::WatchError(status) if status.code == 410)
 }
 
 fn translate<V: Watched>(event: watcher::Event<Object<V>>) -> WatchEvent<V> {
@@ -278,9 +288,75 @@ mod tests {
         let all = told.for_each(|_| std::future::ready(()));
         assert!(tokio::time::timeout(Duration::from_secs(300), all).await.is_err());
         let asked = asked.lock().unwrap().clone();
-        assert!((8..=17).contains(&asked.len()), "L12-32 {asked:?}");
+        assert!((15..=35).contains(&asked.len()), "L12-32 {asked:?}");
         let last = asked.windows(2).next_back().map(|pair| pair[1].saturating_sub(pair[0])).unwrap();
         assert!(last >= BACKOFF.longest, "L12-32 {asked:?}");
+    }
+
+    /// A body with this text, which then ends or not.
+    struct Text {
+        text: Option<&'static str>,
+        ends: bool,
+    }
+
+    impl http_body::Body for Text {
+        type Data = bytes::Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<http_body::Frame<Self::Data>, Infallible>>> {
+            match self.text.take() {
+                Some(text) => Poll::Ready(Some(Ok(http_body::Frame::data(text.into())))),
+                None if self.ends => Poll::Ready(None),
+                None => Poll::Pending,
+            }
+        }
+    }
+
+    const LIST: &str =
+        r#"{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}"#;
+    const GONE: &str = concat!(
+        r#"{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","#,
+        r#""code":410,"reason":"Expired","message":"too old resource version"}}"#,
+    );
+
+    /// The API server is away for two minutes, and has lost its history when it is back.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_back_is_listed_soon() {
+        let (begun, back) = (tokio::time::Instant::now(), Duration::from_secs(120));
+        let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let noted = Arc::clone(&asked);
+        let answers = move |request: Request<Body>| {
+            let watches = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+            let now = begun.elapsed();
+            if now > Duration::from_secs(1) && now < back {
+                return std::future::ready(Err::<_, BoxError>("nobody is there".into()));
+            }
+            let mut noted = noted.lock().unwrap();
+            let listed = noted.iter().any(|(at, watches)| *at >= back && !watches);
+            noted.push((now, watches));
+            let body = match (watches, now < back) {
+                (false, _) => Text { text: Some(LIST), ends: true },
+                (true, true) => Text { text: None, ends: true },
+                (true, false) if listed => Text { text: None, ends: false },
+                (true, false) => Text { text: Some(GONE), ends: true },
+            };
+            std::future::ready(Ok(http::Response::new(body)))
+        };
+        let client = Client::new(service_fn(answers), "");
+        let told = watch::<cloudberth_core::NodeView>(client, Arc::new(Random::seeded(1)), clock(), || ());
+        let all = told.for_each(|_| std::future::ready(()));
+        assert!(tokio::time::timeout(Duration::from_secs(150), all).await.is_err());
+        let asked = asked.lock().unwrap().clone();
+        let after: Vec<_> = asked.iter().filter(|(at, _)| *at >= back).collect();
+        let ((first, true), (listed, false)) = (*after[0], *after[1]) else { panic!("{after:?}") };
+        assert!(first - back <= 2 * BACKOFF.longest, "L12-610 {after:?}");
+        assert!(
+            listed - first <= 2 * BACKOFF.first,
+            "L12-610 a demand for a new listing is no failure: {after:?}"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -288,11 +364,9 @@ mod tests {
         let watches = Arc::new(std::sync::Mutex::new(0));
         let counted = Arc::clone(&watches);
         let empty = move |request: Request<Body>| {
-            let list =
-                r#"{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}"#;
             let watches = request.uri().query().is_some_and(|query| query.contains("watch=true"));
             *counted.lock().unwrap() += u32::from(watches);
-            let body = if watches { Body::empty() } else { Body::from(list.as_bytes().to_vec()) };
+            let body = if watches { Body::empty() } else { Body::from(LIST.as_bytes().to_vec()) };
             std::future::ready(Ok::<_, Infallible>(http::Response::new(body)))
         };
         let client = Client::new(service_fn(empty), "");
@@ -305,7 +379,7 @@ mod tests {
         assert!(tokio::time::timeout(Duration::from_secs(300), all).await.is_err());
         let (watches, broken) = (*watches.lock().unwrap(), *broken.lock().unwrap());
         assert!(
-            (8..=20).contains(&watches) && broken + 1 >= watches,
+            (15..=35).contains(&watches) && broken + 1 >= watches,
             "L12-602 {watches} watches, {broken} broke"
         );
     }
