@@ -43,6 +43,7 @@ pub(crate) struct Deletion {
     pub(crate) at: Tick,
     pub(crate) who: String,
     pub(crate) node: String,
+    uid: String,
     /// The cloud whose id it carried.
     pub(crate) cloud: String,
 }
@@ -128,7 +129,7 @@ impl Witness {
         let at = self.clock.now();
         let cloud = provider_id.split("://").next().unwrap_or_default().to_owned();
         let mut notes = lock(&self.notes);
-        if !notes.buried.insert(uid) {
+        if !notes.buried.insert(uid.clone()) {
             // Two requests for one node, the first slow: the API server deleted it once.
             return;
         }
@@ -138,7 +139,7 @@ impl Witness {
         if ready {
             notes.wrong.push(format!("law 2: {name} was deleted at {:?} although it was Ready", at.0));
         }
-        notes.deletions.push(Deletion { at, who: who.to_owned(), node: name, cloud });
+        notes.deletions.push(Deletion { at, who: who.to_owned(), node: name, uid, cloud });
     }
 
     /// A kubelet registered a node with this UID; this is its instance.
@@ -151,9 +152,15 @@ impl Witness {
         lock(&self.notes).instances.get(uid).map(|(id, _)| id.clone())
     }
 
-    /// The API server came back with a backup.
+    /// The API server came back with a backup. A node that it brings back was not lost; whoever deleted it just before and
+    /// never got an answer tries again, and that is one deletion (law 2).
     pub(crate) fn restored(&self) {
-        lock(&self.notes).buried.clear();
+        let nodes = self.api.objects("nodes");
+        let there: BTreeSet<&str> = nodes.iter().map(|node| text(node, "/metadata/uid")).collect();
+        let mut notes = lock(&self.notes);
+        notes.buried.clear();
+        notes.deletions.retain(|deletion| !there.contains(deletion.uid.as_str()));
+        drop(notes);
         self.looks();
     }
 

@@ -60,6 +60,8 @@ pub(crate) struct World {
     pub(crate) condemned: BTreeMap<String, Vec<(Tick, Option<Tick>)>>,
     /// Load balancers of which a restored backup knows nothing: the cloud's name, and the id. Nobody misses them.
     pub(crate) orphaned: BTreeSet<(&'static str, String)>,
+    /// When the API server last came back with a backup.
+    restored: Option<Tick>,
     /// Load balancers that are none of ours, as they were built: the cloud's name, and what there was.
     pub(crate) foreign: Vec<(&'static str, Balancer)>,
     /// Annotations that people set by mistake: the Service's number, the key, and the value.
@@ -100,6 +102,7 @@ impl World {
             clock,
             condemned: BTreeMap::new(),
             orphaned: BTreeSet::new(),
+            restored: None,
             foreign: Vec::new(),
             mistakes: BTreeSet::new(),
             swapped: BTreeSet::new(),
@@ -343,6 +346,7 @@ impl World {
     }
 
     async fn condemn(&mut self, service: u8) {
+        self.abandon(service).await;
         if let Some(uid) = self.people.uid(service).await {
             let spans = self.condemned.entry(uid).or_default();
             if spans.last().is_none_or(|(_, until)| until.is_some()) {

@@ -7,10 +7,13 @@ use cloudberth_core::{ServiceView, decide::service::FINALIZER, view::ServiceType
 use super::{Alarm, World};
 use crate::{
     clouds::NamedCloud,
-    people::{CLUSTER, node_name},
+    people::{CLUSTER, node_name, service_name},
     wire::Cut,
 };
 
+/// By when after a restore every Service that wants a load balancer has its finalizer: the Lease expires, the watches are
+/// resumed and the cloud is looked at.
+const ADOPTION: Duration = Duration::from_secs(60);
 /// More nodes than these no schedule has.
 const NODES: u8 = 16;
 
@@ -55,7 +58,27 @@ impl World {
             self.orphaned.extend(unknown.map(|balancer| (*name, balancer.id)));
         }
         self.settle_nodes(&names).await;
+        self.restored = Some(now);
         self.power.mend();
+    }
+
+    /// A Service is about to say that it needs no load balancer. If the backup had it without a finalizer and nobody could
+    /// put one on since, it goes at once, and nothing is left that tells of a load balancer which was built after the
+    /// backup.
+    pub(super) async fn abandon(&mut self, service: u8) {
+        if self.restored.is_none_or(|at| self.clock.now().since(at) > ADOPTION) {
+            return;
+        }
+        let services = self.people.all_services().await.unwrap_or_default();
+        let Some(service) = services.iter().find(|one| one.name == service_name(service)) else { return };
+        if service.finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
+            return;
+        }
+        let name = format!("{CLUSTER}-{}", service.uid);
+        for NamedCloud { name: cloud_name, cloud } in self.clouds.iter() {
+            let its = cloud.balancers().into_iter().filter(|balancer| balancer.name == name);
+            self.orphaned.extend(its.map(|balancer| (*cloud_name, balancer.id)));
+        }
     }
 
     async fn node_names(&self) -> BTreeSet<String> {
