@@ -20,7 +20,6 @@ use cloudberth_controllers::{
 use cloudberth_core::{
     Call as CloudCall, Instances, LoadBalancers, Lookup, Provider, Result, Routes, ServiceView,
     decide::{
-        lifecycle::Cap,
         node::taints::{SHUTDOWN, UNINITIALISED},
         service::ownership::Ownership,
     },
@@ -46,7 +45,7 @@ fn everybody() -> ControllerSettings {
     let period = Duration::from_secs(5);
     ControllerSettings {
         node: Some(NodeSettings::default()),
-        lifecycle: Some(LifecycleSettings { period, cap: Cap::LAW, workers: 4 }),
+        lifecycle: Some(LifecycleSettings { period, ..LifecycleSettings::default() }),
         service: Some(ServiceSettings::default()),
         routes: Some(RouteSettings {
             configure_cloud_routes: true,

@@ -12,10 +12,7 @@ use cloudberth_controllers::{
     service::ServiceSettings,
 };
 use cloudberth_core::{
-    Instances, Provider,
-    decide::{lifecycle::Cap, node::taints::UNINITIALISED},
-    provider::LoadBalancers,
-    provider_id::Reading,
+    Instances, Provider, decide::node::taints::UNINITIALISED, provider::LoadBalancers, provider_id::Reading,
 };
 use cloudberth_fake::FakeProvider;
 use cloudberth_runtime::metrics::queue::PoolLabels;
@@ -60,7 +57,7 @@ async fn an_id_on_which_the_provider_panics_stalls_its_own_node_only() {
     stage.run_watches();
     let settings = ControllerSettings {
         node: Some(NodeSettings::default()),
-        lifecycle: Some(LifecycleSettings { period: Duration::from_secs(5), cap: Cap::LAW, workers: 4 }),
+        lifecycle: Some(LifecycleSettings::default()),
         service: Some(ServiceSettings::default()),
         routes: None,
     };

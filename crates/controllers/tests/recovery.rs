@@ -12,10 +12,7 @@ use cloudberth_controllers::{
     routes::RouteSettings,
     service::ServiceSettings,
 };
-use cloudberth_core::{
-    Category, Tick,
-    decide::{lifecycle::Cap, node::taints::UNINITIALISED},
-};
+use cloudberth_core::{Category, Tick, decide::node::taints::UNINITIALISED};
 use cloudberth_fake::{Fault, Request};
 use serde_json::json;
 use testing_kit::ClusterFixture;
@@ -24,7 +21,7 @@ use testing_kit::ClusterFixture;
 fn everybody() -> ControllerSettings {
     ControllerSettings {
         node: Some(NodeSettings::default()),
-        lifecycle: Some(LifecycleSettings { period: Duration::from_secs(5), cap: Cap::LAW, workers: 4 }),
+        lifecycle: Some(LifecycleSettings::default()),
         service: Some(ServiceSettings { drift: None, ..ServiceSettings::default() }),
         routes: Some(RouteSettings {
             configure_cloud_routes: true,

@@ -5,7 +5,10 @@ use cloudberth_controllers::{
     routes::RouteSettings, service::ServiceSettings,
 };
 
-use cloudberth_core::decide::selection::{ControllerLeader, Placement, placement};
+use cloudberth_core::decide::{
+    lifecycle::Timing,
+    selection::{ControllerLeader, Placement, placement},
+};
 
 use crate::options::Controllers;
 
@@ -29,6 +32,7 @@ fn controllers(options: &Controllers, here: impl Fn(&str) -> bool) -> Controller
         period: options.node_monitor_period,
         cap: options.deletions,
         workers: number(workers.node_lifecycle_syncs.unwrap_or(LIFECYCLE_WORKERS)),
+        timing: Timing::LAW,
     };
     let automatic = ServiceSettings::default();
     let service =

@@ -8,7 +8,7 @@ use cloudberth_controllers::{
     controller_set::ControllerSet, controller_set::ControllerSettings, lifecycle::LifecycleSettings,
     node::NodeSettings, routes::RouteSettings, service::ServiceSettings,
 };
-use cloudberth_core::{call::Unguarded, decide::lifecycle::Cap};
+use cloudberth_core::call::Unguarded;
 use cloudberth_fake::{Fault, PowerState};
 use cloudberth_manager::plan::{Entry, Plan, run_plan};
 use embedded_kube::{Fault as ApiFault, Harm};
@@ -18,7 +18,7 @@ use testing_kit::ClusterFixture;
 fn settings() -> ControllerSettings {
     ControllerSettings {
         node: Some(NodeSettings::default()),
-        lifecycle: Some(LifecycleSettings { period: Duration::from_secs(5), cap: Cap::LAW, workers: 4 }),
+        lifecycle: Some(LifecycleSettings::default()),
         service: Some(ServiceSettings { drift: None, ..ServiceSettings::default() }),
         routes: None,
     }

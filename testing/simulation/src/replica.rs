@@ -10,10 +10,7 @@ use cloudberth_controllers::{
     clouds::Member, controller_set::ControllerSettings, lifecycle::LifecycleSettings, node::NodeSettings,
     routes::RouteSettings, service::ServiceSettings,
 };
-use cloudberth_core::{
-    Clock, Random, Result,
-    decide::{election::Config, lifecycle::Cap},
-};
+use cloudberth_core::{Clock, Random, Result, decide::election::Config};
 use cloudberth_fake::FakeProvider;
 use cloudberth_manager::{
     plan::{Plan, run_plan},
@@ -200,7 +197,7 @@ pub(crate) async fn plan(site: &Site<'_>) -> Result<Plan> {
 fn controllers() -> ControllerSettings {
     ControllerSettings {
         node: Some(NodeSettings::default()),
-        lifecycle: Some(LifecycleSettings { period: Duration::from_secs(5), cap: Cap::LAW, workers: 1 }),
+        lifecycle: Some(LifecycleSettings { workers: 1, ..LifecycleSettings::default() }),
         service: Some(ServiceSettings::default()),
         routes: Some(RouteSettings {
             configure_cloud_routes: true,

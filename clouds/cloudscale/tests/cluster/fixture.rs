@@ -9,7 +9,7 @@ use cloudberth_controllers::{
     node::NodeSettings,
     service::ServiceSettings,
 };
-use cloudberth_core::{Clock, Provider, Random, Secret, ServiceView, call::ReadOnly, decide::lifecycle::Cap};
+use cloudberth_core::{Clock, Provider, Random, Secret, ServiceView, call::ReadOnly};
 use cloudberth_http::{TokenSource, Transport, Unobserved, testing::Door};
 use cloudscale_sim::{Balancer, Cloud, Entry, SimSettings, Tally};
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ fn everybody() -> ControllerSettings {
     let period = Duration::from_secs(5);
     ControllerSettings {
         node: Some(NodeSettings::default()),
-        lifecycle: Some(LifecycleSettings { period, cap: Cap::LAW, workers: 4 }),
+        lifecycle: Some(LifecycleSettings { period, ..LifecycleSettings::default() }),
         service: None,
         routes: None,
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloudberth_core::decide::lifecycle::{CONFIRM_AFTER, START_UP_GRACE};
+use cloudberth_core::decide::lifecycle::Timing;
 
 use super::sight::{
     InCloud::{Anything, Members, NoBalancer, Ports},
@@ -48,15 +48,15 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How long what a law slows down may take.
 pub(super) fn long_patience() -> Duration {
-    START_UP_GRACE + CONFIRM_AFTER + PATIENCE
+    Timing::LAW.start_up_grace + Timing::LAW.confirm_after + PATIENCE
 }
 
 fn why_nodes_stay() -> String {
     format!(
         "(Nodes are hard to lose: none goes within {} s after it was first seen, and its instance has to be\n          \
          missing twice, {} s apart. So this takes a while; the story goes on meanwhile.)",
-        START_UP_GRACE.as_secs(),
-        CONFIRM_AFTER.as_secs(),
+        Timing::LAW.start_up_grace.as_secs(),
+        Timing::LAW.confirm_after.as_secs(),
     )
 }
 

@@ -8,7 +8,7 @@ use cloudberth_controllers::{
 };
 use cloudberth_core::{
     Category, Clock, Provider, Random, Result, Tick,
-    decide::{election::Config, lifecycle::Cap, node::taints::UNINITIALISED},
+    decide::{election::Config, node::taints::UNINITIALISED},
 };
 use cloudberth_fake::{Cloud, FakeProvider, Fault, PowerState, SimSettings};
 use cloudberth_manager::replica::{Parts, Replica};
@@ -90,7 +90,7 @@ impl World {
     /// The manager, with the settings that it has in production.
     pub(super) fn manager(&self) -> Result<Replica> {
         let provider = FakeProvider::new(PROVIDER, &self.cloud, MANAGER, self.clock());
-        let lifecycle = LifecycleSettings { period: Duration::from_secs(5), cap: Cap::LAW, workers: 1 };
+        let lifecycle = LifecycleSettings { workers: 1, ..LifecycleSettings::default() };
         let candidate = format!("cloudberth-demo_{}", self.random.uuid());
         Replica::new(Parts {
             client: client(&self.api, MANAGER),

@@ -23,7 +23,7 @@ use std::{
 
 use cloudberth_core::{
     NodeView, Tick,
-    decide::lifecycle::{Cap, NodeEvent, NodeFacts, Verdict, alarming, at_once},
+    decide::lifecycle::{Cap, NodeEvent, NodeFacts, Timing, Verdict, alarming, at_once},
 };
 use cloudberth_runtime::{
     informer::{Change, Listener},
@@ -56,6 +56,14 @@ pub struct LifecycleSettings {
     pub cap: Cap,
     /// No more nodes than these are written to at once.
     pub workers: usize,
+    /// How much time the cloud gets before its word ends a node.
+    pub timing: Timing,
+}
+
+impl Default for LifecycleSettings {
+    fn default() -> Self {
+        Self { period: Duration::from_secs(5), cap: Cap::LAW, workers: 4, timing: Timing::LAW }
+    }
 }
 
 /// The node lifecycle controller of one term of leadership.

@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, panic::AssertUnwindSafe, sync::Arc, time::Durat
 use cloudberth_core::{
     Error, InstanceState, Lookup, Tick,
     decide::lifecycle::{
-        DeletionDecision, Evidence, ListingTrust, NodeFacts, NodeHistory, Round, START_UP_GRACE, Verdict,
-        at_once, gather, instance_not_found, judge, lookup_due, questions, trust,
+        DeletionDecision, Evidence, ListingTrust, NodeFacts, NodeHistory, Round, Verdict, at_once, gather,
+        instance_not_found, questions, trust,
     },
     lb::LockKind,
 };
@@ -156,7 +156,7 @@ impl LifecycleController {
             let mut listed = self.weigh(monitor, &snapshot, &nodes).await;
             for facts in open {
                 // By then no node is new any more.
-                let later = self.now() + START_UP_GRACE;
+                let later = self.now() + self.settings.timing.start_up_grace;
                 let mut dry = Dry::node(&self.ctx.cluster, Some(monitor.cloud.name()), later);
                 let answer = self.look_up(&listed, facts, later).await;
                 for _ in 0..DRY_ROUNDS {
@@ -239,7 +239,11 @@ impl LifecycleController {
         let due = {
             let state = monitor.state();
             let nothing = NodeHistory::default();
-            lookup_due(facts, state.histories.get(&facts.name).unwrap_or(&nothing), &said)
+            self.settings.timing.lookup_due(
+                facts,
+                state.histories.get(&facts.name).unwrap_or(&nothing),
+                &said,
+            )
         };
         let by_id = match (due, facts.id()) {
             (Some(due), Some(id)) if due <= now => {
@@ -273,7 +277,7 @@ impl LifecycleController {
         let is_deletion = |decision: &Decision| matches!(decision, Decision::Delete(_));
         let mut state = listed.monitor.state();
         let history = state.histories.entry(facts.name.clone()).or_default();
-        let next = match judge(facts, history, &round) {
+        let next = match self.settings.timing.judge(facts, history, &round) {
             Verdict::Keep => Next::Keep,
             Verdict::AddShutdownTaint => Next::Apply(Decision::AddShutdownTaint(facts.uid.clone())),
             Verdict::RemoveShutdownTaint => Next::Apply(Decision::RemoveShutdownTaint),

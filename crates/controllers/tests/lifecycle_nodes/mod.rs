@@ -60,8 +60,7 @@ impl LifecycleFixture for ClusterFixture {
     }
 
     fn lifecycle(&self, share: Share) -> Arc<LifecycleController> {
-        let settings =
-            LifecycleSettings { period: Duration::from_secs(5), cap: Cap { share, ..Cap::LAW }, workers: 4 };
+        let settings = LifecycleSettings { cap: Cap { share, ..Cap::LAW }, ..LifecycleSettings::default() };
         LifecycleController::new(self.ctx.clone(), settings)
     }
 

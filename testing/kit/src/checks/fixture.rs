@@ -8,7 +8,7 @@ use cloudberth_controllers::{
     node::NodeSettings,
     service::ServiceSettings,
 };
-use cloudberth_core::{ServiceView, decide::lifecycle::Cap, view::ServiceType};
+use cloudberth_core::{ServiceView, view::ServiceType};
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
@@ -46,7 +46,7 @@ impl<C: CloudUnderTest> CloudFixture<C> {
         let drift = Some(Duration::from_secs(120));
         let settings = ControllerSettings {
             node: Some(NodeSettings::default()),
-            lifecycle: Some(LifecycleSettings { period: Duration::from_secs(5), cap: Cap::LAW, workers: 4 }),
+            lifecycle: Some(LifecycleSettings::default()),
             service: Some(ServiceSettings { drift, ..ServiceSettings::default() }),
             routes: None,
         };

@@ -26,10 +26,7 @@ pub use event::{
 pub use facts::{MACHINE_IS_GONE, NodeFacts, Tie};
 pub use probing::{IDLE, Probing, alarming};
 pub use trust::{Doubt, ListingTrust, has_witnesses, shows_none, trust};
-pub use verdict::{
-    CONFIRM_AFTER, Evidence, NodeHistory, Round, START_UP_GRACE, Verdict, Warning, at_once, gather, judge,
-    lookup_due,
-};
+pub use verdict::{Evidence, NodeHistory, Round, Timing, Verdict, Warning, at_once, gather};
 
 #[cfg(test)]
 pub(crate) mod tests;

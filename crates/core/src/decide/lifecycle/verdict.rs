@@ -5,12 +5,21 @@ use std::time::Duration;
 use super::facts::{NodeFacts, Tie};
 use crate::{error::Error, instance::InstanceState, lookup::Lookup, time::Tick};
 
-/// Time between the two confirmations. Long enough for an eventually consistent listing to catch up, short enough
-/// that a dead instance is gone from the cluster within a minute.
-pub const CONFIRM_AFTER: Duration = Duration::from_secs(10);
+/// How much time the cloud gets before its word ends a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// How long a node that is new to us is safe whatever the cloud says: a new instance may not be listed yet.
+    pub start_up_grace: Duration,
+    /// Time between the two confirmations. Long enough for an eventually consistent listing to catch up, short enough
+    /// that a dead instance is gone from the cluster within a minute.
+    pub confirm_after: Duration,
+}
 
-/// How long a node that is new to us is safe whatever the cloud says: a new instance may not be listed yet.
-pub const START_UP_GRACE: Duration = Duration::from_secs(60);
+impl Timing {
+    /// What law 2 asks for in production.
+    pub const LAW: Self =
+        Self { start_up_grace: Duration::from_secs(60), confirm_after: Duration::from_secs(10) };
+}
 
 /// What one round of questions about a node's instance brought back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,21 +135,6 @@ pub const fn at_once(facts: &NodeFacts) -> Option<Verdict> {
     }
 }
 
-/// From when on the source is worth asking about this one instance, after what the listing `listed` about it.
-///
-/// Only where the answer could end in a deletion, so that calls do not grow with nodes (law 7): not about an instance that
-/// is listed, and not before a confirmation counts or while the cap holds the node. Until then the listing's silence
-/// alone is [`Evidence::Unclear`].
-#[must_use]
-pub fn lookup_due(facts: &NodeFacts, memory: &NodeHistory, listed: &Lookup<InstanceState>) -> Option<Tick> {
-    let worth =
-        at_once(facts).is_none() && facts.id().is_some() && !facts.uninitialised && listed.is_absent();
-    let known = (memory.uid == facts.uid).then_some(memory);
-    let confirms = known.and_then(|memory| memory.missing_since).map(|since| since + CONFIRM_AFTER);
-    let held = known.and_then(|memory| memory.held_until).filter(|_| !facts.autoscaler_removes);
-    worth.then(|| [confirms, held].into_iter().flatten().fold(grace_ends(facts), Tick::max))
-}
-
 /// Puts the answers of a round together: an instance that anybody saw is there, one that everybody who can know
 /// denied is not.
 pub fn gather(
@@ -159,41 +153,63 @@ pub fn gather(
     }
 }
 
-/// Judges one node by the newest round.
-///
-/// `Unclear` keeps an earlier doubt alive without feeding it: an outage neither deletes a node nor restarts the
-/// clock of one that is really gone. Rounds begun while the node was new do not count. The second confirmation must
-/// have *begun* [`CONFIRM_AFTER`] after the first ended, so that no answer is counted twice.
-pub fn judge(facts: &NodeFacts, memory: &mut NodeHistory, round: &Round) -> Verdict {
-    memory.bind(facts);
-    let verdict = match (at_once(facts), round.evidence) {
-        (Some(verdict), _) => verdict,
-        (None, Evidence::Unclear) => return Verdict::Unclear,
-        (None, Evidence::Missing) if !facts.uninitialised => {
-            let not_before = grace_ends(facts);
-            if round.begun < not_before {
-                return Verdict::AskAgain(not_before);
-            }
-            let confirm_at = *memory.missing_since.get_or_insert(round.ended) + CONFIRM_AFTER;
-            return if round.begun < confirm_at {
-                Verdict::AskAgain(confirm_at)
-            } else if facts.id().is_some() {
-                Verdict::Delete
-            } else if memory.tell(facts, Warning::NotFound) {
-                Verdict::ReportNotFound
-            } else {
-                Verdict::Keep
-            };
-        }
-        (None, Evidence::Seen(InstanceState::Stopped)) if !facts.marked_shut_down => {
-            Verdict::AddShutdownTaint
-        }
-        (None, Evidence::Seen(_) | Evidence::Missing) => Verdict::Keep,
-    };
-    memory.forget();
-    verdict
-}
+impl Timing {
+    /// From when on the source is worth asking about this one instance, after what the listing `listed` about it.
+    ///
+    /// Only where the answer could end in a deletion, so that calls do not grow with nodes (law 7): not about an instance that
+    /// is listed, and not before a confirmation counts or while the cap holds the node. Until then the listing's silence
+    /// alone is [`Evidence::Unclear`].
+    #[must_use]
+    pub fn lookup_due(
+        self,
+        facts: &NodeFacts,
+        memory: &NodeHistory,
+        listed: &Lookup<InstanceState>,
+    ) -> Option<Tick> {
+        let worth =
+            at_once(facts).is_none() && facts.id().is_some() && !facts.uninitialised && listed.is_absent();
+        let known = (memory.uid == facts.uid).then_some(memory);
+        let confirms = known.and_then(|memory| memory.missing_since).map(|since| since + self.confirm_after);
+        let held = known.and_then(|memory| memory.held_until).filter(|_| !facts.autoscaler_removes);
+        worth.then(|| [confirms, held].into_iter().flatten().fold(self.grace_ends(facts), Tick::max))
+    }
 
-fn grace_ends(facts: &NodeFacts) -> Tick {
-    facts.first_seen + START_UP_GRACE
+    /// Judges one node by the newest round.
+    ///
+    /// `Unclear` keeps an earlier doubt alive without feeding it: an outage neither deletes a node nor restarts the
+    /// clock of one that is really gone. Rounds begun while the node was new do not count. The second confirmation must
+    /// have *begun* [`confirm_after`](Self::confirm_after) after the first ended, so that no answer is counted twice.
+    pub fn judge(self, facts: &NodeFacts, memory: &mut NodeHistory, round: &Round) -> Verdict {
+        memory.bind(facts);
+        let verdict = match (at_once(facts), round.evidence) {
+            (Some(verdict), _) => verdict,
+            (None, Evidence::Unclear) => return Verdict::Unclear,
+            (None, Evidence::Missing) if !facts.uninitialised => {
+                let not_before = self.grace_ends(facts);
+                if round.begun < not_before {
+                    return Verdict::AskAgain(not_before);
+                }
+                let confirm_at = *memory.missing_since.get_or_insert(round.ended) + self.confirm_after;
+                return if round.begun < confirm_at {
+                    Verdict::AskAgain(confirm_at)
+                } else if facts.id().is_some() {
+                    Verdict::Delete
+                } else if memory.tell(facts, Warning::NotFound) {
+                    Verdict::ReportNotFound
+                } else {
+                    Verdict::Keep
+                };
+            }
+            (None, Evidence::Seen(InstanceState::Stopped)) if !facts.marked_shut_down => {
+                Verdict::AddShutdownTaint
+            }
+            (None, Evidence::Seen(_) | Evidence::Missing) => Verdict::Keep,
+        };
+        memory.forget();
+        verdict
+    }
+
+    fn grace_ends(self, facts: &NodeFacts) -> Tick {
+        facts.first_seen + self.start_up_grace
+    }
 }

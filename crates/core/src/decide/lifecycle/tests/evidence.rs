@@ -21,6 +21,18 @@ fn missed(facts: &NodeFacts) -> NodeHistory {
 }
 
 #[test]
+fn a_demo_may_be_quicker_than_the_law() {
+    let quick = Timing { start_up_grace: Duration::from_secs(3), confirm_after: Duration::from_secs(1) };
+    let (new, mut memory) = (NodeFacts { first_seen: at(1_000), ..node(1) }, NodeHistory::default());
+    let absent = Lookup::Absent;
+    assert_eq!(quick.lookup_due(&new, &memory, &absent), Some(at(1_003)));
+    assert_eq!(quick.judge(&new, &mut memory, &round(Missing, 1_002)), AskAgain(at(1_003)));
+    assert_eq!(quick.judge(&new, &mut memory, &round(Missing, 1_003)), AskAgain(at(1_005)));
+    assert_eq!(quick.lookup_due(&new, &memory, &absent), Some(at(1_005)));
+    assert_eq!(quick.judge(&new, &mut memory, &round(Missing, 1_005)), Delete);
+}
+
+#[test]
 fn a_node_goes_only_on_repeated_positive_evidence() {
     let tainted = || NodeFacts { marked_shut_down: true, ..node(1) };
     let table = [
