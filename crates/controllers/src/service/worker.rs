@@ -124,7 +124,7 @@ impl ServiceController {
                 self.states.add_reason(live.key, live.reason);
                 if self.is_further(live.key) { Requeue::After(poll) } else { Requeue::Exactly(poll) }
             }
-            Ok(Some(Closing::Hold { left })) => Requeue::Exactly(left),
+            Ok(Some(Closing::Hold { poll })) => Requeue::Exactly(poll),
             Ok(Some(Closing::Retry { error, .. })) => {
                 let asleep = error.category() == Category::UserInput;
                 self.states.of(live.key, |state| state.asleep = asleep);

@@ -44,7 +44,7 @@ pub fn intended_name(service: &ServiceView) -> Option<&str> {
 pub enum Intent {
     /// None is pending: whoever wants to create records a new one first; whoever wants to let go may.
     Free,
-    /// One is pending for this much longer.
+    /// One is pending: look again after this long. What was created may show up at any time.
     Pending(Duration),
 }
 
@@ -78,10 +78,8 @@ impl Intents {
         if (&sight.uid, &sight.value) != (&service.uid, value) {
             *sight = fresh();
         }
-        match settle.saturating_sub(now.since(sight.since)) {
-            Duration::ZERO => Intent::Free,
-            left => Intent::Pending(left),
-        }
+        let age = now.since(sight.since);
+        if age >= settle { Intent::Free } else { Intent::Pending(next_look(age).min(settle - age)) }
     }
 
     /// A turn that may have sent a creation is over, and what it sent may still be on its way: the settle time begins
@@ -109,6 +107,15 @@ impl Intents {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// The ages of an intent at which it is looked for what was created; after the last, one every [`LATE_LOOKS`]. Most
+/// clouds show a new load balancer within seconds, and a user waits for its address.
+const EARLY_LOOKS: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(5), Duration::from_secs(10)];
+const LATE_LOOKS: Duration = Duration::from_secs(15);
+
+fn next_look(age: Duration) -> Duration {
+    EARLY_LOOKS.into_iter().find(|&look| look > age).map_or(LATE_LOOKS, |look| look - age)
 }
 
 #[cfg(test)]
@@ -148,8 +155,8 @@ mod tests {
             (
                 "L6-2 L6-3 L6-4 L6-5 from the first sight, however late that is",
                 &[
-                    (900, "u", Some(NOON), pending(120)),
-                    (960, "u", Some(NOON), pending(60)),
+                    (900, "u", Some(NOON), pending(2)),
+                    (1_015, "u", Some(NOON), pending(5)),
                     (1_019, "u", Some(NOON), pending(1)),
                     (1_020, "u", Some(NOON), Intent::Free),
                     (9_999, "u", Some(NOON), Intent::Free),
@@ -158,26 +165,26 @@ mod tests {
             (
                 "L6-6 another value is another intent",
                 &[
-                    (0, "u", Some(NOON), pending(120)),
-                    (100, "u", Some(LATER), pending(120)),
-                    (130, "u", Some(LATER), pending(90)),
-                    (140, "u", Some(NOON), pending(120)),
+                    (0, "u", Some(NOON), pending(2)),
+                    (119, "u", Some(LATER), pending(2)),
+                    (238, "u", Some(LATER), pending(1)),
+                    (238, "u", Some(NOON), pending(2)),
                 ],
             ),
             (
                 "L6-7 another object of the same name",
-                &[(0, "u", Some(NOON), pending(120)), (200, "v", Some(NOON), pending(120))],
+                &[(0, "u", Some(NOON), pending(2)), (200, "v", Some(NOON), pending(2))],
             ),
             (
                 "L6-8 a value that is no time pends like any other",
-                &[(0, "u", Some("yes"), pending(120)), (120, "u", Some("yes"), Intent::Free)],
+                &[(0, "u", Some("yes"), pending(2)), (120, "u", Some("yes"), Intent::Free)],
             ),
             (
                 "L6-140 it was cleared, and the same value came back",
                 &[
-                    (0, "u", Some(NOON), pending(120)),
-                    (60, "u", None, Intent::Free),
-                    (61, "u", Some(NOON), pending(120)),
+                    (0, "u", Some(NOON), pending(2)),
+                    (119, "u", None, Intent::Free),
+                    (121, "u", Some(NOON), pending(2)),
                 ],
             ),
         ];
@@ -190,13 +197,24 @@ mod tests {
     }
 
     #[test]
+    fn a_young_intent_is_looked_after_often() {
+        let (mut intents, mut now, mut looks) = (Intents::default(), 0, vec![]);
+        while let Intent::Pending(poll) = judge(&mut intents, now, "u", Some(NOON)) {
+            now += poll.as_secs();
+            looks.push(now);
+        }
+        assert_eq!(looks, [2, 5, 10, 25, 40, 55, 70, 85, 100, 115, 120], "L6-310");
+    }
+
+    #[test]
     fn a_clock_that_is_ahead_or_behind_makes_no_difference() {
         for (case, value) in [
             ("L6-141 written by a clock that is far behind", "1970-01-01T00:00:00Z"),
             ("L6-142 written by a clock that is far ahead", "2999-01-01T00:00:00Z"),
         ] {
             let mut intents = Intents::default();
-            assert_eq!(judge(&mut intents, 7, "u", Some(value)), pending(120), "{case}");
+            assert_eq!(judge(&mut intents, 7, "u", Some(value)), pending(2), "{case}");
+            assert_eq!(judge(&mut intents, 126, "u", Some(value)), pending(1), "{case}");
             assert_eq!(judge(&mut intents, 127, "u", Some(value)), Intent::Free, "{case}");
         }
     }
@@ -220,9 +238,9 @@ mod tests {
     #[test]
     fn a_restart_starts_the_count_anew() {
         let (mut first, mut second) = (Intents::default(), Intents::default());
-        assert_eq!(judge(&mut first, 0, "u", Some(NOON)), pending(120));
+        assert_eq!(judge(&mut first, 0, "u", Some(NOON)), pending(2));
         assert_eq!(judge(&mut first, 120, "u", Some(NOON)), Intent::Free);
-        assert_eq!(judge(&mut second, 120, "u", Some(NOON)), pending(120), "L6-143");
+        assert_eq!(judge(&mut second, 120, "u", Some(NOON)), pending(2), "L6-143");
     }
 
     #[test]
@@ -233,9 +251,9 @@ mod tests {
         assert!(intents.is_empty(), "nothing was recorded, nothing pends");
         judge(&mut intents, 0, "u", Some(NOON));
         intents.touched(&key, Tick::from_secs(30));
-        assert_eq!(judge(&mut intents, 120, "u", Some(NOON)), pending(30), "L6-144");
+        assert_eq!(judge(&mut intents, 149, "u", Some(NOON)), pending(1), "L6-144");
         intents.touched(&key, Tick::from_secs(10));
-        assert_eq!(judge(&mut intents, 120, "u", Some(NOON)), pending(30), "L6-145 time does not go back");
+        assert_eq!(judge(&mut intents, 149, "u", Some(NOON)), pending(1), "L6-145 time does not go back");
         intents.touched(&ObjectKey::new("default", "other"), Tick::from_secs(100));
         assert_eq!(
             judge(&mut intents, 150, "u", Some(NOON)),
@@ -254,7 +272,7 @@ mod tests {
         assert!(intents.is_empty());
         assert_eq!(
             judge(&mut intents, 500, "u", Some(NOON)),
-            pending(120),
+            pending(2),
             "L6-147 it is seen for the first time"
         );
     }

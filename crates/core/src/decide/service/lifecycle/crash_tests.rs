@@ -236,8 +236,11 @@ impl World {
             }
         };
         let address = Ingress { ip: Some(format!("192.0.2.{id}")), ..Ingress::default() };
-        let publish =
-            Publish { ingress: Some(vec![address]), annotations: [(MARK.to_owned(), id.to_string())].into() };
+        let publish = Publish {
+            ingress: Some(vec![address]),
+            annotations: [(MARK.to_owned(), id.to_string())].into(),
+            ..Publish::default()
+        };
         self.patch(patch::record(view, &publish, true))?;
         // Renamed only after its id is on record, as the driver does it: whoever dies in between finds it by the id.
         if self.cloud.iter().any(|lb| lb.id == id && lb.name != name(view)) {

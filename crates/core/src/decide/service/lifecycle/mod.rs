@@ -146,10 +146,10 @@ pub enum Closing {
     /// Something has to be created: write [`patch::prepare`](super::patch::prepare) with an intent, then have another
     /// turn with [`Permit::Create`].
     RecordIntent,
-    /// An earlier creation may still show up: another pass after `left`, and nothing until then.
+    /// An earlier creation may still show up: another pass after `poll`, and nothing until then.
     Hold {
-        /// How long it may take.
-        left: Duration,
+        /// When to look again.
+        poll: Duration,
     },
     /// The load balancer is gone: write [`patch::release`](super::patch::release).
     Release,
@@ -189,7 +189,7 @@ pub fn close(goal: Goal, permit: Permit, turn: &Turn, intent: Intent) -> Closing
 fn unless_pending(intent: Intent, then: Closing) -> Closing {
     match intent {
         Intent::Free => then,
-        Intent::Pending(left) => Closing::Hold { left },
+        Intent::Pending(poll) => Closing::Hold { poll },
     }
 }
 

@@ -10,8 +10,8 @@ use crate::{
 };
 
 const FREE: Intent = Intent::Free;
-const LEFT: Duration = Duration::from_secs(30);
-const PENDING: Intent = Intent::Pending(LEFT);
+const POLL: Duration = Duration::from_secs(30);
+const PENDING: Intent = Intent::Pending(POLL);
 
 fn held(mut view: ServiceView) -> ServiceView {
     view.finalizers = vec![FINALIZER.to_owned()];
@@ -152,10 +152,10 @@ fn how_a_pass_towards_presence_ends() {
     let rest = |clear_intent| Closing::TurnEnd { clear_intent };
     let waiting = |clear_intent| Closing::Wait { poll, clear_intent };
     let retry = |clear_intent| Closing::Retry { error: error.clone(), clear_intent };
-    let busy = || TurnEnd::Wait { on: "building", poll };
+    let busy = || TurnEnd::Wait { on: "building".into(), poll };
     let failed = || TurnEnd::Failed(error.clone());
     let unknown = || TurnEnd::Unknown(error.clone());
-    let hold = || Closing::Hold { left: LEFT };
+    let hold = || Closing::Hold { poll: POLL };
     let table = [
         ("FW-160 all is well", NoCreate, ended(TurnEnd::Converged, Nothing), FREE, rest(true)),
         ("created, and its id recorded", Create, ended(TurnEnd::Converged, Known), PENDING, rest(true)),
@@ -215,7 +215,7 @@ fn how_a_pass_towards_absence_ends() {
         ("FW-152 the deletion fails", TurnEnd::Failed(error.clone()), FREE, retry()),
         (
             "it is going",
-            TurnEnd::Wait { on: "deleting", poll },
+            TurnEnd::Wait { on: "deleting".into(), poll },
             FREE,
             Closing::Wait { poll, clear_intent: false },
         ),
@@ -223,7 +223,7 @@ fn how_a_pass_towards_absence_ends() {
             "L6-120 absent, but a creation may be on its way",
             TurnEnd::Converged,
             PENDING,
-            Closing::Hold { left: LEFT },
+            Closing::Hold { poll: POLL },
         ),
     ];
     for (case, rest, intent, want) in table {
