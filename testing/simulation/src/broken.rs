@@ -193,7 +193,7 @@ impl LoadBalancers for Watched {
             {
                 let when = self.clock.now().0.as_nanos().to_string();
                 let annotations = [("fake.cloudberth.dev/looked-at".to_owned(), when)].into();
-                let publish = Publish { ingress: None, annotations };
+                let publish = Publish { annotations, ..Publish::default() };
                 // A careless program does not look at the answer either.
                 let _ = effects.record(&publish, IntentMark::Keep).await;
             }

@@ -68,7 +68,7 @@ fn converge(want: &Desired, observed: &Observed, existing: &ObservedBalancer) ->
         return decision(spec, waiting(existing), Some(publish));
     }
     let floating = limits::floating(&mut spec, want, existing);
-    let rest = if observed.instances.unknown.is_empty() { Next::Converged } else { untold() };
+    let rest = untold(observed).unwrap_or(Next::Converged);
     let next = rounds::next_round(&spec, existing, &floating).map_or(rest, Next::Act);
     let open = |pair: &pairs::Pair<'_>| pair.listener().is_some();
     if spec.pools.len() == pairs::pairs(&spec, existing).iter().filter(|pair| open(pair)).count() {
@@ -100,13 +100,18 @@ fn decision(spec: Spec<'_>, next: Next<Action>, publish: Option<Publish>) -> Dec
     Decision { next, publish, refused: spec.refused, notices: spec.notices }
 }
 
-fn untold() -> Next<Action> {
-    Next::Wait { on: "the cloud to describe all servers", poll: UNTOLD_POLL }
+/// The wait for servers that the cloud does not describe in full, and the first of them; `None` where there are none.
+fn untold(observed: &Observed) -> Option<Next<Action>> {
+    let unknown = &observed.instances.unknown;
+    let (node, why) = unknown.first()?;
+    let others = if unknown.len() == 1 { String::new() } else { format!(" and {} more", unknown.len() - 1) };
+    let on = format!("the cloud to describe the server of node {node}{others}: {why}");
+    Some(Next::Wait { on: on.into(), poll: UNTOLD_POLL })
 }
 
 fn waiting(existing: &ObservedBalancer) -> Next<Action> {
     let poll = (existing.changing_for / 2).clamp(FIRST_POLL, LAST_POLL);
-    Next::Wait { on: "the load balancer to finish changing", poll }
+    Next::Wait { on: "the load balancer to finish changing".into(), poll }
 }
 
 /// Deletes what is this Service's own. Nothing that is wrong with the Service stands in the way.
@@ -126,9 +131,9 @@ fn remove(want: &Desired, existing: Option<&ObservedBalancer>) -> Decision<Actio
 fn create(want: &Desired, observed: &Observed) -> Decision<Action> {
     let mut spec = Spec::read(want, observed, true);
     spec.refused.extend(limits::contested(want, None));
-    if !observed.instances.unknown.is_empty() && spec.annotations.get(&ZONE).set().is_none() {
-        // It stays where it is created for good, and nobody knows where all the servers are.
-        return decision(spec, untold(), None);
+    // It stays where it is created for good, and nobody knows where all the servers are.
+    if let Some(wait) = untold(observed).filter(|_| spec.annotations.get(&ZONE).set().is_none()) {
+        return decision(spec, wait, None);
     }
     let vip = |vip: &crate::annotations::Vip| NewVip {
         address: vip.address.clone().filter(|text| !text.is_empty()),
@@ -154,7 +159,7 @@ fn record(spec: &Spec<'_>, existing: &ObservedBalancer, ours: bool) -> Publish {
         annotations.push((CREATED.name(), &balancer.uuid));
     }
     let annotations = annotations.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
-    Publish { ingress: None, annotations: annotations.collect() }
+    Publish { annotations: annotations.collect(), ..Publish::default() }
 }
 
 /// What a Service locks: the name and the id of its load balancer, and floating IPs in canonical form.

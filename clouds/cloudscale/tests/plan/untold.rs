@@ -33,7 +33,7 @@ fn blind(want: &Desired, existing: ObservedBalancer) -> Observed {
 }
 
 fn is_waiting(next: &Next<Action>) -> bool {
-    matches!(next, Next::Wait { on: "the cloud to describe all servers", .. })
+    matches!(next, Next::Wait { on, .. } if on.starts_with("the cloud to describe the server of node "))
 }
 
 #[test]

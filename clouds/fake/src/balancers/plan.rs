@@ -55,13 +55,14 @@ fn converge(scheme: &str, want: &Desired, observed: &Observed) -> Decision<Actio
         let rounds = [additions(&spec, there), removals(&spec, there)];
         rounds.into_iter().find(|steps| !steps.is_empty()).map_or(Next::Converged, Next::Act)
     } else {
-        Next::Wait { on: "the load balancer to be built", poll: POLL }
+        Next::Wait { on: "the load balancer to be built".into(), poll: POLL }
     };
     let address =
         Ingress { ip: Some(there.address.clone()), ip_mode: Some(IpMode::Proxy), ..Ingress::default() };
     let publish = Publish {
         ingress: there.ready.then(|| vec![address]),
         annotations: [(BALANCER_ID.name().to_owned(), there.id.clone())].into(),
+        ..Publish::default()
     };
     Decision { next, publish: Some(publish), refused: spec.refused, notices: spec.annotations.notices }
 }

@@ -376,7 +376,7 @@ impl ServiceEffects for Dry<'_> {
             (Closing::Hold { .. }, _) => {
                 told.waits = Some("an earlier creation, which may still show up".to_owned());
             }
-            (_, TurnEnd::Wait { on, .. }) => told.waits = Some((*on).to_owned()),
+            (_, TurnEnd::Wait { on, .. }) => told.waits = Some(on.to_string()),
             (Closing::Retry { error, .. }, _) => told.unknown = Some(error.clone()),
             _ => {}
         }

@@ -1,6 +1,12 @@
 //! The words of the loop.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
 
 use crate::{
     error::Error,
@@ -161,7 +167,7 @@ pub enum Next<A> {
     /// The cloud is busy; look again after `poll`.
     Wait {
         /// What is being waited for, in words.
-        on: &'static str,
+        on: Cow<'static, str>,
         /// When to look again.
         poll: Duration,
     },
@@ -232,6 +238,8 @@ pub struct Publish {
     pub ingress: Option<Vec<Ingress>>,
     /// Annotations to record.
     pub annotations: BTreeMap<String, String>,
+    /// Annotations to remove, where they are set.
+    pub removed: BTreeSet<&'static str>,
 }
 
 /// A verdict of the planner.
@@ -271,7 +279,7 @@ pub enum TurnEnd {
     /// Look again after `poll`; the worker is free until then.
     Wait {
         /// What is being waited for.
-        on: &'static str,
+        on: Cow<'static, str>,
         /// When to look again.
         poll: Duration,
     },

@@ -75,6 +75,7 @@ mod tests {
         let publish = |mode: Option<IpMode>| Publish {
             ingress: Some(vec![entry(mode.clone()), entry(mode)]),
             annotations: [("id".to_owned(), "7".to_owned())].into(),
+            ..Publish::default()
         };
         let vip = publish(Some(IpMode::Vip));
         let table = [

@@ -134,7 +134,7 @@ impl Balancers for Documents {
             Decision::new(Next::Converged)
         } else {
             Decision::new(Next::Wait {
-                on: "the load balancer to become active",
+                on: "the load balancer to become active".into(),
                 poll: Duration::from_secs(5),
             })
         };
@@ -142,6 +142,7 @@ impl Balancers for Documents {
         decision.publish = Some(Publish {
             ingress: there.active.then(|| vec![ingress]),
             annotations: [("toy/id".to_owned(), there.id.clone())].into(),
+            ..Publish::default()
         });
         decision.refused = refused;
         if region != there.body.region {

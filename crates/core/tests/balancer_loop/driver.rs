@@ -118,7 +118,7 @@ fn refuse(mut decision: Decision<u32>) -> Decision<u32> {
 
 fn publish(mut decision: Decision<u32>, value: &str) -> Decision<u32> {
     let annotations = [("toy/id".to_owned(), value.to_owned())].into();
-    decision.publish = Some(Publish { ingress: None, annotations });
+    decision.publish = Some(Publish { annotations, ..Publish::default() });
     decision
 }
 
@@ -304,9 +304,9 @@ fn a_planner_that_goes_in_circles_or_says_nothing_is_stopped() {
 
 #[test]
 fn waiting_frees_the_worker() {
-    let wait = Next::Wait { on: "paint to dry", poll: Duration::from_secs(3) };
+    let wait = Next::Wait { on: "paint to dry".into(), poll: Duration::from_secs(3) };
     let toy = script(vec![act(vec![change(1)]), Decision::new(wait)], vec![]);
-    let rest = TurnEnd::Wait { on: "paint to dry", poll: Duration::from_secs(3) };
+    let rest = TurnEnd::Wait { on: "paint to dry".into(), poll: Duration::from_secs(3) };
     assert_eq!(run(&toy, &want(&[80], &[]), Permit::NoCreate).end, rest);
     assert_eq!(dry_run(&toy, &want(&[80], &[]), None).0.end, rest);
 }

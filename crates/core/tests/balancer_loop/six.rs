@@ -232,7 +232,7 @@ impl Balancers for Six {
         };
         if tree.changing {
             return Decision::new(Next::Wait {
-                on: "the load balancer to finish changing",
+                on: "the load balancer to finish changing".into(),
                 poll: Duration::from_secs(1),
             });
         }

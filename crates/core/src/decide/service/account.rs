@@ -107,7 +107,7 @@ mod tests {
         let missing = || turn(TurnEnd::NeedsIntent, &[]);
         let gone_meanwhile = || Turn { denied: true, ..turn(TurnEnd::Converged, &["delete it"]) };
         let replaced = || Turn { denied: true, ..turn(TurnEnd::NeedsIntent, &["delete it"]) };
-        let waiting = || turn(TurnEnd::Wait { on: "deleting", poll: Duration::from_secs(5) }, &[]);
+        let waiting = || turn(TurnEnd::Wait { on: "deleting".into(), poll: Duration::from_secs(5) }, &[]);
         let unknown = || turn(TurnEnd::Unknown(Error::temporary("503")), &[]);
         let table = [
             ("L1-830 an id is recorded", Gone, found(), Intent::Free, recorded(), true),

@@ -149,7 +149,7 @@ mod tests {
             let turn = turn(rest, done);
             reasons(&told.closing(Goal::Present, Occasion::Service, &turn, &["n"], closing))
         };
-        let wait = || TurnEnd::Wait { on: "building", poll: Duration::from_secs(5) };
+        let wait = || TurnEnd::Wait { on: "building".into(), poll: Duration::from_secs(5) };
         let waiting = Closing::Wait { poll: Duration::from_secs(5), clear_intent: true };
         assert_eq!(say(TurnEnd::NeedsIntent, &[], &Closing::RecordIntent), ["EnsuringLoadBalancer"]);
         assert_eq!(say(wait(), &["create"], &waiting), [""; 0]);

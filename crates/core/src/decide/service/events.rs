@@ -1,7 +1,7 @@
 //! What people are told about a Service, in the words that alerts already look for.
 
 use crate::{
-    error::{Category, Doing, Error, cut},
+    error::{Doing, Error, cut},
     lb::{Notice, Refusal, Severity},
 };
 
@@ -76,14 +76,12 @@ pub fn update_failed(nodes: &[&str], error: &Error) -> Option<Notice> {
 
 /// One warning for everything that is refused, or none.
 ///
-/// The reason is that of the refusals if they agree, and the general one for wrong input if they do not.
+/// The reason is that of the first: a planner puts first what stands in the way of the rest.
 #[must_use]
 pub fn refused(refusals: &[Refusal]) -> Option<Notice> {
     let first = refusals.first()?;
-    let agreed = refusals.iter().all(|refusal| refusal.reason == first.reason);
-    let general = Category::UserInput.event_reason().unwrap_or(first.reason);
     let lines: Vec<_> = refusals.iter().map(ToString::to_string).collect();
-    Some(warning(if agreed { first.reason } else { general }, &lines.join("; ")))
+    Some(warning(first.reason, &lines.join("; ")))
 }
 
 /// Nothing holds the Service any more, and its load balancer may still stand.
@@ -188,7 +186,7 @@ mod tests {
         let want = warning("Unsupported", "spec.a: is not supported; spec.b: is not supported");
         assert_eq!(refused(&same), Some(want), "L8-105");
         let mixed = [refusal("Unsupported", "spec.a"), refusal("Bad", "spec.b")];
-        assert_eq!(refused(&mixed).unwrap().reason, "InvalidConfiguration");
+        assert_eq!(refused(&mixed).unwrap().reason, "Unsupported", "the first one's");
         let long = [refusal("Unsupported", &"x".repeat(2_000))];
         assert_eq!(refused(&long).unwrap().message.len(), MESSAGE_LIMIT);
     }

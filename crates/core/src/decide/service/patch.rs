@@ -122,6 +122,7 @@ pub fn record(service: &ServiceView, publish: &Publish, clear_intent: bool) -> O
     for (key, value) in &publish.annotations {
         draft.annotate(service, key, value);
     }
+    publish.removed.iter().for_each(|key| draft.strike(service, key));
     if clear_intent {
         draft.strike(service, INTENT_ANNOTATION);
     }
@@ -398,6 +399,7 @@ mod tests {
         let publish = Publish {
             ingress: Some(vec![ip("8.8.8.8")]),
             annotations: [("id".to_owned(), "7".to_owned())].into(),
+            ..Publish::default()
         };
         let old = annotated(with(&[FINALIZER]), INTENT_ANNOTATION, TIME);
         let patch = record(&old, &publish, true).unwrap();
@@ -424,12 +426,22 @@ mod tests {
         let publish = Publish {
             ingress: Some(vec![ip("8.8.8.8")]),
             annotations: [("id".to_owned(), "7".to_owned())].into(),
+            ..Publish::default()
         };
         let recorded = showing(annotated(with(&[FINALIZER]), "id", "7"), vec![ip("8.8.8.8")]);
         assert_eq!(record(&recorded, &publish, true), None, "L4-106");
         let pending = annotated(recorded, INTENT_ANNOTATION, TIME);
         assert_eq!(record(&pending, &publish, false), None, "L6-105 more is to be created: the intent stays");
         assert!(record(&pending, &publish, true).is_some());
+    }
+
+    #[test]
+    fn what_is_removed_is_removed_once() {
+        let publish = Publish { removed: ["old-id"].into(), ..Publish::default() };
+        let marked = annotated(annotated(service(), "old-id", "7"), "id", "7");
+        let want = json!({"metadata": {"uid": "u-1", "annotations": {"old-id": null}}});
+        assert_eq!(record(&marked, &publish, false), Some(want));
+        assert_eq!(record(&service(), &publish, false), None, "L4-140 it is gone already");
     }
 
     #[test]
