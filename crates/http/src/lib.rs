@@ -32,7 +32,8 @@
 //!
 //! A 404 counts only for the credential that it was sent to. If attempts of one call used different credentials, or
 //! another one is in force when the answer arrives, the 404 may be about the wrong account: a read gives `Temporary`, a
-//! write gives `Unknown`, and a listing is short.
+//! write gives `Unknown`, and a listing is short. Access tokens that one [`OAuth`] client gets one after the other are of
+//! one account, so they count as one credential.
 
 mod answer;
 mod attempt;
@@ -45,8 +46,10 @@ mod client;
 mod env;
 mod explain;
 mod factory;
+mod grant;
 mod item;
 mod listing;
+mod oauth;
 mod observe;
 mod operation;
 mod pager;
@@ -70,6 +73,7 @@ pub use env::Env;
 pub use explain::explain;
 pub use factory::{Notes, OpenResult, ProviderContext, ProviderFactory};
 pub use item::{Flawed, Item};
+pub use oauth::{Grant, OAuth, OAuthSettings};
 pub use observe::{Attempt, Observer, Unobserved};
 pub use operation::{Operation, Read, Write};
 pub use pager::{Array, Envelope, LinkHeader, Next, Numbered, Page, Pager};
