@@ -12,8 +12,8 @@ pub(crate) const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.'
 
 /// The source of credentials.
 ///
-/// It is asked at every attempt, so a changed credential is used at once. What it sends itself (a token request) ends by
-/// the deadline of the call.
+/// It is asked at every attempt, so a changed credential is used at once. If it has to fetch one first, a call waits for
+/// that until its own deadline at most.
 pub trait Authenticator: Send + Sync {
     /// The credential to send now.
     fn authorization<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Authorization>>;

@@ -1,15 +1,24 @@
 //! Access tokens by `OAuth2`: one fetch for all, renewed when refused or about to expire, never shown.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of the common stage")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of the common fixture")]
 
 mod fixture;
 
-use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use cloudberth_core::{Category, Secret, lb::Outcome};
 use cloudberth_http::{
-    Client, Grant, LinkHeader, OAuth, OAuthSettings, Operation, Read, TokenSource, testing::Reply,
+    Attempt, Client, Grant, LinkHeader, OAuth, OAuthSettings, Observer, Operation, Read, TokenSource,
+    testing::Reply,
 };
 use fixture::Fixture;
 use futures_util::future::join_all;
@@ -192,6 +201,28 @@ async fn a_fetch_goes_on_when_whoever_needed_it_gives_up() {
     assert_eq!((error.category(), fixture.millis()), (Category::Temporary, 2_000), "L12-1502 {error}");
     client.read::<Value>(&fixture.call(60), servers()).await.unwrap();
     assert_eq!((asked(&fixture).len(), fixture.millis()), (1, 5_000));
+}
+
+/// A bug that is met by the first token request.
+#[derive(Default)]
+struct Bug(AtomicBool);
+
+impl Observer for Bug {
+    fn attempted(&self, _attempt: Attempt) {
+        assert!(self.0.swap(true, Ordering::Relaxed), "a bug, once");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bug_met_by_one_fetch_does_not_stop_the_next() {
+    let fixture = Fixture::new();
+    fixture.cloud.on(TOKENS, [token("one"), token("two")]).always(LINE, fine());
+    let tokens = fixture.builder(2).observer(Arc::new(Bug::default()));
+    let oauth = OAuth::new(tokens, settings(Grant::ClientCredentials));
+    let client = fixture.builder(1).authenticator(Arc::new(oauth)).build();
+    let error = client.read::<Value>(&fixture.call(60), servers()).await.unwrap_err();
+    assert_eq!((error.category(), fixture.millis()), (Category::Temporary, 0), "L11-1501 {error}");
+    client.read::<Value>(&fixture.call(60), servers()).await.expect("L11-1501");
 }
 
 #[tokio::test(start_paused = true)]
