@@ -56,7 +56,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use cloudberth_core::{Clock, Random};
-    use cloudberth_http::{Env, Notes, Unobserved, surroundings::SystemClock};
+    use cloudberth_http::{Env, NoResolver, Notes, Unobserved, surroundings::SystemClock};
 
     use super::*;
 
@@ -69,8 +69,9 @@ mod tests {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let notes = &Notes::default();
         let (observer, random) = (Arc::new(Unobserved), Arc::new(Random::seeded(1)));
-        let cluster_name = "kubernetes";
-        let ctx = ProviderContext { env: &env, config, cluster_name, observer, clock, random, notes };
+        let (cluster_name, resolver) = ("kubernetes", Arc::new(NoResolver));
+        let ctx =
+            ProviderContext { env: &env, config, cluster_name, observer, clock, random, resolver, notes };
         (FACTORY.open)(&ctx)
             .map(|provider| provider.name().to_owned())
             .map_err(|wrong| wrong.iter().map(|why| why.message().to_owned()).collect())

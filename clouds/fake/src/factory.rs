@@ -51,7 +51,7 @@ fn read(ctx: &ProviderContext<'_>) -> Result<Settings> {
 mod tests {
     use std::path::Path;
 
-    use cloudberth_http::{Env, Notes, Unobserved, surroundings::SystemClock};
+    use cloudberth_http::{Env, NoResolver, Notes, Unobserved, surroundings::SystemClock};
 
     use super::*;
 
@@ -63,6 +63,7 @@ mod tests {
             observer: Arc::new(Unobserved),
             clock: Arc::new(SystemClock::new()),
             random: Arc::new(Random::seeded(1)),
+            resolver: Arc::new(NoResolver),
             notes: &Notes::default(),
         })
     }

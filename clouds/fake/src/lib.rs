@@ -22,7 +22,7 @@
 //!    with plain values.
 //! 4. `balancers/mod.rs`, `instances.rs`, `routes.rs`: talk to the cloud. Whatever is not a positive answer is
 //!    `Unknown` (law 1). [`Trail`](cloudberth_core::lb::Trail) finds a Service's load balancer in a listing, and
-//!    [`Shared`](cloudberth_http::Shared) lets all Services of a pass share a listing that is fetched when needed.
+//!    [`LazyListing`](cloudberth_http::LazyListing) lets all Services of a pass share a listing that is fetched when needed.
 //!    Declare `marks`, the annotations that hold an id; the fake cloud has none, because several fake clouds in one
 //!    cluster share their annotations.
 //! 5. `provider.rs`: say which capabilities there are. Leave out what the cloud does not have.

@@ -84,13 +84,22 @@ impl RequestContext {
 
     fn uses(&mut self, authorization: Authorization) {
         self.hidden.extend_from_slice(authorization.hidden());
-        self.swapped |= self.used.as_ref().is_some_and(|before| *before != authorization);
+        self.swapped |= self.used.as_ref().is_some_and(|before| !before.has_account_of(&authorization));
         self.used = Some(authorization);
     }
 
     /// Records that this request continues an earlier one.
     pub(crate) fn follows(&mut self, earlier: &Self) {
-        self.swapped |= earlier.swapped || earlier.used != self.used;
+        let same = match (&earlier.used, &self.used) {
+            (Some(before), Some(now)) => before.has_account_of(now),
+            _ => false,
+        };
+        self.swapped |= earlier.swapped || !same;
+    }
+
+    /// The account of the credential that was used last, where that says one.
+    pub(crate) fn account(&self) -> Option<&str> {
+        self.used.as_ref()?.account()
     }
 
     /// Makes the error to return; every error about a request goes through here.
@@ -186,14 +195,13 @@ impl Client {
         }
     }
 
-    /// Whether all attempts used one credential, and it is still in force.
+    /// Whether all attempts were for one account, and its credential is still in force.
     ///
     /// If not, a 404 may have been about another account (law 1).
     pub(crate) async fn is_steady(&self, call: &Call, context: &RequestContext) -> bool {
         let Some(used) = context.used.as_ref().filter(|_| !context.swapped) else { return false };
         let left = call.deadline().since(self.0.clock.now());
-        let now = timeout(left, self.0.auth.in_force(call)).await;
-        matches!(now, Ok(Ok(now)) if now == *used)
+        timeout(left, self.0.auth.is_in_force(used)).await.unwrap_or(false)
     }
 
     /// Whether a credential that was refused has been replaced by another one.

@@ -1,6 +1,6 @@
 //! Credentials, and how they are kept out of what people see (law 10).
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use cloudberth_core::{Call, Error, Result, Secret, provider::Boxed};
@@ -12,18 +12,17 @@ pub(crate) const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.'
 
 /// The source of credentials.
 ///
-/// It is asked at every attempt, so a changed credential is used at once. What it sends itself (a token request) ends by
-/// the deadline of the call.
+/// It is asked at every attempt, so a changed credential is used at once. If it has to fetch one first, a call waits for
+/// that until its own deadline at most.
 pub trait Authenticator: Send + Sync {
     /// The credential to send now.
     fn authorization<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Authorization>>;
 
-    /// The credential in force at this moment. Asked after a 404, which counts only if it was said to this credential.
+    /// Whether `used` belongs to the account whose credential is in force at this moment. Asked after a 404, which
+    /// counts only if it was said to that account.
     ///
     /// An implementation that caches reads its source again here.
-    fn in_force<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Authorization>> {
-        self.authorization(call)
-    }
+    fn is_in_force<'a>(&'a self, used: &'a Authorization) -> Boxed<'a, bool>;
 
     /// `used` was refused with 401. Drops it, and says whether asking for another one is worth a second attempt.
     ///
@@ -40,6 +39,10 @@ impl Authenticator for Anonymous {
         Box::pin(std::future::ready(Ok(Authorization::none())))
     }
 
+    fn is_in_force<'a>(&'a self, _used: &'a Authorization) -> Boxed<'a, bool> {
+        Box::pin(std::future::ready(true))
+    }
+
     fn refused<'a>(&'a self, _used: &'a Authorization) -> Boxed<'a, bool> {
         Box::pin(std::future::ready(false))
     }
@@ -50,12 +53,15 @@ impl Authenticator for Anonymous {
 pub struct Authorization {
     header: Option<HeaderValue>,
     hidden: Vec<Secret>,
+    /// Whose it is, where one account has many credentials, as with access tokens. Otherwise the credential is the
+    /// account.
+    account: Option<Arc<str>>,
 }
 
 impl Authorization {
     /// No `Authorization` header.
     pub const fn none() -> Self {
-        Self { header: None, hidden: Vec::new() }
+        Self { header: None, hidden: Vec::new(), account: None }
     }
 
     /// `Bearer <token>`.
@@ -68,6 +74,7 @@ impl Authorization {
         Ok(Self {
             header: Some(header(&format!("{scheme} {}", token.expose()))?),
             hidden: vec![token.clone()],
+            account: None,
         })
     }
 
@@ -77,7 +84,25 @@ impl Authorization {
             format!("{}:{}", utf8_percent_encode(id, ENCODED), utf8_percent_encode(secret.expose(), ENCODED));
         let encoded = Secret::new(&BASE64_STANDARD.encode(pair))?;
         let header = header(&format!("Basic {}", encoded.expose()))?;
-        Ok(Self { header: Some(header), hidden: vec![secret.clone(), encoded] })
+        Ok(Self { header: Some(header), hidden: vec![secret.clone(), encoded], account: None }.of(id))
+    }
+
+    /// The same credential, as one of several that `account` may use.
+    pub(crate) fn of(mut self, account: &str) -> Self {
+        self.account = Some(account.into());
+        self
+    }
+
+    pub(crate) fn account(&self) -> Option<&str> {
+        self.account.as_deref()
+    }
+
+    /// Whether a server shows the same things to both.
+    pub(crate) fn has_account_of(&self, other: &Self) -> bool {
+        match (&self.account, &other.account) {
+            (Some(one), Some(two)) => one == two,
+            _ => self == other,
+        }
     }
 
     pub(crate) const fn header(&self) -> Option<&HeaderValue> {

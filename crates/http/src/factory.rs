@@ -14,7 +14,7 @@ use cloudberth_core::{
 };
 
 use crate::{
-    Base, Observer, Proxies, Roots, TokenSource, Transport, connect,
+    Base, Observer, Proxies, Resolver, Roots, TokenSource, Transport, connect,
     env::{Env, Token},
 };
 
@@ -53,6 +53,8 @@ pub struct ProviderContext<'a> {
     pub clock: Arc<dyn Clock>,
     /// Randomness.
     pub random: Arc<Random>,
+    /// The addresses of names, for what a provider looks up beside its cloud.
+    pub resolver: Arc<dyn Resolver>,
     /// Remarks about the settings that are not mistakes.
     pub notes: &'a Notes,
 }
@@ -125,7 +127,7 @@ impl fmt::Debug for ProviderContext<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Unobserved, surroundings::SystemClock};
+    use crate::{NoResolver, Unobserved, surroundings::SystemClock};
 
     use super::*;
 
@@ -138,6 +140,7 @@ mod tests {
             observer: Arc::new(Unobserved),
             clock: Arc::new(SystemClock::default()),
             random: Arc::new(Random::seeded(1)),
+            resolver: Arc::new(NoResolver),
             notes: &Notes::default(),
         })
     }

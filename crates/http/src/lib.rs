@@ -32,7 +32,8 @@
 //!
 //! A 404 counts only for the credential that it was sent to. If attempts of one call used different credentials, or
 //! another one is in force when the answer arrives, the 404 may be about the wrong account: a read gives `Temporary`, a
-//! write gives `Unknown`, and a listing is short.
+//! write gives `Unknown`, and a listing is short. Access tokens that one [`OAuth`] client gets one after the other are of
+//! one account, so they count as one credential.
 
 mod answer;
 mod attempt;
@@ -45,14 +46,17 @@ mod client;
 mod env;
 mod explain;
 mod factory;
+mod grant;
 mod item;
+mod lazy;
 mod listing;
+mod oauth;
 mod observe;
 mod operation;
 mod pager;
 mod proxy;
+mod resolver;
 mod retry;
-mod shared;
 pub mod surroundings;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -70,12 +74,14 @@ pub use env::Env;
 pub use explain::explain;
 pub use factory::{Notes, OpenResult, ProviderContext, ProviderFactory};
 pub use item::{Flawed, Item};
+pub use lazy::LazyListing;
+pub use oauth::{Grant, OAuth, OAuthSettings};
 pub use observe::{Attempt, Observer, Unobserved};
 pub use operation::{Operation, Read, Write};
 pub use pager::{Array, Envelope, LinkHeader, Next, Numbered, Page, Pager};
 pub use proxy::Proxies;
+pub use resolver::{NoResolver, Resolver, StaticResolver};
 pub use retry::{Policy, retry_after};
-pub use shared::Shared;
 pub use token::TokenSource;
 pub use transport::{AnswerBody, RequestBody, Transport, TransportError};
 pub use wire::{Roots, connect, in_time};

@@ -30,7 +30,8 @@ impl<T, K: Ord> Walk<T, K> {
     /// Adds what is new on a page; returns how much that was.
     ///
     /// The listing may change between two pages. An item at the page break then moves: it is listed twice or not at all.
-    /// A total that changed, or an item seen before, gives that away.
+    /// A total that changed, or an item seen on an earlier page, gives that away. An item that is twice on one page does
+    /// not: one answer is of one moment.
     fn add(&mut self, page: Page<T>, id: impl Fn(&T) -> K) -> usize {
         self.pages += 1;
         let before = self.items.len();
@@ -83,6 +84,9 @@ impl Client {
     /// Whatever goes wrong later (a page that fails, a link that leads elsewhere, pages that repeat, an item that cannot
     /// be read or moved between pages, a total that changes or does not match, a credential that is replaced meanwhile)
     /// gives a short listing with what was seen.
+    ///
+    /// One change between two pages stays unseen: something is deleted and something else created, so that the total is
+    /// what it was. Before an absence has consequences that cannot be undone, look the thing up by its id too.
     ///
     /// Where one bad field must not hide the whole item, list [`Item`](crate::Item)s.
     pub async fn list<T, K, P>(

@@ -62,10 +62,16 @@ impl Operation<Read> {
         Self::new(name, Method::GET, path, false, Repeat::Safe)
     }
 
-    /// A POST that changes nothing which the leader's claim protects: a token request, a search. Not retried once it may
+    /// A POST that changes nothing which the leader's claim protects, such as a search. Not retried once it may
     /// have been sent.
     pub fn question(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::POST, path, false, Repeat::Never)
+    }
+
+    /// Retried like a GET, because asking twice does no harm.
+    pub(crate) fn harmless(mut self) -> Self {
+        self.plan.repeat = Repeat::Safe;
+        self
     }
 }
 

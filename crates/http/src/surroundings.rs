@@ -1,18 +1,22 @@
-//! The one place that asks the system for time, chance and settings.
+//! The one place that asks the system for time, chance, settings and the addresses of names.
 //!
 //! Everything else has them handed in, so that a test with paused time and a seed repeats exactly.
 
 use std::{
     collections::BTreeMap,
+    fmt,
     hash::{BuildHasher, Hasher, RandomState},
+    net::IpAddr,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use cloudberth_core::{Clock, Error, Random, Result, Tick};
+use cloudberth_core::{Call, Clock, Error, Lookup, Random, Result, Tick, provider::Boxed};
 use jiff::{SignedDuration, Timestamp};
 use rustix::time::{ClockId, clock_gettime};
 use rustls::RootCertStore;
+
+use crate::resolver::{Resolver, in_order};
 
 /// The system's time: monotonic time from the runtime, so that a paused runtime pauses it too, and the time of day.
 ///
@@ -107,6 +111,48 @@ pub fn random_from_os() -> Random {
     Random::seeded(RandomState::new().build_hasher().finish())
 }
 
+/// The system's resolver: its hosts file, its name servers.
+///
+/// It does not tell a name that does not exist from a name server that is away, so neither is `Absent` (law 1); the text
+/// of the `Unknown` has the system's reason.
+#[derive(Clone)]
+pub struct SystemResolver(Arc<dyn Clock>);
+
+impl SystemResolver {
+    /// A resolver that keeps deadlines by this clock.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self(clock)
+    }
+
+    async fn ask(&self, call: &Call, name: &str) -> Result<Vec<IpAddr>> {
+        let now = self.0.now();
+        let left = call.read_until(now)?.since(now);
+        let found = tokio::time::timeout(left, tokio::net::lookup_host((name, 0)))
+            .await
+            .map_err(|_| Error::temporary("no answer in time"))?
+            .map_err(|why| Error::temporary(why.to_string()))?;
+        let addresses = in_order(found.map(|address| address.ip()).collect());
+        if addresses.is_empty() { Err(Error::temporary("the answer has no address")) } else { Ok(addresses) }
+    }
+}
+
+impl Resolver for SystemResolver {
+    fn resolve<'a>(&'a self, call: &'a Call, name: &'a str) -> Boxed<'a, Lookup<Vec<IpAddr>>> {
+        Box::pin(async move {
+            match self.ask(call, name).await {
+                Ok(addresses) => Lookup::Present(addresses),
+                Err(why) => Lookup::Unknown(why.context(format!("the addresses of {name} are not known"))),
+            }
+        })
+    }
+}
+
+impl fmt::Debug for SystemResolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SystemResolver")
+    }
+}
+
 /// The environment variables that are text.
 pub fn environment() -> BTreeMap<String, String> {
     std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect()
@@ -129,6 +175,8 @@ pub fn system_roots() -> Result<RootCertStore> {
 
 #[cfg(test)]
 mod tests {
+    use cloudberth_core::{Category, call::ReadOnly};
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -188,5 +236,23 @@ mod tests {
     #[test]
     fn the_environment_is_a_plain_map() {
         assert!(environment().contains_key("PATH"));
+    }
+
+    #[tokio::test]
+    async fn the_system_is_asked_for_addresses_until_the_deadline() {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let resolver = SystemResolver::new(Arc::clone(&clock));
+        let call = |limit| Call::new(clock.now() + limit, Arc::new(ReadOnly));
+        let minute = Duration::from_secs(60);
+        let found = resolver.resolve(&call(minute), "localhost").await.known().unwrap().unwrap();
+        assert!(!found.is_empty() && found.iter().all(IpAddr::is_loopback), "{found:?}");
+        let literal = resolver.resolve(&call(minute), "2001:db8::1").await;
+        assert_eq!(literal, Lookup::Present(vec!["2001:db8::1".parse().unwrap()]));
+        // The system refuses a name with a zero byte by itself, so no name server is asked.
+        for (limit, name) in [(Duration::ZERO, "localhost"), (minute, "no\0name")] {
+            let why = resolver.resolve(&call(limit), name).await.known().unwrap_err();
+            assert_eq!(why.category(), Category::Temporary, "L1-1523 {why}");
+            assert!(why.message().starts_with(&format!("the addresses of {name} are not known: ")), "{why}");
+        }
     }
 }

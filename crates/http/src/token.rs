@@ -75,6 +75,14 @@ impl TokenSource {
         }
     }
 
+    /// The token to use now; a file is read again, however recently it was read.
+    pub(crate) fn newest(&self) -> Secret {
+        match self.0.as_ref() {
+            Inner::Fixed(token) => token.clone(),
+            Inner::File(file) => file.look(Duration::ZERO),
+        }
+    }
+
     /// As much of the token as a log may show: its first four characters if it has at least twice as many, and a star
     /// for each other byte. Of fewer than four not even the number is shown.
     pub fn masked(&self) -> String {
@@ -137,12 +145,9 @@ impl Authenticator for TokenSource {
         Box::pin(std::future::ready(Authorization::bearer(&self.current())))
     }
 
-    fn in_force<'a>(&'a self, _call: &'a Call) -> Boxed<'a, Result<Authorization>> {
-        let token = match self.0.as_ref() {
-            Inner::Fixed(token) => token.clone(),
-            Inner::File(file) => file.look(Duration::ZERO),
-        };
-        Box::pin(std::future::ready(Authorization::bearer(&token)))
+    fn is_in_force<'a>(&'a self, used: &'a Authorization) -> Boxed<'a, bool> {
+        let same = Authorization::bearer(&self.newest()).is_ok_and(|now| now == *used);
+        Box::pin(std::future::ready(same))
     }
 
     fn refused<'a>(&'a self, used: &'a Authorization) -> Boxed<'a, bool> {

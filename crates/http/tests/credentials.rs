@@ -5,16 +5,10 @@
 
 mod fixture;
 
-use std::{
-    fs,
-    sync::{Arc, Mutex, atomic::AtomicU32, atomic::Ordering},
-    time::Duration,
-};
+use std::{fs, sync::Arc, time::Duration};
 
-use cloudberth_core::{Call, Category, Result, Secret, lb::Outcome, provider::Boxed};
-use cloudberth_http::{
-    Authenticator, Authorization, Client, LinkHeader, Operation, Read, TokenSource, testing::Reply,
-};
+use cloudberth_core::{Category, lb::Outcome};
+use cloudberth_http::{Client, LinkHeader, Operation, Read, TokenSource, testing::Reply};
 use fixture::Fixture;
 use serde_json::{Value, json};
 
@@ -203,93 +197,4 @@ async fn a_listing_for_two_credentials_denies_nothing() {
         assert_eq!(listing.items.len(), 2, "{case}");
         assert_eq!(listing.is_complete(), complete, "{case}: {:?}", listing.short);
     }
-}
-
-/// The smallest possible token exchange on top of the client: what an `OAuth2` provider does.
-struct Exchange {
-    client: Client,
-    secret: Secret,
-    token: Mutex<Option<Secret>>,
-    fetched: AtomicU32,
-}
-
-impl Authenticator for Exchange {
-    fn authorization<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Authorization>> {
-        Box::pin(async move {
-            let known = self.token.lock().unwrap().clone();
-            if let Some(token) = known {
-                return Authorization::bearer(&token);
-            }
-            let ask = Operation::question("token", "token/")
-                .form(&[("grant_type", "password"), ("password", self.secret.expose())])
-                .hide(&self.secret);
-            let answer: Value = self.client.read(call, ask).await?;
-            let token = Secret::new(answer["access_token"].as_str().unwrap_or_default())?;
-            self.fetched.fetch_add(1, Ordering::Relaxed);
-            *self.token.lock().unwrap() = Some(token.clone());
-            Authorization::bearer(&token)
-        })
-    }
-
-    fn refused<'a>(&'a self, used: &'a Authorization) -> Boxed<'a, bool> {
-        Box::pin(async move {
-            let mut token = self.token.lock().unwrap();
-            let same = token.as_ref().is_some_and(|t| Authorization::bearer(t).is_ok_and(|a| a == *used));
-            if same {
-                *token = None;
-            }
-            true
-        })
-    }
-}
-
-fn exchange(fixture: &Fixture) -> Arc<Exchange> {
-    let secret = Secret::new("pa55 word").unwrap();
-    let basic = Authorization::oauth_client("app-1", &secret).unwrap();
-    let client = fixture.builder(1).authenticator(Arc::new(Fixed(basic))).build();
-    Arc::new(Exchange { client, secret, token: Mutex::default(), fetched: AtomicU32::new(0) })
-}
-
-struct Fixed(Authorization);
-
-impl Authenticator for Fixed {
-    fn authorization<'a>(&'a self, _call: &'a Call) -> Boxed<'a, Result<Authorization>> {
-        Box::pin(async { Ok(self.0.clone()) })
-    }
-
-    fn refused<'a>(&'a self, _used: &'a Authorization) -> Boxed<'a, bool> {
-        Box::pin(async { false })
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_token_exchange_fits_on_top() {
-    let fixture = Fixture::new();
-    let token = |t: &str| Reply::json(200, &json!({"access_token": t, "expires_in": 7200}));
-    fixture.cloud.on("POST /v1/token/", [token("one"), token("two")]);
-    fixture.cloud.on(LINE, [fine(), Reply::empty(401), fine(), fine()]);
-    let exchange = exchange(&fixture);
-    let client = fixture.builder(1).authenticator(exchange.clone()).build();
-    for _ in 0..3 {
-        // A standby reads too, so its token requests need no claim.
-        client.read::<Value>(&fixture.standby(60), servers()).await.unwrap();
-    }
-    assert_eq!(exchange.fetched.load(Ordering::Relaxed), 2, "BB-15");
-    let basic = "Basic YXBwLTE6cGE1NSUyMHdvcmQ=";
-    let want = [basic, "Bearer one", "Bearer one", basic, "Bearer two", "Bearer two"];
-    assert_eq!(credentials(&fixture), want, "BB-15");
-    assert_eq!(fixture.cloud.received()[0].body, "grant_type=password&password=pa55%20word");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_token_request_that_fails_fails_the_call() {
-    let fixture = Fixture::new();
-    let echo = json!({"error": "invalid_client", "error_description": "pa55 word or pa55%20word for app-1?"});
-    fixture.cloud.on("POST /v1/token/", [Reply::json(401, &echo)]);
-    let client = fixture.builder(1).authenticator(exchange(&fixture)).build();
-    let error = client.read::<Value>(&fixture.call(60), servers()).await.unwrap_err();
-    assert_eq!(error.category(), Category::Unauthorised);
-    let want = "GET /v1/servers: POST /v1/token/: answered 401 Unauthorized: \
-                invalid_client: [redacted] or [redacted] for app-1?";
-    assert_eq!(error.message(), want, "L10-312");
 }

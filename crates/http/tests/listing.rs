@@ -256,6 +256,104 @@ async fn numbered_pages_are_counted_to_the_total() {
     }
 }
 
+/// Numbered pages move like linked ones: what comes or goes on a page that was read moves everything after it.
+#[tokio::test(start_paused = true)]
+async fn numbered_pages_that_shift_deny_nothing() {
+    let numbered = Numbered { key: "servers", parameter: "page", total: Some("/meta/total") };
+    let odd = json!({"servers": [{"id": 1}, {"id": "?"}], "meta": {"total": 3}});
+    let untold = json!({"servers": [{"id": 3}]});
+    let table: [(_, _, &[u64], _); 9] = [
+        (
+            "L1-1501 one came and stays out of sight",
+            vec![page(&[1, 2], None, 3), page(&[3], None, 4), page(&[], None, 4)],
+            &[1, 2, 3],
+            "page 2: there are 4 things, and there were 3",
+        ),
+        (
+            "L1-1502 one came and is seen",
+            vec![page(&[1, 2], None, 3), page(&[3, 4], None, 4)],
+            &[1, 2, 3, 4],
+            "page 2: there are 4 things",
+        ),
+        // Of 1, 2, 3 and 4 somebody deletes 1; 3 moves to the first page, which was read before.
+        (
+            "L1-1503 one went: 3 on no page",
+            vec![page(&[1, 2], None, 4), page(&[4], None, 3)],
+            &[1, 2, 4],
+            "page 2: there are 3 things, and there were 4",
+        ),
+        (
+            "L1-1504 one came in front: 2 twice, 4 not reached",
+            vec![page(&[1, 2], None, 4), page(&[2, 3], None, 4), page(&[], None, 4)],
+            &[1, 2, 3],
+            "page 2: something on it was on an earlier page too",
+        ),
+        (
+            "L1-1505 more than the total",
+            vec![page(&[1, 2], None, 3), page(&[3, 4], None, 3)],
+            &[1, 2, 3, 4],
+            "4 of 3 were listed",
+        ),
+        (
+            "L1-1506 the same thing twice on a page",
+            vec![page(&[1, 1], None, 2), page(&[], None, 2)],
+            &[1],
+            "1 of 2",
+        ),
+        (
+            "L1-1507 what cannot be read is not counted",
+            vec![Reply::json(200, &odd), page(&[3], None, 3), page(&[], None, 3)],
+            &[1, 3],
+            "page 1: item 2 cannot be read",
+        ),
+        (
+            "L1-1508 the total of an earlier page counts on",
+            vec![
+                page(&[1, 2], None, 4),
+                Reply::json(200, &untold),
+                Reply::json(200, &json!({"servers": []})),
+            ],
+            &[1, 2, 3],
+            "3 of 4 were listed",
+        ),
+        ("the total comes late", vec![Reply::json(200, &untold), page(&[4], None, 2)], &[3, 4], ""),
+    ];
+    for (case, pages, want, why) in table {
+        let fixture = Fixture::new();
+        let asked = pages.len();
+        fixture.cloud.on("GET /v1/servers", pages);
+        let all = Operation::get("list_servers", "servers").query("per_page", 2);
+        let id = |server: &Server| server.id;
+        let listing = fixture.client().list(&fixture.call(60), all, &numbered, id).await.unwrap();
+        assert_eq!(ids(&listing), want, "{case}");
+        assert_eq!(listing.is_complete(), why.is_empty(), "{case}: {:?}", listing.short);
+        assert!(listing.short.clone().unwrap_or_default().contains(why), "{case}: {:?}", listing.short);
+        assert_eq!(fixture.cloud.lines().len(), asked, "{case}");
+    }
+}
+
+/// Without a total, an entry on two pages is all that gives a shift away.
+#[tokio::test(start_paused = true)]
+async fn pages_without_a_total_that_repeat_something_deny_nothing() {
+    let rows = |ids: &[u64]| ids.iter().map(|id| json!({"id": id})).collect::<Vec<_>>();
+    let table: [(_, &[u64], &[u64], bool); 3] = [
+        ("nothing moved", &[1, 2], &[3], true),
+        ("L1-1509 one came in front", &[1, 2], &[2, 3], false),
+        ("one answer is of one moment, so nothing moved on it", &[1, 1], &[2], true),
+    ];
+    for (case, first, second, complete) in table {
+        let fixture = Fixture::new();
+        let linked =
+            Reply::json(200, &json!(rows(first))).header("link", "</v1/servers?after=1>; rel=\"next\"");
+        fixture.cloud.on("GET /v1/servers", [linked]);
+        fixture.cloud.on("GET /v1/servers?after=1", [Reply::json(200, &json!(rows(second)))]);
+        let id = |server: &Server| server.id;
+        let all = Operation::get("list_servers", "servers");
+        let listing = fixture.client().list(&fixture.call(60), all, &LinkHeader, id).await.unwrap();
+        assert_eq!(listing.is_complete(), complete, "{case}: {:?}", listing.short);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn plain_arrays_and_link_headers() {
     let fixture = Fixture::new();

@@ -14,11 +14,15 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_http::{Array, Operation, Read, TokenSource, testing::Reply};
+use cloudberth_core::Secret;
+use cloudberth_http::{Array, Grant, OAuth, OAuthSettings, Operation, Read, TokenSource, testing::Reply};
 use fixture::{Fixture, TOKEN};
 use serde_json::json;
 
 const LINE: &str = "GET /v1/servers";
+
+/// The id and the secret of a client, as the token endpoint gets them.
+const PAIR: &str = "YXBwLTE6Y2wxZW50LXNlY3JldA==";
 
 fn servers() -> Operation<Read> {
     Operation::get("list_servers", "servers")
@@ -87,14 +91,52 @@ async fn the_token_is_in_no_log_line_error_or_debug_output() {
     tokio::time::sleep(Duration::from_secs(5)).await;
     shown.push(format!("{:?}", source.current()));
 
+    let of_oauth = ["cl1ent-secret", "pa55-word", "acc3ss-token", "r3fresh-token", PAIR];
+    shown.extend(oauth_errors(&fixture, of_oauth).await);
+
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     assert!(log.contains("cloud call") && log.contains("list_servers"), "the log was listened to");
     assert!(log.contains("keeping the last good token") && log.contains("using the new token"), "{log}");
     assert!(shown.iter().any(|text| text.contains("[redacted]")), "the errors do quote the server");
-    for secret in [TOKEN, &TOKEN[..9], "an0ther-token"] {
+    assert!(log.contains("access token fetched"), "{log}");
+    for secret in [TOKEN, &TOKEN[..9], "an0ther-token"].iter().chain(&of_oauth) {
         assert!(!log.contains(secret), "L10-313 in the log");
         for text in &shown {
             assert!(!text.contains(secret), "L10-314 {text}");
         }
     }
+}
+
+/// What is shown when a spiteful token endpoint quotes all that it ever got and gave.
+async fn oauth_errors(fixture: &Fixture, secrets: [&str; 5]) -> Vec<String> {
+    let [client, password, access, refresh, pair] = secrets;
+    let password = Secret::new(password).unwrap();
+    let settings = OAuthSettings {
+        path: "token/",
+        id: TokenSource::fixed(Secret::new("app-1").unwrap()),
+        secret: TokenSource::fixed(Secret::new(client).unwrap()),
+        grant: Grant::Password { user: "me".to_owned(), password: password.clone() },
+        scope: "all",
+        credentials: "X_CLIENT",
+    };
+    let mut shown = vec![format!("{settings:?}")];
+    let oauth = OAuth::new(fixture.builder(2), settings);
+    let api = fixture.builder(1).authenticator(Arc::new(oauth.clone())).build();
+    let given = json!({"access_token": access, "refresh_token": refresh});
+    let quotes = [
+        Reply::json(401, &json!({"error": format!("{client} {} {pair}", password.expose())})),
+        Reply::json(400, &json!({"error": password.expose()})),
+        Reply::json(200, &json!([access])),
+        Reply::json(200, &json!({"access_token": access, "expires_in": refresh})),
+        Reply::json(200, &given),
+        Reply::json(400, &json!({"error": refresh, "error_description": client})),
+    ];
+    fixture.cloud.on("POST /v1/token/", quotes);
+    fixture.cloud.always(LINE, Reply::json(401, &json!({"detail": format!("{access} is void")})));
+    for _ in 0..5 {
+        shown.push(format!("{:?}", api.read::<Vec<u32>>(&fixture.call(60), servers()).await));
+    }
+    assert!(shown.last().unwrap().contains("the session was ended"), "all quotes were heard: {shown:?}");
+    shown.push(format!("{oauth:?}"));
+    shown
 }

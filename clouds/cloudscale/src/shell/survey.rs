@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use cloudberth_core::{Call, Listing, Lookup, Result};
-use cloudberth_http::{Flawed, Item, Shared};
+use cloudberth_http::{Flawed, Item, LazyListing};
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
 
@@ -48,12 +48,12 @@ impl<T: Clone> Kind<T> {
 /// The listings of one pass.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
-    balancers: Shared<Listed<LoadBalancer, Named>>,
-    servers: Shared<Servers>,
-    pools: Shared<Kind<Pool>>,
-    listeners: Shared<Kind<Listener>>,
-    monitors: Shared<Kind<HealthMonitor>>,
-    floating_ips: Shared<Listed<FloatingIp, FloatingIdentity>>,
+    balancers: LazyListing<Listed<LoadBalancer, Named>>,
+    servers: LazyListing<Servers>,
+    pools: LazyListing<Kind<Pool>>,
+    listeners: LazyListing<Kind<Listener>>,
+    monitors: LazyListing<Kind<HealthMonitor>>,
+    floating_ips: LazyListing<Listed<FloatingIp, FloatingIdentity>>,
     /// Lookups of servers that the listing lacks.
     unlisted: Mutex<BTreeMap<String, Lookup<Item<Server, Named>>>>,
 }

@@ -8,7 +8,9 @@ use cloudberth_controllers::{
     controller_set::ControllerSettings,
 };
 use cloudberth_core::{Clock, Error, Random, Result, call::ReadOnly, provider::Provider, rights::Right};
-use cloudberth_http::{Attempt, Env, Notes, Observer, ProviderContext, ProviderFactory};
+use cloudberth_http::{
+    Attempt, Env, Notes, Observer, ProviderContext, ProviderFactory, surroundings::SystemResolver,
+};
 use cloudberth_runtime::{
     cluster::Cluster,
     metrics::{Metrics, Registry, clouds::CloudMeter},
@@ -82,6 +84,7 @@ pub(super) async fn find(
             observer: Arc::new(CountCalls(meter)),
             clock: Arc::clone(clock),
             random: Arc::clone(random),
+            resolver: Arc::new(SystemResolver::new(Arc::clone(clock))),
             notes: &notes,
         };
         match (factory.open)(&ctx) {
