@@ -132,4 +132,6 @@ testing_kit::checks! { Fake;
         a_restored_service_waits_for_a_word,
         a_service_of_another_class_is_invisible,
         a_lost_creation_is_found_after_its_name_was_edited;
+    refusals:
+        a_new_service_that_is_refused_is_not_touched;
 }

@@ -23,7 +23,7 @@ use cloudberth_core::{
         node::taints::{SHUTDOWN, UNINITIALISED},
         service::ownership::Ownership,
     },
-    lb::{Desired, Effects, Permit, Profile, Request, Survey, Turn},
+    lb::{Desired, Effects, Permit, Profile, Refusal, Request, Survey, Turn},
     provider::Boxed,
 };
 use cloudberth_fake::{CallRecord, FakeProvider, PowerState};
@@ -336,6 +336,10 @@ impl LoadBalancers for Buggy {
 
     fn read(&self, service: &ServiceView, cluster: &str) -> Request {
         self.balancers().read(service, cluster)
+    }
+
+    fn screen(&self, want: &Desired) -> Vec<Refusal> {
+        self.balancers().screen(want)
     }
 
     fn shows<'a>(&'a self, call: &'a CloudCall, id: &'a str) -> Boxed<'a, Lookup<()>> {

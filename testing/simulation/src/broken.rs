@@ -8,8 +8,8 @@ use cloudberth_core::{
     ServiceView, Zones,
     decide::service::ownership::Ownership,
     lb::{
-        Desired, Effects, Goal, IntentMark, Permit, Profile, Publish, Request, StepReport, Survey, Turn,
-        TurnEnd,
+        Desired, Effects, Goal, IntentMark, Permit, Profile, Publish, Refusal, Request, StepReport, Survey,
+        Turn, TurnEnd,
     },
     provider::Boxed,
 };
@@ -148,6 +148,10 @@ impl LoadBalancers for Watched {
 
     fn read(&self, service: &ServiceView, cluster: &str) -> Request {
         self.balancers().read(service, cluster)
+    }
+
+    fn screen(&self, want: &Desired) -> Vec<Refusal> {
+        self.balancers().screen(want)
     }
 
     fn shows<'a>(&'a self, call: &'a Call, id: &'a str) -> Boxed<'a, Lookup<()>> {

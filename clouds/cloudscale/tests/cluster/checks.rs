@@ -17,4 +17,6 @@ testing_kit::checks! { Cloudscale;
         a_service_of_another_class_is_invisible,
         what_is_proven_goes_beside_another_class,
         a_lost_creation_is_found_after_its_name_was_edited;
+    refusals:
+        a_new_service_that_is_refused_is_not_touched;
 }

@@ -79,6 +79,9 @@ pub(crate) trait ServiceEffects: Send + Sync {
     /// A turn ended, or was given up.
     fn turn_over(&self, _keys: &[LockKey], _permit: Permit, _ended: bool) {}
 
+    /// The cloud was asked, and the turn ended so.
+    fn heard(&self, _goal: Goal, _turn: &Turn) {}
+
     /// A pass closed so, with these nodes behind the load balancer.
     fn closed(&self, goal: Goal, turn: &Turn, nodes: &[&str], closing: &Closing);
 }
@@ -211,8 +214,11 @@ impl ServiceEffects for Live<'_> {
         }
     }
 
-    fn closed(&self, goal: Goal, turn: &Turn, nodes: &[&str], closing: &Closing) {
+    fn heard(&self, goal: Goal, turn: &Turn) {
         self.cloud.heard(goal, turn);
+    }
+
+    fn closed(&self, goal: Goal, turn: &Turn, nodes: &[&str], closing: &Closing) {
         let notices = self.controller.states.of(self.key, |state| {
             state.further |= state.progress.advance(turn);
             state.told.closing(goal, self.reason.occasion(), turn, nodes, closing)

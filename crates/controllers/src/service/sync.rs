@@ -8,7 +8,7 @@ use cloudberth_core::{
         nodeset::synced::Fleet,
         service::{
             account::is_denied,
-            lifecycle::{Closing, Opening, close},
+            lifecycle::{Closing, Opening, close, is_new},
             ownership::Ownership,
             patch,
         },
@@ -68,6 +68,9 @@ impl<'a> Pass<'a> {
             self.effects.opened(&input.opening);
             return Ok(None);
         };
+        if let Some(closing) = self.screen(&input, goal) {
+            return Ok(Some(closing));
+        }
         let mut ended = self.attempt(&mut input, None, not_before).await?;
         if is_denied(goal, &ended.turn, input.intent, &self.effects.newest(), &self.keys(&input)) {
             ended = self.confirm(&mut input, ended).await?;
@@ -79,6 +82,24 @@ impl<'a> Pass<'a> {
         }
         self.record(&mut input, &closing).await?;
         Ok(Some(closing))
+    }
+
+    /// The end of the pass for a new Service that asks for what cannot be done: people are told, and that is all.
+    fn screen(&self, input: &SyncInput<'a>, goal: Goal) -> Option<Closing> {
+        let assignments = &self.controller.ctx.clouds.assignments;
+        if !is_new(assignments, &input.service, &input.opening, input.keys()) {
+            return None;
+        }
+        let want = self.desired(input);
+        let refused = input.balancers.screen(&want);
+        if refused.is_empty() {
+            return None;
+        }
+        let turn = Turn::screened(refused);
+        let closing = close(goal, Permit::NoCreate, &turn, input.intent);
+        let nodes: Vec<_> = want.backends.iter().map(|backend| backend.node.name.as_str()).collect();
+        self.effects.closed(goal, &turn, &nodes, &closing);
+        Some(closing)
     }
 
     /// Looks at the cloud and has a turn of the loop, with an intent on the Service if the turn may create.
@@ -232,6 +253,7 @@ impl<'a> Pass<'a> {
     fn close(&self, input: &SyncInput<'a>, goal: Goal, ended: &Ended) -> Closing {
         let closing = close(goal, ended.permit, &ended.turn, input.intent);
         let nodes: Vec<_> = ended.nodes.iter().map(String::as_str).collect();
+        self.effects.heard(goal, &ended.turn);
         self.effects.closed(goal, &ended.turn, &nodes, &closing);
         closing
     }

@@ -9,7 +9,7 @@ use cloudberth_controllers::{
 use cloudberth_core::{
     Call, Category, Lookup, Provider, Result, ServiceView,
     decide::service::ownership::Ownership,
-    lb::{Desired, Effects, Permit, Profile, Request, Survey, Turn},
+    lb::{Desired, Effects, Permit, Profile, Refusal, Request, Survey, Turn},
     provider::{Boxed, LoadBalancers},
 };
 use cloudberth_fake::{FakeProvider, Fault};
@@ -303,6 +303,10 @@ impl LoadBalancers for Buggy {
     fn read(&self, service: &ServiceView, cluster: &str) -> Request {
         assert_ne!(service.name, "odd", "met where the watch is read");
         self.inner().read(service, cluster)
+    }
+
+    fn screen(&self, want: &Desired) -> Vec<Refusal> {
+        self.inner().screen(want)
     }
 
     fn shows<'a>(&'a self, call: &'a Call, id: &'a str) -> Boxed<'a, Lookup<()>> {

@@ -54,6 +54,9 @@ pub trait LoadBalancers: Send + Sync {
     /// What a Service asks for. Pure.
     fn read(&self, service: &ServiceView, cluster: &str) -> Request;
 
+    /// [`Balancers::screen`]. Pure.
+    fn screen(&self, want: &Desired) -> Vec<Refusal>;
+
     /// [`Balancers::shows`].
     fn shows<'a>(&'a self, call: &'a Call, id: &'a str) -> Boxed<'a, Lookup<()>>;
 
@@ -97,6 +100,10 @@ impl<B: Balancers> LoadBalancers for B {
         }
         let selector = self.selector(service).ok().flatten();
         Request { name: self.name_for(service, cluster), keys, selector }
+    }
+
+    fn screen(&self, want: &Desired) -> Vec<Refusal> {
+        Balancers::screen(self, want)
     }
 
     fn shows<'a>(&'a self, call: &'a Call, id: &'a str) -> Boxed<'a, Lookup<()>> {

@@ -15,7 +15,7 @@ use crate::{
     error::{Error, Result},
     lb::{
         Balancers, Creation, Decision, Desired, Goal, Impact, Next, Notice, Outcome, Permit, Publish,
-        Severity, Step, Turn, TurnEnd, intended_name,
+        Refusal, Severity, Step, Turn, TurnEnd, intended_name,
     },
     provider::Boxed,
 };
@@ -212,6 +212,12 @@ impl Turn {
     #[must_use]
     pub fn unknown(why: Error) -> Self {
         Self::new().end(TurnEnd::Unknown(why))
+    }
+
+    /// A turn that did not begin, because the Service asks for what cannot be done.
+    #[must_use]
+    pub fn screened(refused: Vec<Refusal>) -> Self {
+        Self { refused, ..Self::new().end(TurnEnd::Refused) }
     }
 
     pub(super) fn end(mut self, end: TurnEnd) -> Self {

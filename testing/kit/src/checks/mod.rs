@@ -7,6 +7,7 @@
 pub mod answers;
 mod fixture;
 pub mod ownership;
+pub mod refusals;
 
 use std::sync::Arc;
 

@@ -27,7 +27,7 @@ use crate::{
         trigger::traces,
     },
     error::Error,
-    lb::{Creation, Goal, Intent, Permit, Turn, TurnEnd},
+    lb::{Creation, Goal, Intent, LockKey, LockKind, Permit, Turn, TurnEnd},
     view::ServiceView,
 };
 
@@ -126,6 +126,19 @@ pub fn open<'a>(assignments: &'a Assignments, service: &ServiceView, intent: Int
         }
         None => Opening::Nothing,
     }
+}
+
+/// Whether a Service is new: nothing holds it, and nothing on it tells of a load balancer. If it asks for what cannot be
+/// done, there is nothing to look for and nothing to clean up later.
+#[must_use]
+pub fn is_new(
+    assignments: &Assignments,
+    service: &ServiceView,
+    opening: &Opening<'_>,
+    keys: &[LockKey],
+) -> bool {
+    let has_id = keys.iter().any(|key| key.kind == LockKind::Id);
+    matches!(opening, Opening::Prepare { .. }) && !has_id && traces(assignments, service).is_none()
 }
 
 /// How a pass ends.

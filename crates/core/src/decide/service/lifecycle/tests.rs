@@ -139,6 +139,29 @@ fn the_turn_that_follows() {
     }
 }
 
+#[test]
+fn a_service_is_new_while_nothing_tells_of_a_load_balancer() {
+    let (prepare, ensure) =
+        (Opening::Prepare { provider: CLOUD, intent: true }, Opening::Ensure { provider: CLOUD });
+    let (name, id) = (LockKey::new(LockKind::Name, "web"), LockKey::new(LockKind::Id, "7"));
+    let table = [
+        ("L8-1504 new", service(), &prepare, vec![name.clone()], true),
+        ("it has the finalizer", held(service()), &ensure, vec![name.clone()], false),
+        ("L8-1505 an id is recorded", service(), &prepare, vec![name.clone(), id], false),
+        ("L8-1505 an address is published", shown(service()), &prepare, vec![name.clone()], false),
+        (
+            "L8-1505 a creation may have been sent",
+            annotated(service(), INTENT_ANNOTATION, "now"),
+            &prepare,
+            vec![name],
+            false,
+        ),
+    ];
+    for (case, service, opening, keys, want) in table {
+        assert_eq!(is_new(&assignments(), &service, opening, &keys), want, "{case}");
+    }
+}
+
 fn ended(end: TurnEnd, creation: Creation) -> Turn {
     Turn { end, done: vec![], denied: false, creation, refused: vec![], notices: vec![] }
 }
