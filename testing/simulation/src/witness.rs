@@ -155,8 +155,8 @@ impl Witness {
     /// The API server came back with a backup. A node that it brings back was not lost; whoever deleted it just before and
     /// never got an answer tries again, and that is one deletion (law 2).
     pub(crate) fn restored(&self) {
-        let nodes = self.api.objects("nodes");
-        let there: BTreeSet<&str> = nodes.iter().map(|node| text(node, "/metadata/uid")).collect();
+        let restored = self.api.objects("nodes");
+        let there: BTreeSet<&str> = restored.iter().map(|node| text(node, "/metadata/uid")).collect();
         let mut notes = lock(&self.notes);
         notes.buried.clear();
         notes.deletions.retain(|deletion| !there.contains(deletion.uid.as_str()));
