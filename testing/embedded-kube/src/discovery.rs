@@ -15,7 +15,8 @@ use super::value::set;
 pub(crate) const VERSION: &str = "v1.37.1";
 
 /// Groups in the order of their weight; all others come after them, by name.
-const WEIGHTY: [&str; 5] = [
+const WEIGHTY: [&str; 6] = [
+    "apps",
     "events.k8s.io",
     "authentication.k8s.io",
     "authorization.k8s.io",

@@ -94,6 +94,7 @@ fn full_name(name: &str) -> String {
     let dotted = name.replace('/', ".");
     match name.split_once('/') {
         Some(("meta", _)) => format!("io.k8s.apimachinery.pkg.apis.{dotted}"),
+        Some(("apiextensions", _)) => format!("io.k8s.apiextensions-apiserver.pkg.apis.{dotted}"),
         _ => format!("io.k8s.api.{dotted}"),
     }
 }
@@ -143,18 +144,26 @@ fn property(field: &Field, refs: &str) -> Value {
     if refs.starts_with("#/components") && property.get("$ref").is_some() {
         property = json!({"allOf": [property]});
     }
-    if field.rule.merge {
-        let strategy = if field.rule.retain_keys { "merge,retainKeys" } else { "merge" };
-        set(&mut property, "x-kubernetes-patch-strategy", strategy);
-        if let Some(key) = &field.rule.key {
-            set(&mut property, "x-kubernetes-patch-merge-key", key.as_str());
-        }
+    let strategy = match (field.rule.merge, field.rule.retain_keys) {
+        (true, true) => "merge,retainKeys",
+        (true, false) => "merge",
+        (false, true) => "retainKeys",
+        (false, false) => return property,
+    };
+    set(&mut property, "x-kubernetes-patch-strategy", strategy);
+    if let Some(key) = &field.rule.key {
+        set(&mut property, "x-kubernetes-patch-merge-key", key.as_str());
     }
     property
 }
 
 /// Fields that are always written but need not be given.
-const OPTIONAL: [(&str, &str); 12] = [
+const OPTIONAL: [(&str, &str); 17] = [
+    ("apiextensions/v1.CustomResourceDefinitionStatus", "acceptedNames"),
+    ("apiextensions/v1.CustomResourceDefinitionStatus", "conditions"),
+    ("apiextensions/v1.CustomResourceDefinitionStatus", "storedVersions"),
+    ("apps/v1.DeploymentCondition", "status"),
+    ("apps/v1.DeploymentCondition", "type"),
     ("authentication/v1.TokenRequest", "spec"),
     ("authentication/v1.TokenRequestSpec", "audiences"),
     ("authentication/v1.TokenRequestStatus", "expirationTimestamp"),
@@ -169,13 +178,19 @@ const OPTIONAL: [(&str, &str); 12] = [
     ("events/v1.Event", "metadata"),
 ];
 
+/// Fields that are not always written but have to be given.
+const REQUIRED: [(&str, &str); 2] = [("apps/v1.Deployment", "spec"), ("apps/v1.DeploymentSpec", "selector")];
+
 fn definition(name: &str, fields: &Fields, refs: &str) -> Value {
     let properties: Map<String, Value> =
         fields.iter().map(|field| (field.name.clone(), property(field, refs))).collect();
     let required: Vec<&str> = fields
         .iter()
-        .filter(|field| field.omit == Omit::Always && !matches!(field.shape, Shape::Pointer(_)))
-        .filter(|field| !OPTIONAL.contains(&(name, field.name.as_str())))
+        .filter(|field| {
+            let place = (name, field.name.as_str());
+            let written = field.omit == Omit::Always && !matches!(field.shape, Shape::Pointer(_));
+            (written && !OPTIONAL.contains(&place)) || REQUIRED.contains(&place)
+        })
         .map(|field| field.name.as_str())
         .collect();
     let mut definition = json!({"type": "object", "properties": properties});

@@ -8,6 +8,7 @@ pub(crate) enum Behaviour {
     /// Stored as it is sent.
     Plain,
     ConfigMap,
+    Deployment,
     Endpoints,
     EndpointSlice,
     /// Both event APIs: one store, two shapes.
@@ -262,6 +263,11 @@ pub(crate) fn builtin() -> Vec<Arc<Resource>> {
             .in_all()
             .with_subresource(STATUS.0, STATUS.1)
             .select(&["spec.clusterIP", "spec.type"], ""),
+        Resource::new("apps", "v1", "Deployment", "deployments", true)
+            .shaped("apps/v1", Behaviour::Deployment)
+            .short(&["deploy"])
+            .in_all()
+            .with_subresource(STATUS.0, STATUS.1),
         review(authentication, "authentication/v1", "SelfSubjectReview", "selfsubjectreviews", false),
         review(authentication, "authentication/v1", "TokenReview", "tokenreviews", false),
         review(

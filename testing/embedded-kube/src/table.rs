@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::kinds::selector_text;
 use super::resource::{Behaviour, Resource};
 use super::time;
 use super::value::{at, entries, int, list, name, text, texts};
@@ -65,6 +66,20 @@ fn titles(resource: &Resource) -> &'static [Column] {
                 ]
             }
         }
+        Behaviour::Deployment => {
+            const {
+                &[
+                    shown("Name"),
+                    shown("Ready"),
+                    shown("Up-to-date"),
+                    shown("Available"),
+                    shown("Age"),
+                    wide("Containers"),
+                    wide("Images"),
+                    wide("Selector"),
+                ]
+            }
+        }
         Behaviour::Event => {
             const {
                 &[
@@ -112,6 +127,7 @@ pub(crate) fn row(resource: &Resource, object: &Value, now: Timestamp) -> Value 
         Behaviour::Node => node(object, &age()),
         Behaviour::Service => service(object, &age()),
         Behaviour::Pod => pod(object, &age()),
+        Behaviour::Deployment => deployment(object, &age()),
         Behaviour::Event => event(object, now),
         Behaviour::Namespace => json!([name(object), text(object, "status.phase"), age()]),
         Behaviour::ConfigMap => {
@@ -187,6 +203,24 @@ fn node(node: &Value, age: &str) -> Value {
         or(info("osImage"), UNKNOWN),
         kernel,
         or(info("containerRuntimeVersion"), UNKNOWN),
+    ])
+}
+
+fn deployment(deployment: &Value, age: &str) -> Value {
+    let count = |name: &str| int(deployment, &format!("status.{name}"));
+    let ready = format!("{}/{}", count("readyReplicas"), int(deployment, "spec.replicas"));
+    let containers = list(deployment, "spec.template.spec.containers");
+    let each = |part: &str| containers.iter().map(|c| text(c, part)).collect::<Vec<_>>().join(",");
+    let selector = at(deployment, "spec.selector").map(selector_text).unwrap_or_default();
+    json!([
+        name(deployment),
+        ready,
+        count("updatedReplicas"),
+        count("availableReplicas"),
+        age,
+        each("name"),
+        each("image"),
+        selector
     ])
 }
 

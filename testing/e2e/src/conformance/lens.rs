@@ -19,6 +19,8 @@ const RESOURCES: &[&str] = &[
     "serviceaccounts",
     "pods",
     "pods/status",
+    "deployments",
+    "deployments/status",
     "endpoints",
     "endpointslices",
     "leases",
@@ -28,6 +30,7 @@ const RESOURCES: &[&str] = &[
 ];
 /// The API groups that both servers are to have.
 const GROUPS: &[&str] = &[
+    "apps",
     "authentication.k8s.io",
     "authorization.k8s.io",
     "coordination.k8s.io",
@@ -60,6 +63,17 @@ const KINDS: &[&str] = &[
     "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",
     "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference",
     "io.k8s.apimachinery.pkg.apis.meta.v1.Condition",
+];
+
+/// The same, of the group of workloads.
+const WORKLOADS: &[&str] = &[
+    "io.k8s.api.apps.v1.Deployment",
+    "io.k8s.api.apps.v1.DeploymentCondition",
+    "io.k8s.api.apps.v1.DeploymentSpec",
+    "io.k8s.api.apps.v1.DeploymentStatus",
+    "io.k8s.api.apps.v1.DeploymentStrategy",
+    "io.k8s.api.apps.v1.RollingUpdateDeployment",
+    "io.k8s.api.core.v1.PodTemplateSpec",
 ];
 
 /// Nothing but the status code.
@@ -131,8 +145,17 @@ pub(crate) fn aggregated(body: &Value) -> Value {
 /// Of the description of kinds, in any of its forms, what those that we write look like: which fields there are, of which
 /// type, which of them have to be there, and how a strategic merge treats them.
 pub(crate) fn described(body: &Value) -> Value {
+    kinds(body, KINDS)
+}
+
+/// The same, of workloads.
+pub(crate) fn described_workloads(body: &Value) -> Value {
+    kinds(body, WORKLOADS)
+}
+
+fn kinds(body: &Value, names: &[&str]) -> Value {
     let all = body.get("definitions").or_else(|| body.pointer("/components/schemas")).unwrap_or(&Value::Null);
-    let kinds = KINDS.iter().map(|name| ((*name).to_owned(), kind(all.get(*name).unwrap_or(&Value::Null))));
+    let kinds = names.iter().map(|name| ((*name).to_owned(), kind(all.get(*name).unwrap_or(&Value::Null))));
     Value::Object(kinds.collect())
 }
 

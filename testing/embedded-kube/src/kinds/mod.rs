@@ -2,6 +2,7 @@
 
 mod custom;
 mod data;
+mod deployment;
 mod event;
 mod namespace;
 mod node;
@@ -13,6 +14,7 @@ mod service_validation;
 mod service_warnings;
 mod slices;
 
+pub(crate) use deployment::selector_text;
 pub(crate) use event::{from_core as event_from_core, to_core as event_to_core};
 pub(crate) use service_allocation::Ranges;
 
@@ -41,6 +43,7 @@ pub(crate) fn defaults(resource: &Resource, object: &mut Value) {
         Behaviour::Namespace => namespace::defaults(object),
         Behaviour::Secret => data::secret_defaults(object),
         Behaviour::Pod => pod::defaults(object),
+        Behaviour::Deployment => deployment::defaults(object),
         Behaviour::EndpointSlice => slices::slice_defaults(object),
         Behaviour::Endpoints => slices::endpoints_defaults(object),
         _ => {}
@@ -58,6 +61,7 @@ pub(crate) fn before_create(
         Behaviour::Node => node::prepare_create(object),
         Behaviour::Namespace => namespace::prepare_create(object),
         Behaviour::Pod => pod::prepare_create(object),
+        Behaviour::Deployment => deployment::prepare_create(object),
         Behaviour::EndpointSlice => slices::prepare_create(object),
         Behaviour::Plain => custom::prepare_create(resource, object),
         _ => {}
@@ -93,6 +97,7 @@ pub(crate) fn before_update(
         (Behaviour::Node, None) => node::prepare_update(new, old),
         (Behaviour::Namespace, part) => namespace::prepare_update(part, new, old),
         (Behaviour::Pod, part) => pod::prepare_update(part, new, old),
+        (Behaviour::Deployment, part) => deployment::prepare_update(part, new, old),
         (Behaviour::Secret, None) => data::prepare_secret_update(new, old),
         (Behaviour::EndpointSlice, None) => slices::prepare_update(new, old),
         (Behaviour::Plain, part) => custom::prepare_update(resource, part, new, old),
@@ -124,6 +129,7 @@ fn own_errors(resource: &Resource, object: &Value, old: Option<&Value>) -> Field
         Behaviour::Lease => data::validate_lease(object, None),
         Behaviour::Event => event::validate_create(resource, object),
         Behaviour::Pod => pod::validate(object),
+        Behaviour::Deployment => deployment::validate(object),
         Behaviour::EndpointSlice => slices::validate_slice(object),
         Behaviour::Endpoints => slices::validate_endpoints(object),
         Behaviour::Plain | Behaviour::ServiceAccount | Behaviour::Review => named(NameRule::Subdomain),
@@ -153,6 +159,7 @@ fn update_errors(resource: &Resource, subresource: Option<&str>, new: &Value, ol
         (Behaviour::Event, _) => event::validate_update(resource, new, old),
         (Behaviour::EndpointSlice, _) => slices::validate_slice_update(new, old),
         (Behaviour::Endpoints, _) => slices::validate_endpoints(new),
+        (Behaviour::Deployment, part) => deployment::validate_update(part, new, old),
         (Behaviour::Plain | Behaviour::Pod | Behaviour::ServiceAccount | Behaviour::Review, _) => {
             FieldErrors::default()
         }

@@ -5,6 +5,7 @@
 
 mod data;
 mod deletion;
+mod deployments;
 mod discovery;
 mod errors;
 mod events;
@@ -45,6 +46,7 @@ pub fn rows() -> Vec<Row> {
         grouped("events", events::rows()),
         grouped("leases", leases::rows()),
         grouped("data", data::rows()),
+        grouped("deployments", deployments::rows()),
         grouped("errors", errors::rows()),
         grouped("reviews", reviews::rows()),
         grouped("discovery", discovery::rows()),
