@@ -82,8 +82,11 @@ fn index(state: &State) -> Value {
 /// Changes whenever the document does: clients cache by it.
 fn fingerprint(state: &State, path: &str) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    let names = state.resources.iter().flat_map(|r| [r.plural.as_str(), r.kind.as_str()]);
-    for byte in names.chain([path, super::discovery::VERSION]).flat_map(str::bytes) {
+    let names = state.resources.iter().flat_map(|r| [r.version.as_str(), r.plural.as_str(), r.kind.as_str()]);
+    let schemas = state.resources.iter().filter_map(|r| r.custom.as_ref()).map(|c| c.schema.to_string());
+    let schemas: Vec<String> = schemas.collect();
+    let words = names.chain(schemas.iter().map(String::as_str)).chain([path, super::discovery::VERSION]);
+    for byte in words.flat_map(str::bytes) {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
     format!("{hash:016X}")
@@ -200,6 +203,26 @@ fn definition(name: &str, fields: &Fields, refs: &str) -> Value {
     definition
 }
 
+/// A custom kind as its schema describes it, with the fields that every object has.
+fn described(resource: &Resource, refs: &str) -> Value {
+    let schema = resource.custom.as_ref().map(|custom| &custom.schema);
+    let mut properties =
+        schema.and_then(|schema| schema.get("properties")).cloned().unwrap_or_else(|| json!({}));
+    set(&mut properties, "apiVersion", json!({"type": "string"}));
+    set(&mut properties, "kind", json!({"type": "string"}));
+    let metadata = format!("{refs}{}", full_name("meta/v1.ObjectMeta"));
+    set(&mut properties, "metadata", json!({"allOf": [{"$ref": metadata}]}));
+    if refs == "#/definitions/" {
+        set(&mut properties, "metadata", json!({"$ref": metadata}));
+    }
+    let mut described = schema.cloned().unwrap_or_else(|| json!({"type": "object"}));
+    // Without properties anything may stand there.
+    if properties.as_object().is_some_and(|properties| properties.len() > 3) {
+        set(&mut described, "properties", properties);
+    }
+    described
+}
+
 /// All shapes as definitions; kinds have their group, version and kind.
 fn definitions(state: &State, refs: &str) -> Map<String, Value> {
     let mut all: Map<String, Value> =
@@ -212,7 +235,7 @@ fn definitions(state: &State, refs: &str) -> Map<String, Value> {
         all.insert(name.to_owned(), definition);
     }
     for resource in &state.resources {
-        let entry = all.entry(own_name(resource)).or_insert_with(|| json!({"type": "object"}));
+        let entry = all.entry(own_name(resource)).or_insert_with(|| described(resource, refs));
         set(entry, "x-kubernetes-group-version-kind", json!([identity(resource)]));
     }
     all

@@ -162,7 +162,8 @@ impl State {
         };
         let known = self.resource(&target.group, &target.version, &target.plural);
         let Some(resource) = known else {
-            let group = target.group.is_empty() || self.resources.iter().any(|r| r.group == target.group);
+            let builtin = |r: &std::sync::Arc<Resource>| r.group == target.group && r.custom.is_none();
+            let group = target.group.is_empty() || self.resources.iter().any(builtin);
             return if group { Err(Failure::no_such_path()) } else { Ok(self.other_paths(incoming)) };
         };
         if harm == Some(&Harm::Conflict) {
@@ -186,14 +187,22 @@ impl State {
         harm: Option<&Harm>,
     ) -> Answer<Reply> {
         let part = target.subresource.as_deref();
+        let custom = resource.custom.as_ref();
         if part.is_some_and(|part| resource.subresources.iter().all(|known| known.name != part)) {
-            return Err(Failure::no_such_path());
+            let name = target.name.as_deref().unwrap_or_default();
+            return Err(match custom {
+                Some(_) => Failure::not_found(&resource.group, &resource.plural, name),
+                None => Failure::no_such_path(),
+            });
         }
         // A namespaced resource can be listed and watched across namespaces, nothing else.
         let across = resource.namespaced && target.namespace.is_none();
         let misplaced = (!resource.namespaced && target.namespace.is_some())
             || (across
                 && (target.name.is_some() || !matches!(incoming.verb.as_str(), "list" | "watch" | "create")));
+        if custom.is_some() && (misplaced || (across && incoming.verb == "create")) {
+            return Ok(self.other_paths(incoming));
+        }
         if misplaced {
             return Err(Failure::no_such_path());
         }
@@ -212,11 +221,13 @@ impl State {
         let tables = resource.behaviour != Behaviour::Review;
         let view = negotiate::view(&incoming.headers, tables, verb == "watch")?;
         let mut job = Job::new(self, incoming, target, resource, view)?;
+        job.warnings.extend(custom.and_then(|custom| custom.warning.clone()));
         if resource.behaviour == Behaviour::Endpoints {
             let warning = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
             job.warnings.push(warning.to_owned());
         }
-        let mut reply = Self::carry_out(&mut job, verb, user, harm)?;
+        let done = Self::carry_out(&mut job, verb, user, harm);
+        let mut reply = done.unwrap_or_else(|failure| Reply::failure(&failure));
         reply.warnings.append(&mut job.warnings);
         Ok(reply)
     }

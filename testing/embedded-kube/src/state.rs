@@ -6,6 +6,7 @@ use ipnet::IpNet;
 use serde_json::{Value, json};
 
 use super::calls::Call;
+use super::definitions;
 use super::discovery;
 use super::faults::Fault;
 use super::kinds::Ranges;
@@ -127,6 +128,7 @@ impl State {
             }
         }
         self.store.compact();
+        self.serve_definitions();
         self.watchers.cut_all();
         self.faults.clear();
         self.calls = CallLog::default();
@@ -138,6 +140,11 @@ impl State {
         self.resources.iter().find(is).cloned()
     }
 
+    fn is_terminating(&self, table: &str) -> bool {
+        let going = |r: &Arc<Resource>| r.table == table && r.custom.as_ref().is_some_and(|c| c.terminating);
+        self.resources.iter().any(going)
+    }
+
     pub(crate) fn put(&mut self, table: &str, key: &str, mut object: Value) -> Arc<Value> {
         if table == "services" && !discovery::keeps_ip_mode(&self.version) {
             let ingress = at_mut(&mut object, "status.loadBalancer.ingress").and_then(Value::as_array_mut);
@@ -145,12 +152,19 @@ impl State {
         }
         let stored = self.store.put(table, key, object);
         self.watchers.wake(table);
+        if table == definitions::TABLE {
+            self.settle_definitions();
+        }
         stored
     }
 
     pub(crate) fn remove(&mut self, table: &str, key: &str) -> Option<Arc<Value>> {
         let last = self.store.remove(table, key);
         self.watchers.wake(table);
+        // A definition waits for the last of its objects, and others may wait for its names.
+        if table == definitions::TABLE || self.is_terminating(table) {
+            self.settle_definitions();
+        }
         last
     }
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{call, cluster};
-use embedded_kube::{Action, KubeApi, Resource, Tls, User, serve};
+use embedded_kube::{Action, KubeApi, Tls, User, serve};
 use futures_util::{StreamExt, TryStreamExt};
 use http::Method;
 use k8s_openapi::api::core::v1::{Node, Service};
@@ -139,10 +139,19 @@ async fn a_policy_decides() {
 #[tokio::test(start_paused = true)]
 async fn custom_resources_are_data() {
     let api = cluster();
-    api.add_resource(
-        Resource::new("example.com", "v1", "Widget", "widgets", true)
-            .with_subresource("status", &["get", "patch", "update"]),
-    );
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(call(&api, Method::POST, definitions, &definition).await.0, 201);
     let path = "/apis/example.com/v1/namespaces/default/widgets";
     let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"any": [1, {"thing": true}]}});
     let (status, made) = call(&api, Method::POST, path, &widget).await;

@@ -1,9 +1,11 @@
-//! Custom resources: nothing is known of them but their name.
+//! Custom resources: all that is known of them is their schema.
 
 use serde_json::Value;
 
+use super::super::field::FieldErrors;
 use super::super::meta;
 use super::super::resource::Resource;
+use super::super::structural;
 use super::super::value::{at, put, set, unset};
 
 fn has_status(resource: &Resource) -> bool {
@@ -43,6 +45,24 @@ pub(super) fn prepare_update(resource: &Resource, subresource: Option<&str>, new
     }
 }
 
+pub(super) fn validate(resource: &Resource, object: &Value) -> FieldErrors {
+    let custom = resource.custom.as_ref();
+    custom.map_or_else(FieldErrors::default, |custom| structural::validate(object, None, &custom.schema))
+}
+
+pub(super) fn validate_update(
+    resource: &Resource,
+    subresource: Option<&str>,
+    new: &Value,
+    old: &Value,
+) -> FieldErrors {
+    match (&resource.custom, subresource) {
+        (None, _) => FieldErrors::default(),
+        (Some(custom), None) => structural::validate(new, Some(old), &custom.schema),
+        (Some(custom), Some(_)) => structural::validate_status(new, old, &custom.schema),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,7 +70,7 @@ mod tests {
 
     #[test]
     fn spec_and_status_are_kept_apart() {
-        let resource = Resource::new("a.b", "v1", "W", "ws", true).with_subresource("status", &["update"]);
+        let resource = Resource::new("a.b", "v1", "W", "ws", true).with_status();
         let mut old = json!({"metadata": {"name": "w"}, "spec": {"a": 1}, "status": {"x": 1}});
         prepare_create(&resource, &mut old);
         assert_eq!(old, json!({"metadata": {"name": "w", "generation": 1}, "spec": {"a": 1}}));

@@ -1,7 +1,8 @@
 //! What a client asks before it asks anything.
 
 use crate::conformance::lens::{
-    aggregated, described, described_workloads, groups, nothing, resources, version, versions,
+    aggregated, described, described_definitions, described_workloads, groups, nothing, resources, version,
+    versions,
 };
 use crate::conformance::row::Row;
 
@@ -18,6 +19,8 @@ pub(super) fn rows() -> Vec<Row> {
             .get(200, "/apis/coordination.k8s.io/v1")
             .through(resources)
             .get(200, "/apis/apps/v1")
+            .through(resources)
+            .get(200, "/apis/apiextensions.k8s.io/v1")
             .through(resources)
             .get(200, "/apis/events.k8s.io/v1")
             .through(resources)
@@ -42,7 +45,11 @@ pub(super) fn rows() -> Vec<Row> {
             .get(200, "/openapi/v2")
             .through(described_workloads)
             .get(200, "/openapi/v3/apis/apps/v1")
-            .through(described_workloads),
+            .through(described_workloads)
+            .get(200, "/openapi/v2")
+            .through(described_definitions)
+            .get(200, "/openapi/v3/apis/apiextensions.k8s.io/v1")
+            .through(described_definitions),
         // What kubectl asks for; the name with an `@` in it is the one that it uses.
         Row::new("the description in protobuf")
             .get_as(200, "/openapi/v2", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")

@@ -3,7 +3,9 @@
 //! A row says what it shows, and each step the status that kube-apiserver answers with; the rest of the
 //! answer is whatever the real server says.
 
+mod custom;
 mod data;
+mod definitions;
 mod deletion;
 mod deployments;
 mod discovery;
@@ -50,6 +52,8 @@ pub fn rows() -> Vec<Row> {
         grouped("errors", errors::rows()),
         grouped("reviews", reviews::rows()),
         grouped("discovery", discovery::rows()),
+        grouped("definitions", definitions::rows()),
+        grouped("custom", custom::rows()),
     ]
     .concat()
 }
