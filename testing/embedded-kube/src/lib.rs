@@ -94,6 +94,11 @@ impl KubeApi {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The path below which everything is served, without a slash at its end; empty for a server of its own.
+    pub fn path_prefix(&self) -> String {
+        self.lock().path_prefix.clone()
+    }
+
     /// A service for clients in the same process.
     pub fn service(&self) -> KubeService {
         sim_kit::SimService::new(self.clone())

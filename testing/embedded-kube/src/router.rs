@@ -46,9 +46,14 @@ pub(crate) struct Reply {
 }
 
 impl Incoming {
-    pub(crate) fn new(parts: Parts, body: Bytes) -> Self {
+    /// Reads a request; `None` when its path is not below the prefix.
+    pub(crate) fn new(parts: Parts, body: Bytes, prefix: &str) -> Option<Self> {
         let query = Query::parse(parts.uri.query());
-        let path = parts.uri.path().to_owned();
+        let path = match parts.uri.path().strip_prefix(prefix)? {
+            "" => "/".to_owned(),
+            path if path.starts_with('/') => path.to_owned(),
+            _ => return None,
+        };
         let target = path::parse(&path);
         let verb = match &target {
             Some(target) => target.verb(&parts.method, query.flag("watch")).to_owned(),
@@ -59,7 +64,7 @@ impl Incoming {
         let many = matches!(verb.as_str(), "list" | "watch" | "deletecollection");
         let selected = query.get("fieldSelector").filter(|_| many).and_then(selected_name).map(str::to_owned);
         let (method, headers) = (parts.method, parts.headers);
-        Self { method, path, query, headers, body, target, verb, selected, user_agent }
+        Some(Self { method, path, query, headers, body, target, verb, selected, user_agent })
     }
 
     fn control(&self) -> Option<Control> {
@@ -266,6 +271,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_paths_below_the_prefix_are_answered() {
+        let table = [
+            ("", "/api", Some("/api")),
+            ("/k8s/c-1", "/k8s/c-1/api/v1/nodes", Some("/api/v1/nodes")),
+            ("/k8s/c-1", "/k8s/c-1", Some("/")),
+            ("/k8s/c-1", "/k8s/c-12/api", None),
+            ("/k8s/c-1", "/api", None),
+        ];
+        for (prefix, uri, want) in table {
+            let (parts, ()) = http::Request::get(uri).body(()).unwrap().into_parts();
+            let incoming = Incoming::new(parts, Bytes::new(), prefix);
+            assert_eq!(incoming.as_ref().map(|incoming| incoming.path.as_str()), want, "{prefix} {uri}");
+        }
+    }
+
+    #[test]
     fn a_selected_name_counts_where_many_are_asked_for() {
         let lease = "/apis/coordination.k8s.io/v1/namespaces/k/leases";
         let table = [
@@ -278,7 +299,7 @@ mod tests {
         ];
         for (uri, want) in table {
             let (parts, ()) = http::Request::get(&uri).body(()).unwrap().into_parts();
-            let incoming = Incoming::new(parts, Bytes::new());
+            let incoming = Incoming::new(parts, Bytes::new(), "").unwrap();
             assert_eq!((incoming.action().name.as_str(), incoming.subject().name), (want, want), "{uri}");
         }
     }

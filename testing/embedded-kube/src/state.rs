@@ -28,12 +28,20 @@ pub struct Config {
     pub service_ranges: Vec<IpNet>,
     /// First and last node port.
     pub node_ports: (u16, u16),
+    /// The path below which everything is served, such as `/k8s/clusters/c-abc` of a proxy in front of many clusters.
+    /// Empty for a server of its own.
+    pub path_prefix: String,
 }
 
 impl Default for Config {
     fn default() -> Self {
         let four = ipnet::Ipv4Net::new_assert([10, 96, 0, 0].into(), 16);
-        Self { history: 10_000, service_ranges: vec![four.into()], node_ports: (30_000, 32_767) }
+        Self {
+            history: 10_000,
+            service_ranges: vec![four.into()],
+            node_ports: (30_000, 32_767),
+            path_prefix: String::new(),
+        }
     }
 }
 
@@ -57,6 +65,8 @@ pub(crate) struct State {
     /// The version that the server reports.
     pub(crate) version: String,
     pub(crate) ranges: Ranges,
+    /// Begins with a slash and ends without one, or is empty.
+    pub(crate) path_prefix: String,
     pub(crate) users: Users,
     pub(crate) faults: Rules<Fault>,
     pub(crate) calls: CallLog<Call>,
@@ -76,6 +86,10 @@ impl State {
             world,
             version: discovery::VERSION.to_owned(),
             ranges,
+            path_prefix: match config.path_prefix.trim_matches('/') {
+                "" => String::new(),
+                prefix => format!("/{prefix}"),
+            },
             users: Users::default(),
             faults: Rules::default(),
             calls: CallLog::default(),
