@@ -61,7 +61,7 @@ impl Job<'_> {
         if !errors.is_empty() {
             return Err(Failure::invalid(&self.resource.group, &self.resource.kind, &name, &errors));
         }
-        self.warnings.extend(kinds::warnings(&self.resource, None, &object));
+        self.warnings.extend(kinds::warnings(&self.resource, None, &object, None));
         if let Some(existing) = self.stored(&name) {
             return Err(self.taken(&object, &existing));
         }
@@ -220,7 +220,7 @@ impl Job<'_> {
         if !errors.is_empty() {
             return Err(Failure::invalid(&group, &self.resource.kind, &self.name, &errors));
         }
-        self.warnings.extend(kinds::warnings(&self.resource, part, &object));
+        self.warnings.extend(kinds::warnings(&self.resource, part, &object, Some(existing)));
         if options.dry_run {
             return Ok(Arc::new(object));
         }

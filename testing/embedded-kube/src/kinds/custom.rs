@@ -6,7 +6,7 @@ use super::super::field::FieldErrors;
 use super::super::meta;
 use super::super::resource::Resource;
 use super::super::structural;
-use super::super::value::{at, put, set, unset};
+use super::super::value::{at, put, set, texts, unset};
 
 fn has_status(resource: &Resource) -> bool {
     resource.subresources.iter().any(|part| part.name == "status")
@@ -61,6 +61,25 @@ pub(super) fn validate_update(
         (Some(custom), None) => structural::validate(new, Some(old), &custom.schema),
         (Some(custom), Some(_)) => structural::validate_status(new, old, &custom.schema),
     }
+}
+
+/// New finalizers that name nobody are let pass with a warning.
+pub(super) fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
+    let known = old.map(|old| texts(old, "metadata.finalizers")).unwrap_or_default();
+    let mut added = texts(new, "metadata.finalizers");
+    added.retain(|finalizer| {
+        let standard = matches!(finalizer.as_str(), "kubernetes" | "orphan" | "foregroundDeletion");
+        !finalizer.contains('/') && !standard && !known.contains(finalizer)
+    });
+    added.sort();
+    let warning = |finalizer: &String| {
+        let path = if finalizer.contains('.') { " including a path (/)" } else { "" };
+        format!(
+            "metadata.finalizers: {finalizer:?}: prefer a domain-qualified finalizer name{path} to avoid accidental \
+             conflicts with other finalizer writers"
+        )
+    };
+    added.iter().map(warning).collect()
 }
 
 #[cfg(test)]

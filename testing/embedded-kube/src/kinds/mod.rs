@@ -186,12 +186,18 @@ fn is_core(resource: &Resource) -> bool {
 }
 
 /// Warnings about an object that is accepted all the same.
-pub(crate) fn warnings(resource: &Resource, subresource: Option<&str>, object: &Value) -> Vec<String> {
+pub(crate) fn warnings(
+    resource: &Resource,
+    subresource: Option<&str>,
+    object: &Value,
+    old: Option<&Value>,
+) -> Vec<String> {
     match (resource.behaviour, subresource) {
         (Behaviour::Service, None) => service_warnings::of_service(object),
         (Behaviour::Service, Some(_)) => service_warnings::of_status(object),
         (Behaviour::Node, None) => node::warnings(object),
         (Behaviour::Endpoints, _) => slices::warnings(object),
+        (Behaviour::Custom, None) => custom::warnings(object, old),
         (Behaviour::Definition, None) => definition::warnings(object),
         (Behaviour::EndpointSlice, _) => slices::slice_warnings(object),
         _ => Vec::new(),

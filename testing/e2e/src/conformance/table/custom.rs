@@ -104,6 +104,11 @@ fn life() -> Vec<Row> {
             .merge_patch(422, STATUS, json!({ "status": { "state": 1 } }))
             .merge_patch(200, STATUS, json!({ "status": null }))
             .get(404, format!("{POOL}/scale")),
+        defined("finalizers that name nobody")
+            .post(201, POOLS, with(simple(), &json!({ "metadata": { "finalizers": ["wait"] } })))
+            .merge_patch(200, POOL, json!({ "metadata": { "finalizers": ["wait", "example.com"] } }))
+            .merge_patch(200, POOL, json!({ "spec": { "used": 1 } }))
+            .merge_patch(422, POOL, json!({ "metadata": { "finalizers": ["not this"] } })),
         defined("finalizers")
             .post(201, POOLS, with(simple(), &json!({ "metadata": { "finalizers": ["example.com/wait"] } })))
             .delete(200, POOL)
