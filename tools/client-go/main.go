@@ -1,5 +1,5 @@
 // informers puts client-go to work on the server of a kubeconfig: shared informers, patches, finalizers, a
-// relist after 410, the event recorder. It knows nothing about which server it is talking to.
+// relist after 410, the event recorder, dynamic informers of a custom kind. It knows nothing about which server it is talking to.
 //
 // Every check that holds prints a line; the first that does not ends the program. The environment variable
 // KUBE_FEATURE_WatchListClient decides whether informers ask for streaming lists.
@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/features"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 )
@@ -76,6 +77,7 @@ func main() {
 	config.QPS = -1
 	plain, err := kubernetes.NewForConfig(config)
 	must(err, "client")
+	ungated := rest.CopyConfig(config)
 	gate := newGate()
 	config.Wrap(gate.wrap)
 	gated, err := kubernetes.NewForConfig(config)
@@ -113,6 +115,7 @@ func main() {
 		func() { services.run(ctx, check, streaming) },
 		func() { relists(ctx, check, plain, nodes, services) },
 		func() { events(ctx, check, plain, nodes, services) },
+		func() { custom(ctx, check, ungated) },
 		func() { nodes.clean(ctx, check) },
 		func() { services.clean(ctx, check) },
 	} {

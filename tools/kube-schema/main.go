@@ -12,12 +12,14 @@ import (
 	"sort"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -27,6 +29,7 @@ import (
 var roots = []any{
 	corev1.ConfigMap{}, corev1.Endpoints{}, corev1.Event{}, corev1.Namespace{}, corev1.Node{}, corev1.Pod{},
 	corev1.Secret{}, corev1.Service{}, corev1.ServiceAccount{},
+	appsv1.Deployment{}, apiextensionsv1.CustomResourceDefinition{},
 	coordinationv1.Lease{}, discoveryv1.EndpointSlice{}, eventsv1.Event{},
 	authenticationv1.TokenReview{}, authenticationv1.SelfSubjectReview{}, authenticationv1.TokenRequest{},
 	authorizationv1.SubjectAccessReview{}, authorizationv1.SelfSubjectAccessReview{},
@@ -41,6 +44,12 @@ var special = map[reflect.Type]string{
 	reflect.TypeFor[resource.Quantity]():  "quantity",
 	reflect.TypeFor[intstr.IntOrString](): "intstr",
 	reflect.TypeFor[metav1.FieldsV1]():    "any",
+	// Schemas of custom kinds hold values of any type.
+	reflect.TypeFor[float64]():                                      "any",
+	reflect.TypeFor[apiextensionsv1.JSON]():                         "any",
+	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]():       "any",
+	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool]():        "any",
+	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray](): "any",
 }
 
 var seen = map[reflect.Type]bool{}

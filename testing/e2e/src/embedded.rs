@@ -36,17 +36,28 @@ pub struct Embedded {
 impl Embedded {
     /// Serves a fresh cluster with the ranges that [`crate::ControlPlane`] uses.
     pub async fn start() -> Result<Self, Error> {
+        Self::start_below("").await
+    }
+
+    /// The same below a path, as a proxy in front of many clusters serves each of them.
+    pub async fn start_below(path_prefix: &str) -> Result<Self, Error> {
         let temp = TempDir::new()?;
-        let config =
-            Config { service_ranges: SERVICE_RANGE.parse().into_iter().collect(), ..Config::default() };
+        let config = Config {
+            service_ranges: SERVICE_RANGE.parse().into_iter().collect(),
+            path_prefix: path_prefix.to_owned(),
+            ..Config::default()
+        };
         let api = KubeApi::with_config(&config, Surroundings::of_this_machine());
         let listener = listen(temp.dir()).await?;
         let tls = Tls::for_loopback()?;
         let served = serve(&api, listener, Some(tls.clone()), Some(TOKEN.to_owned()))?;
         let address = served.address;
         let authority = served.authority_pem().unwrap_or_default().to_owned();
-        let admin =
-            Client::new(format!("https://{address}"), &authority, &Credentials::Token(TOKEN.to_owned()))?;
+        let admin = Client::new(
+            format!("https://{address}{path_prefix}"),
+            &authority,
+            &Credentials::Token(TOKEN.to_owned()),
+        )?;
         let write = |name: &str, text: &str| {
             let path = temp.dir().join(name);
             fs::write(&path, text).map_err(Error::io("cannot write", &path))

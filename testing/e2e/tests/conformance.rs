@@ -66,6 +66,13 @@ async fn the_embedded_api_answers_like_the_real_one() {
 }
 
 #[tokio::test]
+async fn the_embedded_api_answers_alike_below_a_path() {
+    let plain = Embedded::start().await.unwrap();
+    let below = Embedded::start_below("/k8s/clusters/c-abc").await.unwrap();
+    compare(plain.admin(), below.admin(), &table::rows(), &[], "below-a-path").await;
+}
+
+#[tokio::test]
 async fn the_embedded_api_forgets_like_the_real_one() {
     let options = Options { args: vec!["--etcd-compaction-interval=1s".into()], ..Options::default() };
     let real = ControlPlane::start(&assets(), &options).await.unwrap();

@@ -8,7 +8,9 @@ mod support;
 #[path = "support/terminal.rs"]
 mod terminal;
 
-use cloudberth_e2e::{ControlPlane, Embedded, Kubectl, Options};
+use std::time::Duration;
+
+use cloudberth_e2e::{ControlPlane, Embedded, Kubectl, Options, eventually};
 use support::assets;
 use terminal::Terminal;
 
@@ -67,6 +69,31 @@ spec:
   ports: [{name: http, port: 80, targetPort: 8080}]
 ";
 
+const DEFINITION: &str = r"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: pools.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Pool, plural: pools, shortNames: [pl]}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties: {spec: {type: object, required: [size], properties: {size: {type: integer}}}}
+";
+
+const POOL: &str = r"
+apiVersion: example.com/v1
+kind: Pool
+metadata: {name: blue}
+spec: {size: 1}
+";
+
 const EVENT: &str = r#"
 apiVersion: v1
 kind: Event
@@ -112,6 +139,8 @@ async fn tour(kubectl: &Kubectl) {
     descriptions(&at).await;
     deletion(&at).await;
     watching(&at).await;
+    deployments(&at).await;
+    custom_kinds(&at).await;
     around(&at).await;
     println!("{} commands", at.finish());
 }
@@ -422,6 +451,43 @@ async fn watching(at: &Terminal<'_>) {
     at.run("delete node n1", &["node \"n1\" deleted"]).await;
 }
 
+async fn deployments(at: &Terminal<'_>) {
+    at.run("create deployment web --image=nginx:1 --replicas=2", &["deployment.apps/web created"]).await;
+    at.run("get deploy", &["NAME READY UP-TO-DATE AVAILABLE AGE", "web 0/2 0 0 (age)"]).await;
+    let wide = "NAME READY UP-TO-DATE AVAILABLE AGE CONTAINERS IMAGES SELECTOR";
+    at.run("get deploy web -o wide", &[wide, "web 0/2 0 0 (age) nginx nginx:1 app=web"]).await;
+    at.run("rollout restart deploy web", &["deployment.apps/web restarted"]).await;
+    at.run("set image deploy web nginx=nginx:2", &["deployment.apps/web image updated"]).await;
+    at.run("get deploy web -o jsonpath={.metadata.generation}", &["3"]).await;
+    at.run("delete deploy web", &["deployment.apps \"web\" deleted from default namespace"]).await;
+}
+
+async fn custom_kinds(at: &Terminal<'_>) {
+    let name = "customresourcedefinition.apiextensions.k8s.io/pools.example.com";
+    at.feed("apply -f -", DEFINITION, &[&format!("{name} created")]).await;
+    at.run("wait --for=condition=Established crd/pools.example.com", &[&format!("{name} condition met")])
+        .await;
+    eventually(Duration::from_mins(1), "pools are served", async || {
+        let output = at.kubectl().run_with_input(&["get", "pools"], "").await.unwrap();
+        if output.ok { Ok(()) } else { Err(output.stderr) }
+    })
+    .await
+    .unwrap();
+    at.feed("apply -f -", POOL, &["pool.example.com/blue created"]).await;
+    at.feed("apply -f -", POOL, &["pool.example.com/blue unchanged"]).await;
+    at.feed("apply -f -", &POOL.replace("size: 1", "size: 2"), &["pool.example.com/blue configured"]).await;
+    at.run("get pl", &["NAME AGE", "blue (age)"]).await;
+    let why = "The Pool \"blue\" is invalid: spec.size: Required value";
+    at.words_refused(&["patch", "pool", "blue", "--type=merge", "-p", r#"{"spec":{"size":null}}"#], &[why])
+        .await;
+    at.run("delete pool blue", &["pool.example.com \"blue\" deleted from default namespace"]).await;
+    at.run(
+        "delete crd pools.example.com",
+        &["customresourcedefinition.apiextensions.k8s.io \"pools.example.com\" deleted"],
+    )
+    .await;
+}
+
 async fn around(at: &Terminal<'_>) {
     let known = [
         "NAME SHORTNAMES APIVERSION NAMESPACED KIND",
@@ -434,6 +500,8 @@ async fn around(at: &Terminal<'_>) {
         "secrets v1 true Secret",
         "serviceaccounts sa v1 true ServiceAccount",
         "services svc v1 true Service",
+        "customresourcedefinitions crd,crds apiextensions.k8s.io/v1 false CustomResourceDefinition",
+        "deployments deploy apps/v1 true Deployment",
         "tokenreviews authentication.k8s.io/v1 false TokenReview",
         "selfsubjectaccessreviews authorization.k8s.io/v1 false SelfSubjectAccessReview",
         "subjectaccessreviews authorization.k8s.io/v1 false SubjectAccessReview",

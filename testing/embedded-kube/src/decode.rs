@@ -14,6 +14,7 @@ use super::query::Query;
 use super::resource::{Behaviour, Resource};
 use super::shape::Shapes;
 use super::status::{Answer, Failure};
+use super::structural;
 use super::syntax;
 use super::value::{text, unset};
 
@@ -104,6 +105,9 @@ pub(crate) fn body(
     }
     let (kind, version) = (text(&given, "kind"), text(&given, "apiVersion"));
     let expected = resource.api_version();
+    if resource.custom.is_some() {
+        check_custom(resource, &given, bytes)?;
+    }
     let (kind, version) = (
         if kind.is_empty() { &resource.kind } else { kind },
         if version.is_empty() { expected.as_str() } else { version },
@@ -127,6 +131,34 @@ pub(crate) fn body(
         Strictness::Warn => Ok(Decoded { object, warnings: complaints }),
         Strictness::Strict | Strictness::Ignore => Ok(Decoded { object, warnings: Vec::new() }),
     }
+}
+
+/// An object of a custom kind says itself what it is.
+fn check_custom(resource: &Resource, given: &Value, bytes: &[u8]) -> Answer<()> {
+    let (kind, version, expected) = (text(given, "kind"), text(given, "apiVersion"), resource.api_version());
+    if kind.is_empty() {
+        let body = String::from_utf8_lossy(bytes);
+        return Err(Failure::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{body}' ({})",
+            resource.kind,
+            summary(bytes)
+        )));
+    }
+    if version != expected {
+        return Err(version_mismatch(version, &expected));
+    }
+    if kind != resource.kind {
+        let mut errors = FieldErrors::default();
+        errors.invalid("kind", kind, &format!("must be {}", resource.kind));
+        return Err(Failure::invalid(&resource.group, kind, super::value::name(given), &errors));
+    }
+    Ok(())
+}
+
+fn version_mismatch(found: &str, expected: &str) -> Failure {
+    Failure::bad_request(format!(
+        "the API version in the data ({found}) does not match the expected API version ({expected})"
+    ))
 }
 
 /// The beginning of a body, for messages: as it is when it looks like an object, else in hexadecimal.
@@ -159,10 +191,7 @@ fn foreign(known: &[Arc<Resource>], resource: &Resource, kind: &str, version: &s
     let found = known.iter().find(|other| other.kind == kind && other.api_version() == version);
     let why = match found {
         Some(other) if other.kind == resource.kind => {
-            let expected = resource.api_version();
-            return Failure::bad_request(format!(
-                "the API version in the data ({version}) does not match the expected API version ({expected})"
-            ));
+            return version_mismatch(version, &resource.api_version());
         }
         Some(other) => conversion(&other.version, kind, resource),
         None => unregistered(kind, version),
@@ -228,7 +257,13 @@ fn typed(
         let reading = canonical::read(shapes, "meta/v1.ObjectMeta", metadata)?;
         let mut object = given.clone();
         super::value::set(&mut object, "metadata", reading.value);
-        let unknown = reading.unknown.iter().map(|path| format!("metadata.{path}")).collect();
+        let mut unknown: Vec<String> =
+            reading.unknown.iter().map(|path| format!("metadata.{path}")).collect();
+        unset(&mut object, "kind");
+        unset(&mut object, "apiVersion");
+        if let Some(custom) = &resource.custom {
+            unknown.extend(structural::prune(&mut object, &custom.schema));
+        }
         (object, unknown)
     };
     unset(&mut object, "kind");

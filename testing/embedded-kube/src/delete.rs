@@ -30,6 +30,11 @@ impl Job<'_> {
         {
             return Ok(reply);
         }
+        if self.resource.behaviour == Behaviour::Definition
+            && at(&existing, "metadata.deletionTimestamp").is_none()
+        {
+            return Ok(self.terminate_definition(&existing, &options));
+        }
         let (object, gone) = self.delete_object(&existing, &options);
         if !gone {
             let accepted = at(&options, "orphanDependents") == Some(&json!(false));
@@ -153,6 +158,26 @@ impl Job<'_> {
             return Ok(None);
         }
         Ok(Some(self.reply(StatusCode::OK, existing)))
+    }
+
+    /// The first deletion of a definition marks it: its objects must go first.
+    fn terminate_definition(&mut self, existing: &Value, options: &Value) -> Reply {
+        let (mut definition, now) = (existing.clone(), self.state.world.now());
+        set(&mut definition, "metadata.deletionTimestamp", time::seconds(now));
+        let mut finalizers = texts(&definition, "metadata.finalizers");
+        if !finalizers.iter().any(|finalizer| finalizer == kinds::CLEANUP) {
+            finalizers.push(kinds::CLEANUP.to_owned());
+        }
+        set(&mut definition, "metadata.finalizers", json!(finalizers));
+        let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+        kinds::set_condition(&mut definition, "Terminating", true, "InstanceDeletionPending", message, now);
+        let stored = if list(options, "dryRun").is_empty() {
+            let name = self.name.clone();
+            self.store(&name, definition)
+        } else {
+            Arc::new(definition)
+        };
+        self.reply(StatusCode::OK, &stored)
     }
 
     /// Deletes an object or marks it for deletion. The flag says whether it is gone.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use http::{Method, StatusCode, header};
 use serde_json::{Value, json};
 
+use super::definitions;
 use super::render::bytes;
 use super::resource::Resource;
 use super::router::{Incoming, Reply};
@@ -15,10 +16,12 @@ use super::value::set;
 pub(crate) const VERSION: &str = "v1.37.1";
 
 /// Groups in the order of their weight; all others come after them, by name.
-const WEIGHTY: [&str; 5] = [
+const WEIGHTY: [&str; 7] = [
+    "apps",
     "events.k8s.io",
     "authentication.k8s.io",
     "authorization.k8s.io",
+    "apiextensions.k8s.io",
     "coordination.k8s.io",
     "discovery.k8s.io",
 ];
@@ -44,31 +47,9 @@ pub(crate) fn answer(state: &State, incoming: &Incoming) -> Option<Reply> {
         ["api", version] => resource_list(state, "", version),
         ["apis", group] => one_group(state, group),
         ["apis", group, version] => resource_list(state, group, version),
-        ["apis", "apiextensions.k8s.io", "v1", "customresourcedefinitions"] => {
-            Some(json_reply(&custom_kinds(state)))
-        }
         [""] => Some(json_reply(&json!({"paths": paths(state)}))),
         _ => None,
     }
-}
-
-/// The custom kinds, with as much as kubectl needs: it asks here about kinds that it finds no description of. They cannot
-/// be read one by one, nor written.
-fn custom_kinds(state: &State) -> Value {
-    let custom = state.resources.iter().filter(|resource| resource.shape.is_none());
-    let items: Vec<Value> = custom
-        .map(|resource| {
-            let (group, kind, plural) = (&resource.group, &resource.kind, &resource.plural);
-            json!({
-                "metadata": {"name": format!("{plural}.{group}")},
-                "spec": {"group": group, "names": {"kind": kind, "plural": plural}},
-            })
-        })
-        .collect();
-    json!({
-        "kind": "CustomResourceDefinitionList", "apiVersion": "apiextensions.k8s.io/v1",
-        "metadata": {"resourceVersion": state.store.revision().to_string()}, "items": items,
-    })
 }
 
 fn json_reply(value: &Value) -> Reply {
@@ -114,6 +95,9 @@ fn groups(state: &State) -> Vec<(&str, Vec<&str>)> {
             versions.push(&resource.version);
         }
     }
+    for versions in groups.values_mut() {
+        versions.sort_by_key(|version| definitions::priority(version));
+    }
     let mut groups: Vec<(&str, Vec<&str>)> = groups.into_iter().collect();
     groups.sort_by_key(|(name, _)| WEIGHTY.iter().position(|known| known == name).unwrap_or(WEIGHTY.len()));
     groups
@@ -150,12 +134,19 @@ fn served<'a>(state: &'a State, group: &'a str, version: &'a str) -> impl Iterat
     all.into_iter()
 }
 
+/// The verbs of a resource. Nothing is written to a custom kind that is going.
+fn verbs(resource: &Resource) -> Vec<&str> {
+    let going = resource.custom.as_ref().is_some_and(|custom| custom.terminating);
+    let kept = |verb: &&str| !going || !matches!(*verb, "patch" | "create" | "update");
+    resource.verbs.iter().map(String::as_str).filter(kept).collect()
+}
+
 fn resource_list(state: &State, group: &str, version: &str) -> Option<Reply> {
     let mut entries = Vec::new();
     for resource in served(state, group, version) {
         let mut entry = json!({
             "name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced,
-            "kind": resource.kind, "verbs": resource.verbs,
+            "kind": resource.kind, "verbs": verbs(resource),
         });
         if !resource.short_names.is_empty() {
             set(&mut entry, "shortNames", json!(resource.short_names));
@@ -228,11 +219,14 @@ fn aggregated(state: &State, incoming: &Incoming, core: bool) -> Option<Reply> {
 }
 
 fn one_version(state: &State, group: &str, version: &str) -> Value {
-    let kind = |resource: &Resource| json!({"group": "", "version": "", "kind": resource.kind});
+    let kind = |resource: &Resource| match resource.custom {
+        Some(_) => json!({"group": group, "version": version, "kind": resource.kind}),
+        None => json!({"group": "", "version": "", "kind": resource.kind}),
+    };
     let entry = |resource: &Resource| {
         let mut entry = json!({
             "resource": resource.plural, "responseKind": kind(resource), "singularResource": resource.singular,
-            "scope": if resource.namespaced { "Namespaced" } else { "Cluster" }, "verbs": resource.verbs,
+            "scope": if resource.namespaced { "Namespaced" } else { "Cluster" }, "verbs": verbs(resource),
         });
         if !resource.short_names.is_empty() {
             set(&mut entry, "shortNames", json!(resource.short_names));

@@ -10,6 +10,7 @@ pub(crate) enum Mistake {
     Required,
     Duplicate,
     Invalid,
+    TypeInvalid,
     NotSupported,
     Forbidden,
     TooLong,
@@ -22,6 +23,7 @@ impl Mistake {
             Self::Required => "FieldValueRequired",
             Self::Duplicate => "FieldValueDuplicate",
             Self::Invalid => "FieldValueInvalid",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
             Self::NotSupported => "FieldValueNotSupported",
             Self::Forbidden => "FieldValueForbidden",
             Self::TooLong => "FieldValueTooLong",
@@ -33,7 +35,7 @@ impl Mistake {
         match self {
             Self::Required => "Required value",
             Self::Duplicate => "Duplicate value",
-            Self::Invalid => "Invalid value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
             Self::NotSupported => "Unsupported value",
             Self::Forbidden => "Forbidden",
             Self::TooLong => "Too long",
@@ -80,6 +82,11 @@ impl FieldErrors {
 
     pub(crate) fn invalid(&mut self, field: &str, value: impl Into<Value>, detail: &str) {
         self.push(Mistake::Invalid, field, Some(printed(&value.into())), detail);
+    }
+
+    /// A value that is not of the type that a custom kind's schema asks for.
+    pub(crate) fn type_invalid(&mut self, field: &str, found: &str, detail: &str) {
+        self.push(Mistake::TypeInvalid, field, Some(printed(&found.into())), detail);
     }
 
     pub(crate) fn duplicate(&mut self, field: &str, value: impl Into<Value>) {

@@ -51,7 +51,7 @@ fn known(resource: &Resource, label: &str) -> Result<(String, String), String> {
     }
     match resource.selectable.iter().find(|field| field.label == label) {
         Some(field) => Ok((field.path.clone(), field.absent.clone())),
-        None if resource.selectable.is_empty() => Err(format!(
+        None if resource.selectable.is_empty() && resource.custom.is_none() => Err(format!(
             "{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
         )),
         None => Err(format!("field label not supported: {label}")),

@@ -15,6 +15,7 @@ use super::router::{Incoming, Reply};
 use super::state::State;
 use super::status::{Answer, Failure};
 use super::store;
+use super::structural;
 use super::yaml;
 
 /// A request under way.
@@ -85,8 +86,21 @@ impl<'a> Job<'a> {
         self.resource.table.clone()
     }
 
+    /// The stored object; a custom one with the fields that its version knows.
     pub(crate) fn stored(&self, name: &str) -> Option<Arc<Value>> {
-        self.state.store.get(&self.resource.table, &self.key(name)).cloned()
+        let found = self.state.store.get(&self.resource.table, &self.key(name))?;
+        Some(match &self.resource.custom {
+            Some(_) => Arc::new(self.renderer.shown(found).into_owned()),
+            None => Arc::clone(found),
+        })
+    }
+
+    /// Writes an object, in the version that it is stored in.
+    pub(crate) fn store(&mut self, name: &str, mut object: Value) -> Arc<Value> {
+        if let Some(custom) = &self.resource.custom {
+            structural::prune(&mut object, &custom.stored_schema);
+        }
+        self.state.put(&self.table(), &self.key(name), object)
     }
 
     pub(crate) fn existing(&self) -> Answer<Arc<Value>> {

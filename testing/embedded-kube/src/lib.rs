@@ -8,6 +8,7 @@ mod calls;
 mod canonical;
 mod control;
 mod decode;
+mod definitions;
 mod delete;
 mod discovery;
 mod faults;
@@ -41,6 +42,7 @@ mod state;
 mod status;
 mod store;
 mod strategic;
+mod structural;
 mod swagger;
 mod syntax;
 mod table;
@@ -60,7 +62,6 @@ use serde_json::Value;
 
 pub use calls::Call;
 pub use faults::Fault;
-pub use resource::{Resource, Selectable, Subresource};
 pub use serve::{ServeError, Served, Tls, serve};
 pub use service::{Body, KubeService};
 pub use sim_kit::{Disconnected, Harm, Outcome};
@@ -93,14 +94,14 @@ impl KubeApi {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The path below which everything is served, without a slash at its end; empty for a server of its own.
+    pub fn path_prefix(&self) -> String {
+        self.lock().path_prefix.clone()
+    }
+
     /// A service for clients in the same process.
     pub fn service(&self) -> KubeService {
         sim_kit::SimService::new(self.clone())
-    }
-
-    /// Serves one more resource, such as a custom one.
-    pub fn add_resource(&self, resource: Resource) {
-        self.lock().resources.push(Arc::new(resource));
     }
 
     /// Makes a token known. With the first one, requests without a token are refused.
@@ -150,6 +151,7 @@ impl KubeApi {
     pub fn restore(&self, snapshot: &Snapshot) {
         let mut state = self.lock();
         state.store.restore(snapshot);
+        state.serve_definitions();
         state.watchers.cut_all();
     }
 
@@ -158,7 +160,7 @@ impl KubeApi {
         self.lock().world.set_skew(skew);
     }
 
-    /// Back to a fresh cluster; tokens, policy and added resources stay.
+    /// Back to a fresh cluster; tokens and policy stay.
     pub fn reset(&self) {
         self.lock().reset();
     }

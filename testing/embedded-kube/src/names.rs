@@ -27,6 +27,7 @@ impl NameRule {
 }
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+const LABEL_1035: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const MIDDLE_RULE: &str =
@@ -75,6 +76,20 @@ pub(crate) fn dns_label(text: &str) -> Vec<String> {
                         and must start and end with an alphanumeric character";
             broken(rule, &["my-name", "123-abc"], LABEL)
         });
+    }
+    problems
+}
+
+/// A DNS label (RFC 1035): names of custom kinds and their versions. It begins with a letter.
+pub(crate) fn label_1035(text: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    if text.len() > 63 {
+        problems.push(too_long(63, "characters"));
+    }
+    if !is_label(text) || text.starts_with(|c: char| c.is_ascii_digit()) {
+        let rule = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
+                    alphabetic character, and end with an alphanumeric character";
+        problems.push(broken(rule, &["my-name", "abc-123"], LABEL_1035));
     }
     problems
 }
@@ -201,7 +216,8 @@ mod tests {
     #[test]
     fn good_names_pass_and_bad_ones_are_explained() {
         let long = "a".repeat(64);
-        let table: [Row<'_>; 6] = [
+        let table: [Row<'_>; 7] = [
+            ("label of a kind", label_1035, &["a", "floatingips"], &["", "1a", "A", "a.b", &long]),
             ("label", dns_label, &["a", "my-name", "1a"], &["", "A", "a.b", "-a", "a-", "a_b", &long]),
             ("subdomain", dns_subdomain, &["a.b-c.d", "n1"], &["", "a..b", "a.", "A.b"]),
             ("key", qualified_name, &["a", "a.b/C_d", "x-y.z"], &["", "/a", "a/", "a/b/c", "A.b/c", "-a"]),

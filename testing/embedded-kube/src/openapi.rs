@@ -82,8 +82,11 @@ fn index(state: &State) -> Value {
 /// Changes whenever the document does: clients cache by it.
 fn fingerprint(state: &State, path: &str) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    let names = state.resources.iter().flat_map(|r| [r.plural.as_str(), r.kind.as_str()]);
-    for byte in names.chain([path, super::discovery::VERSION]).flat_map(str::bytes) {
+    let names = state.resources.iter().flat_map(|r| [r.version.as_str(), r.plural.as_str(), r.kind.as_str()]);
+    let schemas = state.resources.iter().filter_map(|r| r.custom.as_ref()).map(|c| c.schema.to_string());
+    let schemas: Vec<String> = schemas.collect();
+    let words = names.chain(schemas.iter().map(String::as_str)).chain([path, super::discovery::VERSION]);
+    for byte in words.flat_map(str::bytes) {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
     format!("{hash:016X}")
@@ -94,6 +97,7 @@ fn full_name(name: &str) -> String {
     let dotted = name.replace('/', ".");
     match name.split_once('/') {
         Some(("meta", _)) => format!("io.k8s.apimachinery.pkg.apis.{dotted}"),
+        Some(("apiextensions", _)) => format!("io.k8s.apiextensions-apiserver.pkg.apis.{dotted}"),
         _ => format!("io.k8s.api.{dotted}"),
     }
 }
@@ -143,18 +147,26 @@ fn property(field: &Field, refs: &str) -> Value {
     if refs.starts_with("#/components") && property.get("$ref").is_some() {
         property = json!({"allOf": [property]});
     }
-    if field.rule.merge {
-        let strategy = if field.rule.retain_keys { "merge,retainKeys" } else { "merge" };
-        set(&mut property, "x-kubernetes-patch-strategy", strategy);
-        if let Some(key) = &field.rule.key {
-            set(&mut property, "x-kubernetes-patch-merge-key", key.as_str());
-        }
+    let strategy = match (field.rule.merge, field.rule.retain_keys) {
+        (true, true) => "merge,retainKeys",
+        (true, false) => "merge",
+        (false, true) => "retainKeys",
+        (false, false) => return property,
+    };
+    set(&mut property, "x-kubernetes-patch-strategy", strategy);
+    if let Some(key) = &field.rule.key {
+        set(&mut property, "x-kubernetes-patch-merge-key", key.as_str());
     }
     property
 }
 
 /// Fields that are always written but need not be given.
-const OPTIONAL: [(&str, &str); 12] = [
+const OPTIONAL: [(&str, &str); 17] = [
+    ("apiextensions/v1.CustomResourceDefinitionStatus", "acceptedNames"),
+    ("apiextensions/v1.CustomResourceDefinitionStatus", "conditions"),
+    ("apiextensions/v1.CustomResourceDefinitionStatus", "storedVersions"),
+    ("apps/v1.DeploymentCondition", "status"),
+    ("apps/v1.DeploymentCondition", "type"),
     ("authentication/v1.TokenRequest", "spec"),
     ("authentication/v1.TokenRequestSpec", "audiences"),
     ("authentication/v1.TokenRequestStatus", "expirationTimestamp"),
@@ -169,13 +181,19 @@ const OPTIONAL: [(&str, &str); 12] = [
     ("events/v1.Event", "metadata"),
 ];
 
+/// Fields that are not always written but have to be given.
+const REQUIRED: [(&str, &str); 2] = [("apps/v1.Deployment", "spec"), ("apps/v1.DeploymentSpec", "selector")];
+
 fn definition(name: &str, fields: &Fields, refs: &str) -> Value {
     let properties: Map<String, Value> =
         fields.iter().map(|field| (field.name.clone(), property(field, refs))).collect();
     let required: Vec<&str> = fields
         .iter()
-        .filter(|field| field.omit == Omit::Always && !matches!(field.shape, Shape::Pointer(_)))
-        .filter(|field| !OPTIONAL.contains(&(name, field.name.as_str())))
+        .filter(|field| {
+            let place = (name, field.name.as_str());
+            let written = field.omit == Omit::Always && !matches!(field.shape, Shape::Pointer(_));
+            (written && !OPTIONAL.contains(&place)) || REQUIRED.contains(&place)
+        })
         .map(|field| field.name.as_str())
         .collect();
     let mut definition = json!({"type": "object", "properties": properties});
@@ -183,6 +201,26 @@ fn definition(name: &str, fields: &Fields, refs: &str) -> Value {
         set(&mut definition, "required", json!(required));
     }
     definition
+}
+
+/// A custom kind as its schema describes it, with the fields that every object has.
+fn described(resource: &Resource, refs: &str) -> Value {
+    let schema = resource.custom.as_ref().map(|custom| &custom.schema);
+    let mut properties =
+        schema.and_then(|schema| schema.get("properties")).cloned().unwrap_or_else(|| json!({}));
+    set(&mut properties, "apiVersion", json!({"type": "string"}));
+    set(&mut properties, "kind", json!({"type": "string"}));
+    let metadata = format!("{refs}{}", full_name("meta/v1.ObjectMeta"));
+    set(&mut properties, "metadata", json!({"allOf": [{"$ref": metadata}]}));
+    if refs == "#/definitions/" {
+        set(&mut properties, "metadata", json!({"$ref": metadata}));
+    }
+    let mut described = schema.cloned().unwrap_or_else(|| json!({"type": "object"}));
+    // Without properties anything may stand there.
+    if properties.as_object().is_some_and(|properties| properties.len() > 3) {
+        set(&mut described, "properties", properties);
+    }
+    described
 }
 
 /// All shapes as definitions; kinds have their group, version and kind.
@@ -197,7 +235,7 @@ fn definitions(state: &State, refs: &str) -> Map<String, Value> {
         all.insert(name.to_owned(), definition);
     }
     for resource in &state.resources {
-        let entry = all.entry(own_name(resource)).or_insert_with(|| json!({"type": "object"}));
+        let entry = all.entry(own_name(resource)).or_insert_with(|| described(resource, refs));
         set(entry, "x-kubernetes-group-version-kind", json!([identity(resource)]));
     }
     all

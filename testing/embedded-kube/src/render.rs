@@ -13,6 +13,7 @@ use super::kinds;
 use super::negotiate::View;
 use super::resource::{Behaviour, Resource};
 use super::shape::Shapes;
+use super::structural;
 use super::table;
 
 /// Everything needed to show objects of one resource in one form.
@@ -43,8 +44,12 @@ pub(crate) struct ListMeta {
 }
 
 impl ListMeta {
-    fn value(&self) -> Value {
+    fn value(&self, custom: bool) -> Value {
         let mut meta = json!({"resourceVersion": self.revision.to_string()});
+        if custom {
+            // Lists of custom kinds say, too, that there is no more.
+            super::value::set(&mut meta, "continue", "");
+        }
         if let Some(map) = meta.as_object_mut() {
             if let Some(resume) = &self.resume {
                 map.insert("continue".to_owned(), json!(resume));
@@ -93,7 +98,12 @@ pub(crate) fn bytes<T: Serialize + ?Sized>(value: &T) -> Bytes {
 
 impl Renderer {
     /// The object in the shape of the API it is asked for through.
-    fn shown<'a>(&self, object: &'a Value) -> Cow<'a, Value> {
+    pub(crate) fn shown<'a>(&self, object: &'a Value) -> Cow<'a, Value> {
+        if let Some(custom) = &self.resource.custom {
+            let mut shown = object.clone();
+            structural::prune(&mut shown, &custom.schema);
+            return Cow::Owned(shown);
+        }
         if self.resource.behaviour != Behaviour::Event || self.resource.group.is_empty() {
             return Cow::Borrowed(object);
         }
@@ -172,7 +182,7 @@ impl Renderer {
                 bytes(&List {
                     kind: &self.resource.list_kind(),
                     api_version: &self.resource.api_version(),
-                    metadata: &meta.value(),
+                    metadata: &meta.value(self.resource.custom.is_some()),
                     items: &items,
                 })
             }
@@ -181,11 +191,11 @@ impl Renderer {
                 bytes(&List {
                     kind: "PartialObjectMetadataList",
                     api_version: &format!("meta.k8s.io/{version}"),
-                    metadata: &meta.value(),
+                    metadata: &meta.value(false),
                     items: &items,
                 })
             }
-            View::Table(version) => bytes(&self.table(objects, version, true, &meta.value())),
+            View::Table(version) => bytes(&self.table(objects, version, true, &meta.value(false))),
         }
     }
 

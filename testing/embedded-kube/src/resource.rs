@@ -1,13 +1,18 @@
-//! The resources that are served: a table of data, to which custom resources can be added while running.
+//! The resources that are served: a table of data, to which definitions add custom ones while running.
 
 use std::sync::Arc;
+
+use super::definitions::Custom;
 
 /// What a resource does beyond being stored. Everything else about it is data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Behaviour {
-    /// Stored as it is sent.
-    Plain,
     ConfigMap,
+    /// A kind that a definition describes.
+    Custom,
+    /// A definition of a custom kind.
+    Definition,
+    Deployment,
     Endpoints,
     EndpointSlice,
     /// Both event APIs: one store, two shapes.
@@ -25,58 +30,62 @@ pub(crate) enum Behaviour {
 
 /// A part of an object with a path and rights of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subresource {
+pub(crate) struct Subresource {
     /// The last part of the path: `status`.
-    pub name: String,
+    pub(crate) name: String,
     /// Verbs allowed on it.
-    pub verbs: Vec<String>,
+    pub(crate) verbs: Vec<String>,
     /// Group, version and kind, where it is of another kind than the resource.
-    pub kind: Option<(String, String, String)>,
+    pub(crate) kind: Option<(String, String, String)>,
 }
 
 /// A field that lists and watches can select by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selectable {
+pub(crate) struct Selectable {
     /// The name in a field selector.
-    pub label: String,
+    pub(crate) label: String,
     /// Where the stored object has it.
-    pub path: String,
+    pub(crate) path: String,
     /// The text that an absent field stands for.
-    pub absent: String,
+    pub(crate) absent: String,
 }
 
 /// One served resource.
 #[derive(Clone, Debug)]
-pub struct Resource {
+pub(crate) struct Resource {
     /// API group; empty for the core group.
-    pub group: String,
+    pub(crate) group: String,
     /// API version.
-    pub version: String,
+    pub(crate) version: String,
     /// Kind of one object.
-    pub kind: String,
+    pub(crate) kind: String,
     /// Name in paths.
-    pub plural: String,
+    pub(crate) plural: String,
     /// Name for one, in lower case.
-    pub singular: String,
+    pub(crate) singular: String,
     /// Whether objects live in a namespace.
-    pub namespaced: bool,
+    pub(crate) namespaced: bool,
     /// Short names for `kubectl`.
-    pub short_names: Vec<String>,
+    pub(crate) short_names: Vec<String>,
     /// Groups of resources such as `all`.
-    pub categories: Vec<String>,
+    pub(crate) categories: Vec<String>,
     /// Verbs allowed on the resource itself.
-    pub verbs: Vec<String>,
+    pub(crate) verbs: Vec<String>,
     /// Parts with paths of their own.
-    pub subresources: Vec<Subresource>,
+    pub(crate) subresources: Vec<Subresource>,
     /// Fields to select by, beside the name and the namespace.
-    pub selectable: Vec<Selectable>,
+    pub(crate) selectable: Vec<Selectable>,
     /// Resources that share objects name the same table.
-    pub table: String,
+    pub(crate) table: String,
     pub(crate) shape: Option<String>,
     pub(crate) behaviour: Behaviour,
+    pub(crate) custom: Option<Custom>,
 }
 
 const CRUD: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+/// The order in which a real server lists the verbs of custom kinds.
+const CUSTOM_CRUD: &[&str] =
+    &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const CRUD_ONE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 const STATUS: (&str, &[&str]) = ("status", &["get", "patch", "update"]);
 const EVENT_FIELDS: &[&str] = &[
@@ -111,8 +120,8 @@ fn strings(list: &[&str]) -> Vec<String> {
 }
 
 impl Resource {
-    /// A resource with all verbs and no behaviour of its own, such as a custom resource.
-    pub fn new(group: &str, version: &str, kind: &str, plural: &str, namespaced: bool) -> Self {
+    /// A custom resource with all verbs.
+    pub(crate) fn new(group: &str, version: &str, kind: &str, plural: &str, namespaced: bool) -> Self {
         Self {
             group: group.to_owned(),
             version: version.to_owned(),
@@ -122,18 +131,22 @@ impl Resource {
             namespaced,
             short_names: Vec::new(),
             categories: Vec::new(),
-            verbs: strings(CRUD),
+            verbs: strings(CUSTOM_CRUD),
             subresources: Vec::new(),
             selectable: Vec::new(),
             table: super::status::qualified(group, plural),
             shape: None,
-            behaviour: Behaviour::Plain,
+            behaviour: Behaviour::Custom,
+            custom: None,
         }
     }
 
-    /// Adds a subresource.
-    #[must_use]
-    pub fn with_subresource(mut self, name: &str, verbs: &[&str]) -> Self {
+    /// Adds the status as a part of its own.
+    pub(crate) fn with_status(self) -> Self {
+        self.with_subresource(STATUS.0, STATUS.1)
+    }
+
+    fn with_subresource(mut self, name: &str, verbs: &[&str]) -> Self {
         self.subresources.push(Subresource { name: name.to_owned(), verbs: strings(verbs), kind: None });
         self
     }
@@ -151,7 +164,7 @@ impl Resource {
     fn shaped(mut self, package: &str, behaviour: Behaviour) -> Self {
         self.shape = Some(format!("{package}.{}", self.kind));
         self.behaviour = behaviour;
-        self
+        self.verbs(CRUD)
     }
 
     fn short(mut self, names: &[&str]) -> Self {
@@ -159,8 +172,12 @@ impl Resource {
         self
     }
 
-    fn in_all(mut self) -> Self {
-        self.categories = strings(&["all"]);
+    fn in_all(self) -> Self {
+        self.in_category("all")
+    }
+
+    fn in_category(mut self, category: &str) -> Self {
+        self.categories.push(category.to_owned());
         self
     }
 
@@ -191,13 +208,16 @@ impl Resource {
     }
 
     /// `v1` or `coordination.k8s.io/v1`.
-    pub fn api_version(&self) -> String {
+    pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
     /// The kind of a list of these.
-    pub fn list_kind(&self) -> String {
-        format!("{}List", self.kind)
+    pub(crate) fn list_kind(&self) -> String {
+        match &self.custom {
+            Some(custom) => custom.list_kind.clone(),
+            None => format!("{}List", self.kind),
+        }
     }
 
     pub(crate) fn allows(&self, subresource: Option<&str>, verb: &str) -> bool {
@@ -228,17 +248,17 @@ pub(crate) fn builtin() -> Vec<Arc<Resource>> {
             .short(&["ns"])
             .verbs(CRUD_ONE)
             .with_subresource("finalize", &["update"])
-            .with_subresource(STATUS.0, STATUS.1)
+            .with_status()
             .select(&["status.phase"], "")
             .select_as(&[("name", "metadata.name")]),
         core("Node", "nodes", false, Behaviour::Node)
             .short(&["no"])
-            .with_subresource(STATUS.0, STATUS.1)
+            .with_status()
             .select(&["spec.unschedulable"], "false"),
         core("Pod", "pods", true, Behaviour::Pod)
             .short(&["po"])
             .in_all()
-            .with_subresource(STATUS.0, STATUS.1)
+            .with_status()
             .select(
                 &[
                     "spec.nodeName",
@@ -260,8 +280,24 @@ pub(crate) fn builtin() -> Vec<Arc<Resource>> {
         core("Service", "services", true, Behaviour::Service)
             .short(&["svc"])
             .in_all()
-            .with_subresource(STATUS.0, STATUS.1)
+            .with_status()
             .select(&["spec.clusterIP", "spec.type"], ""),
+        Resource::new(
+            "apiextensions.k8s.io",
+            "v1",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+            false,
+        )
+        .shaped("apiextensions/v1", Behaviour::Definition)
+        .short(&["crd", "crds"])
+        .in_category("api-extensions")
+        .with_status(),
+        Resource::new("apps", "v1", "Deployment", "deployments", true)
+            .shaped("apps/v1", Behaviour::Deployment)
+            .short(&["deploy"])
+            .in_all()
+            .with_status(),
         review(authentication, "authentication/v1", "SelfSubjectReview", "selfsubjectreviews", false),
         review(authentication, "authentication/v1", "TokenReview", "tokenreviews", false),
         review(

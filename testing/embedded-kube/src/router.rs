@@ -46,9 +46,14 @@ pub(crate) struct Reply {
 }
 
 impl Incoming {
-    pub(crate) fn new(parts: Parts, body: Bytes) -> Self {
+    /// Reads a request; `None` when its path is not below the prefix.
+    pub(crate) fn new(parts: Parts, body: Bytes, prefix: &str) -> Option<Self> {
         let query = Query::parse(parts.uri.query());
-        let path = parts.uri.path().to_owned();
+        let path = match parts.uri.path().strip_prefix(prefix)? {
+            "" => "/".to_owned(),
+            path if path.starts_with('/') => path.to_owned(),
+            _ => return None,
+        };
         let target = path::parse(&path);
         let verb = match &target {
             Some(target) => target.verb(&parts.method, query.flag("watch")).to_owned(),
@@ -59,7 +64,7 @@ impl Incoming {
         let many = matches!(verb.as_str(), "list" | "watch" | "deletecollection");
         let selected = query.get("fieldSelector").filter(|_| many).and_then(selected_name).map(str::to_owned);
         let (method, headers) = (parts.method, parts.headers);
-        Self { method, path, query, headers, body, target, verb, selected, user_agent }
+        Some(Self { method, path, query, headers, body, target, verb, selected, user_agent })
     }
 
     fn control(&self) -> Option<Control> {
@@ -162,7 +167,8 @@ impl State {
         };
         let known = self.resource(&target.group, &target.version, &target.plural);
         let Some(resource) = known else {
-            let group = target.group.is_empty() || self.resources.iter().any(|r| r.group == target.group);
+            let builtin = |r: &std::sync::Arc<Resource>| r.group == target.group && r.custom.is_none();
+            let group = target.group.is_empty() || self.resources.iter().any(builtin);
             return if group { Err(Failure::no_such_path()) } else { Ok(self.other_paths(incoming)) };
         };
         if harm == Some(&Harm::Conflict) {
@@ -186,14 +192,22 @@ impl State {
         harm: Option<&Harm>,
     ) -> Answer<Reply> {
         let part = target.subresource.as_deref();
+        let custom = resource.custom.as_ref();
         if part.is_some_and(|part| resource.subresources.iter().all(|known| known.name != part)) {
-            return Err(Failure::no_such_path());
+            let name = target.name.as_deref().unwrap_or_default();
+            return Err(match custom {
+                Some(_) => Failure::not_found(&resource.group, &resource.plural, name),
+                None => Failure::no_such_path(),
+            });
         }
         // A namespaced resource can be listed and watched across namespaces, nothing else.
         let across = resource.namespaced && target.namespace.is_none();
         let misplaced = (!resource.namespaced && target.namespace.is_some())
             || (across
                 && (target.name.is_some() || !matches!(incoming.verb.as_str(), "list" | "watch" | "create")));
+        if custom.is_some() && (misplaced || (across && incoming.verb == "create")) {
+            return Ok(self.other_paths(incoming));
+        }
         if misplaced {
             return Err(Failure::no_such_path());
         }
@@ -212,11 +226,13 @@ impl State {
         let tables = resource.behaviour != Behaviour::Review;
         let view = negotiate::view(&incoming.headers, tables, verb == "watch")?;
         let mut job = Job::new(self, incoming, target, resource, view)?;
+        job.warnings.extend(custom.and_then(|custom| custom.warning.clone()));
         if resource.behaviour == Behaviour::Endpoints {
             let warning = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
             job.warnings.push(warning.to_owned());
         }
-        let mut reply = Self::carry_out(&mut job, verb, user, harm)?;
+        let done = Self::carry_out(&mut job, verb, user, harm);
+        let mut reply = done.unwrap_or_else(|failure| Reply::failure(&failure));
         reply.warnings.append(&mut job.warnings);
         Ok(reply)
     }
@@ -255,6 +271,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_paths_below_the_prefix_are_answered() {
+        let table = [
+            ("", "/api", Some("/api")),
+            ("/k8s/c-1", "/k8s/c-1/api/v1/nodes", Some("/api/v1/nodes")),
+            ("/k8s/c-1", "/k8s/c-1", Some("/")),
+            ("/k8s/c-1", "/k8s/c-12/api", None),
+            ("/k8s/c-1", "/api", None),
+        ];
+        for (prefix, uri, want) in table {
+            let (parts, ()) = http::Request::get(uri).body(()).unwrap().into_parts();
+            let incoming = Incoming::new(parts, Bytes::new(), prefix);
+            assert_eq!(incoming.as_ref().map(|incoming| incoming.path.as_str()), want, "{prefix} {uri}");
+        }
+    }
+
+    #[test]
     fn a_selected_name_counts_where_many_are_asked_for() {
         let lease = "/apis/coordination.k8s.io/v1/namespaces/k/leases";
         let table = [
@@ -267,7 +299,7 @@ mod tests {
         ];
         for (uri, want) in table {
             let (parts, ()) = http::Request::get(&uri).body(()).unwrap().into_parts();
-            let incoming = Incoming::new(parts, Bytes::new());
+            let incoming = Incoming::new(parts, Bytes::new(), "").unwrap();
             assert_eq!((incoming.action().name.as_str(), incoming.subject().name), (want, want), "{uri}");
         }
     }

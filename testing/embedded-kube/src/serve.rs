@@ -71,6 +71,7 @@ impl Tls {
 pub struct Served {
     /// Where it listens.
     pub address: SocketAddr,
+    path_prefix: String,
     authority: Option<String>,
     token: Option<String>,
     tasks: JoinSet<()>,
@@ -94,10 +95,10 @@ impl Served {
         };
         format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: cloudberth-sim\nclusters:\n- name: cloudberth-sim\n  \
-             cluster:\n    server: {scheme}://{}{authority}\nusers:\n- name: cloudberth-sim\n  user:{user}\n\
+             cluster:\n    server: {scheme}://{}{}{authority}\nusers:\n- name: cloudberth-sim\n  user:{user}\n\
              contexts:\n- name: cloudberth-sim\n  context:\n    cluster: cloudberth-sim\n    user: cloudberth-sim\n    \
              namespace: default\n",
-            self.address
+            self.address, self.path_prefix
         )
     }
 
@@ -125,5 +126,5 @@ pub fn serve(
     };
     let mut tasks = JoinSet::new();
     tasks.spawn(accept(api.service(), listener, acceptor));
-    Ok(Served { address, authority, token, tasks })
+    Ok(Served { address, path_prefix: api.path_prefix(), authority, token, tasks })
 }

@@ -65,7 +65,10 @@ impl Handler for KubeApi {
 }
 
 async fn answer(api: KubeApi, parts: Parts, body: Bytes) -> Result<Response<Body>, Disconnected> {
-    let incoming = Incoming::new(parts, body);
+    let prefix = api.path_prefix();
+    let Some(incoming) = Incoming::new(parts, body, &prefix) else {
+        return Ok(respond(&api, Reply::text(StatusCode::NOT_FOUND, "404 page not found\n")));
+    };
     let Decision { delay, harm } = api.lock().decide_fault(&incoming);
     if !delay.is_zero() {
         tokio::time::sleep(delay).await;

@@ -6,6 +6,7 @@ use ipnet::IpNet;
 use serde_json::{Value, json};
 
 use super::calls::Call;
+use super::definitions;
 use super::discovery;
 use super::faults::Fault;
 use super::kinds::Ranges;
@@ -27,12 +28,20 @@ pub struct Config {
     pub service_ranges: Vec<IpNet>,
     /// First and last node port.
     pub node_ports: (u16, u16),
+    /// The path below which everything is served, such as `/k8s/clusters/c-abc` of a proxy in front of many clusters.
+    /// Empty for a server of its own.
+    pub path_prefix: String,
 }
 
 impl Default for Config {
     fn default() -> Self {
         let four = ipnet::Ipv4Net::new_assert([10, 96, 0, 0].into(), 16);
-        Self { history: 10_000, service_ranges: vec![four.into()], node_ports: (30_000, 32_767) }
+        Self {
+            history: 10_000,
+            service_ranges: vec![four.into()],
+            node_ports: (30_000, 32_767),
+            path_prefix: String::new(),
+        }
     }
 }
 
@@ -56,6 +65,8 @@ pub(crate) struct State {
     /// The version that the server reports.
     pub(crate) version: String,
     pub(crate) ranges: Ranges,
+    /// Begins with a slash and ends without one, or is empty.
+    pub(crate) path_prefix: String,
     pub(crate) users: Users,
     pub(crate) faults: Rules<Fault>,
     pub(crate) calls: CallLog<Call>,
@@ -75,6 +86,10 @@ impl State {
             world,
             version: discovery::VERSION.to_owned(),
             ranges,
+            path_prefix: match config.path_prefix.trim_matches('/') {
+                "" => String::new(),
+                prefix => format!("/{prefix}"),
+            },
             users: Users::default(),
             faults: Rules::default(),
             calls: CallLog::default(),
@@ -127,6 +142,7 @@ impl State {
             }
         }
         self.store.compact();
+        self.serve_definitions();
         self.watchers.cut_all();
         self.faults.clear();
         self.calls = CallLog::default();
@@ -138,6 +154,11 @@ impl State {
         self.resources.iter().find(is).cloned()
     }
 
+    fn is_terminating(&self, table: &str) -> bool {
+        let going = |r: &Arc<Resource>| r.table == table && r.custom.as_ref().is_some_and(|c| c.terminating);
+        self.resources.iter().any(going)
+    }
+
     pub(crate) fn put(&mut self, table: &str, key: &str, mut object: Value) -> Arc<Value> {
         if table == "services" && !discovery::keeps_ip_mode(&self.version) {
             let ingress = at_mut(&mut object, "status.loadBalancer.ingress").and_then(Value::as_array_mut);
@@ -145,12 +166,19 @@ impl State {
         }
         let stored = self.store.put(table, key, object);
         self.watchers.wake(table);
+        if table == definitions::TABLE {
+            self.settle_definitions();
+        }
         stored
     }
 
     pub(crate) fn remove(&mut self, table: &str, key: &str) -> Option<Arc<Value>> {
         let last = self.store.remove(table, key);
         self.watchers.wake(table);
+        // A definition waits for the last of its objects, and others may wait for its names.
+        if table == definitions::TABLE || self.is_terminating(table) {
+            self.settle_definitions();
+        }
         last
     }
 }

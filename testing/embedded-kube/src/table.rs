@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::kinds::{has_condition, selector_text};
 use super::resource::{Behaviour, Resource};
 use super::time;
 use super::value::{at, entries, int, list, name, text, texts};
@@ -10,99 +11,44 @@ use super::value::{at, entries, int, list, name, text, texts};
 const NONE: &str = "<none>";
 const UNKNOWN: &str = "<unknown>";
 
-/// A column: its title, and whether it is shown only when asked for (`-o wide`).
-type Column = (&'static str, bool);
-
-fn titles(resource: &Resource) -> &'static [Column] {
-    const fn shown(title: &'static str) -> Column {
-        (title, false)
-    }
-    const fn wide(title: &'static str) -> Column {
-        (title, true)
-    }
+/// The columns of a resource. Those with a plus are shown only when asked for (`-o wide`).
+fn titles(resource: &Resource) -> &'static str {
     match resource.behaviour {
         Behaviour::Node => {
-            const {
-                &[
-                    shown("Name"),
-                    shown("Status"),
-                    shown("Roles"),
-                    shown("Age"),
-                    shown("Version"),
-                    wide("Internal-IP"),
-                    wide("External-IP"),
-                    wide("OS-Image"),
-                    wide("Kernel-Version"),
-                    wide("Container-Runtime"),
-                ]
-            }
+            "Name|Status|Roles|Age|Version|+Internal-IP|+External-IP|+OS-Image|+Kernel-Version|+Container-Runtime"
         }
-        Behaviour::Service => {
-            const {
-                &[
-                    shown("Name"),
-                    shown("Type"),
-                    shown("Cluster-IP"),
-                    shown("External-IP"),
-                    shown("Port(s)"),
-                    shown("Age"),
-                    wide("Selector"),
-                ]
-            }
-        }
-        Behaviour::Pod => {
-            const {
-                &[
-                    shown("Name"),
-                    shown("Ready"),
-                    shown("Status"),
-                    shown("Restarts"),
-                    shown("Age"),
-                    wide("IP"),
-                    wide("Node"),
-                    wide("Nominated Node"),
-                    wide("Readiness Gates"),
-                ]
-            }
-        }
+        Behaviour::Service => "Name|Type|Cluster-IP|External-IP|Port(s)|Age|+Selector",
+        Behaviour::Pod => "Name|Ready|Status|Restarts|Age|+IP|+Node|+Nominated Node|+Readiness Gates",
+        Behaviour::Deployment => "Name|Ready|Up-to-date|Available|Age|+Containers|+Images|+Selector",
         Behaviour::Event => {
-            const {
-                &[
-                    shown("Last Seen"),
-                    shown("Type"),
-                    shown("Reason"),
-                    shown("Object"),
-                    wide("Subobject"),
-                    wide("Source"),
-                    shown("Message"),
-                    wide("First Seen"),
-                    wide("Count"),
-                    wide("Name"),
-                ]
-            }
+            "Last Seen|Type|Reason|Object|+Subobject|+Source|Message|+First Seen|+Count|+Name"
         }
-        Behaviour::Namespace => const { &[shown("Name"), shown("Status"), shown("Age")] },
-        Behaviour::ConfigMap => const { &[shown("Name"), shown("Data"), shown("Age")] },
-        Behaviour::Secret => const { &[shown("Name"), shown("Type"), shown("Data"), shown("Age")] },
-        Behaviour::Lease => const { &[shown("Name"), shown("Holder"), shown("Age")] },
-        Behaviour::Endpoints => const { &[shown("Name"), shown("Endpoints"), shown("Age")] },
-        Behaviour::EndpointSlice => {
-            const { &[shown("Name"), shown("AddressType"), shown("Ports"), shown("Endpoints"), shown("Age")] }
-        }
-        Behaviour::ServiceAccount | Behaviour::Plain | Behaviour::Review => {
-            const { &[shown("Name"), shown("Age")] }
-        }
+        Behaviour::Namespace => "Name|Status|Age",
+        Behaviour::ConfigMap => "Name|Data|Age",
+        Behaviour::Secret => "Name|Type|Data|Age",
+        Behaviour::Lease => "Name|Holder|Age",
+        Behaviour::Endpoints => "Name|Endpoints|Age",
+        Behaviour::EndpointSlice => "Name|AddressType|Ports|Endpoints|Age",
+        Behaviour::Definition => "Name|Scope|Versions|Created At|+Group|+Kind|+ShortNames|+Established",
+        Behaviour::ServiceAccount | Behaviour::Custom | Behaviour::Review => "Name|Age",
     }
 }
 
 /// The column definitions of a table.
 pub(crate) fn columns(resource: &Resource) -> Value {
-    let column = |(title, wide): &Column| {
-        let format = if *title == "Name" { "name" } else { "" };
+    let column = |title: &str| {
+        let (title, wide) = title.strip_prefix('+').map_or((title, 0), |title| (title, 1));
+        let format = if title == "Name" { "name" } else { "" };
         let description = format!("{title} of the {}", resource.singular);
-        json!({"name": title, "type": "string", "format": format, "description": description, "priority": i32::from(*wide)})
+        let of = match title {
+            "Created At" => "date",
+            "Age" if resource.custom.is_some() => "date",
+            "Established" => "boolean",
+            _ => "string",
+        };
+        json!({"name": title, "type": of, "format": format, "description": description, "priority": wide})
     };
-    titles(resource).iter().map(column).collect()
+    titles(resource).split('|').map(column).collect()
 }
 
 /// One row of a table, without the object that it may carry.
@@ -112,6 +58,7 @@ pub(crate) fn row(resource: &Resource, object: &Value, now: Timestamp) -> Value 
         Behaviour::Node => node(object, &age()),
         Behaviour::Service => service(object, &age()),
         Behaviour::Pod => pod(object, &age()),
+        Behaviour::Deployment => deployment(object, &age()),
         Behaviour::Event => event(object, now),
         Behaviour::Namespace => json!([name(object), text(object, "status.phase"), age()]),
         Behaviour::ConfigMap => {
@@ -132,7 +79,8 @@ pub(crate) fn row(resource: &Resource, object: &Value, now: Timestamp) -> Value 
                 age()
             ])
         }
-        Behaviour::ServiceAccount | Behaviour::Plain | Behaviour::Review => json!([name(object), age()]),
+        Behaviour::Definition => definition(object),
+        Behaviour::ServiceAccount | Behaviour::Custom | Behaviour::Review => json!([name(object), age()]),
     };
     json!({"cells": cells, "object": null})
 }
@@ -187,6 +135,45 @@ fn node(node: &Value, age: &str) -> Value {
         or(info("osImage"), UNKNOWN),
         kernel,
         or(info("containerRuntimeVersion"), UNKNOWN),
+    ])
+}
+
+fn deployment(deployment: &Value, age: &str) -> Value {
+    let count = |name: &str| int(deployment, &format!("status.{name}"));
+    let ready = format!("{}/{}", count("readyReplicas"), int(deployment, "spec.replicas"));
+    let containers = list(deployment, "spec.template.spec.containers");
+    let each = |part: &str| containers.iter().map(|c| text(c, part)).collect::<Vec<_>>().join(",");
+    let selector = at(deployment, "spec.selector").map(selector_text).unwrap_or_default();
+    json!([
+        name(deployment),
+        ready,
+        count("updatedReplicas"),
+        count("availableReplicas"),
+        age,
+        each("name"),
+        each("image"),
+        selector
+    ])
+}
+
+fn definition(definition: &Value) -> Value {
+    let version = |version: &Value| {
+        let mark = if at(version, "storage") == Some(&json!(true)) { "(storage)" } else { "" };
+        format!("{}{mark}", text(version, "name"))
+    };
+    let served = |version: &&Value| at(version, "served") == Some(&json!(true));
+    let mut versions: Vec<String> =
+        list(definition, "spec.versions").iter().filter(served).map(version).collect();
+    versions.sort();
+    json!([
+        name(definition),
+        text(definition, "spec.scope"),
+        versions.join(","),
+        text(definition, "metadata.creationTimestamp"),
+        text(definition, "spec.group"),
+        text(definition, "spec.names.kind"),
+        texts(definition, "spec.names.shortNames").join(","),
+        has_condition(definition, "Established"),
     ])
 }
 

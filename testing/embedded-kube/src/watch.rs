@@ -31,6 +31,8 @@ struct Entry {
     table: String,
     waker: Option<Waker>,
     cut: bool,
+    /// It ends when everything is told.
+    ending: bool,
 }
 
 /// The watches under way.
@@ -43,7 +45,8 @@ pub(crate) struct Watchers {
 impl Watchers {
     fn add(&mut self, table: &str) -> u64 {
         self.next += 1;
-        self.entries.insert(self.next, Entry { table: table.to_owned(), waker: None, cut: false });
+        self.entries
+            .insert(self.next, Entry { table: table.to_owned(), waker: None, cut: false, ending: false });
         self.next
     }
 
@@ -64,6 +67,14 @@ impl Watchers {
                 waker.wake();
             }
         }
+    }
+
+    /// Ends the watches of a table that is no longer served, once they have told everything.
+    pub(crate) fn end(&mut self, table: &str) {
+        for entry in self.entries.values_mut().filter(|entry| entry.table == table) {
+            entry.ending = true;
+        }
+        self.wake(table);
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -165,6 +176,7 @@ impl WatchBody {
         if self.lines.is_empty()
             && let Some(entry) = state.watchers.entries.get_mut(&self.id)
         {
+            self.closed |= entry.ending;
             entry.waker = Some(context.waker().clone());
         }
     }

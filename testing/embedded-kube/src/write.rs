@@ -22,6 +22,11 @@ impl Job<'_> {
     pub(crate) fn create(&mut self, options: &WriteOptions) -> Answer<Reply> {
         let decoded = self.decode(options)?;
         self.warnings.extend(decoded.warnings);
+        if self.resource.custom.as_ref().is_some_and(|custom| custom.terminating) {
+            let why = "create not allowed while custom resource definition is terminating";
+            let name = value::name(&decoded.object);
+            return Err(Failure::forbidden(&self.resource.group, &self.resource.plural, name, why));
+        }
         let object = self.create_object(decoded.object, options)?;
         Ok(self.reply(StatusCode::CREATED, &object))
     }
@@ -56,7 +61,7 @@ impl Job<'_> {
         if !errors.is_empty() {
             return Err(Failure::invalid(&self.resource.group, &self.resource.kind, &name, &errors));
         }
-        self.warnings.extend(kinds::warnings(&self.resource, None, &object));
+        self.warnings.extend(kinds::warnings(&self.resource, None, &object, None));
         if let Some(existing) = self.stored(&name) {
             return Err(self.taken(&object, &existing));
         }
@@ -66,8 +71,7 @@ impl Job<'_> {
         if options.dry_run {
             return Ok(Arc::new(object));
         }
-        let (table, key) = (self.table(), self.key(&name));
-        Ok(self.state.put(&table, &key, object))
+        Ok(self.store(&name, object))
     }
 
     fn taken(&self, object: &Value, existing: &Value) -> Failure {
@@ -216,17 +220,18 @@ impl Job<'_> {
         if !errors.is_empty() {
             return Err(Failure::invalid(&group, &self.resource.kind, &self.name, &errors));
         }
-        self.warnings.extend(kinds::warnings(&self.resource, part, &object));
+        self.warnings.extend(kinds::warnings(&self.resource, part, &object, Some(existing)));
         if options.dry_run {
             return Ok(Arc::new(object));
         }
-        let (table, key) = (self.table(), self.key(&self.name));
         let held =
             self.resource.behaviour == Behaviour::Namespace && !list(&object, "spec.finalizers").is_empty();
         if meta::gone_after(&object, existing) && !held {
+            let (table, key) = (self.table(), self.key(&self.name));
             self.state.remove(&table, &key);
             return Ok(Arc::new(object));
         }
-        Ok(self.state.put(&table, &key, object))
+        let name = self.name.clone();
+        Ok(self.store(&name, object))
     }
 }

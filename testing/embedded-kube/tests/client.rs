@@ -4,7 +4,7 @@
 mod common;
 
 use common::{call, cluster};
-use embedded_kube::{Action, KubeApi, Resource, Tls, User, serve};
+use embedded_kube::{Action, KubeApi, Tls, User, serve};
 use futures_util::{StreamExt, TryStreamExt};
 use http::Method;
 use k8s_openapi::api::core::v1::{Node, Service};
@@ -139,10 +139,19 @@ async fn a_policy_decides() {
 #[tokio::test(start_paused = true)]
 async fn custom_resources_are_data() {
     let api = cluster();
-    api.add_resource(
-        Resource::new("example.com", "v1", "Widget", "widgets", true)
-            .with_subresource("status", &["get", "patch", "update"]),
-    );
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(call(&api, Method::POST, definitions, &definition).await.0, 201);
     let path = "/apis/example.com/v1/namespaces/default/widgets";
     let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"any": [1, {"thing": true}]}});
     let (status, made) = call(&api, Method::POST, path, &widget).await;
@@ -180,4 +189,24 @@ async fn the_same_on_a_port_with_tls_and_token() {
     );
     let log = api.calls(0);
     assert_eq!((log[0].user.as_str(), log[0].verb.as_str()), ("kubernetes-admin", "create"));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_cluster_behind_a_proxy_is_below_its_path() {
+    let config =
+        embedded_kube::Config { path_prefix: "/k8s/clusters/c-abc/".to_owned(), ..Default::default() };
+    let api = KubeApi::with_config(&config, sim_kit::Surroundings::of_this_machine());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let served = serve(&api, listener, None, None).unwrap();
+    let config = served.kubeconfig();
+    assert!(config.contains(&format!("http://{}/k8s/clusters/c-abc\n", served.address)), "{config}");
+    let kubeconfig = kube::config::Kubeconfig::from_yaml(&config).unwrap();
+    let options = kube::config::KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+    let nodes: Api<Node> = Api::all(Client::try_from(config).unwrap());
+    let node = serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap();
+    nodes.create(&PostParams::default(), &node).await.unwrap();
+    assert_eq!(nodes.get("n").await.unwrap().metadata.name.as_deref(), Some("n"));
+    assert_eq!(call(&api, Method::GET, "/api/v1/nodes", &Value::Null).await.0, 404);
+    assert_eq!(call(&api, Method::GET, "/k8s/clusters/c-abc/api/v1/nodes", &Value::Null).await.0, 200);
 }

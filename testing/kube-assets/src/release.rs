@@ -54,6 +54,7 @@ const CLIENT_GO: Module = Module {
     go_sum: include_str!("../../../tools/client-go/go.sum"),
     sources: &[
         ("main.go", include_str!("../../../tools/client-go/main.go")),
+        ("custom.go", include_str!("../../../tools/client-go/custom.go")),
         ("gate.go", include_str!("../../../tools/client-go/gate.go")),
         ("history.go", include_str!("../../../tools/client-go/history.go")),
         ("objects.go", include_str!("../../../tools/client-go/objects.go")),

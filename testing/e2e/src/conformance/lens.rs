@@ -19,6 +19,10 @@ const RESOURCES: &[&str] = &[
     "serviceaccounts",
     "pods",
     "pods/status",
+    "customresourcedefinitions",
+    "customresourcedefinitions/status",
+    "deployments",
+    "deployments/status",
     "endpoints",
     "endpointslices",
     "leases",
@@ -28,6 +32,8 @@ const RESOURCES: &[&str] = &[
 ];
 /// The API groups that both servers are to have.
 const GROUPS: &[&str] = &[
+    "apiextensions.k8s.io",
+    "apps",
     "authentication.k8s.io",
     "authorization.k8s.io",
     "coordination.k8s.io",
@@ -60,6 +66,26 @@ const KINDS: &[&str] = &[
     "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",
     "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference",
     "io.k8s.apimachinery.pkg.apis.meta.v1.Condition",
+];
+
+/// The same, of the group of workloads.
+const WORKLOADS: &[&str] = &[
+    "io.k8s.api.apps.v1.Deployment",
+    "io.k8s.api.apps.v1.DeploymentCondition",
+    "io.k8s.api.apps.v1.DeploymentSpec",
+    "io.k8s.api.apps.v1.DeploymentStatus",
+    "io.k8s.api.apps.v1.DeploymentStrategy",
+    "io.k8s.api.apps.v1.RollingUpdateDeployment",
+    "io.k8s.api.core.v1.PodTemplateSpec",
+];
+
+/// The same, of the group of definitions of custom kinds.
+const DEFINITIONS: &[&str] = &[
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionNames",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionVersion",
 ];
 
 /// Nothing but the status code.
@@ -102,6 +128,13 @@ pub(crate) fn resources(body: &Value) -> Value {
     body
 }
 
+/// An `APIResourceList` of custom kinds, without the hash that no client computes.
+pub(crate) fn resources_custom(body: &Value) -> Value {
+    let mut body = body.clone();
+    items_mut(&mut body, "/resources").for_each(|resource| without(resource, "storageVersionHash"));
+    body
+}
+
 /// Of an `APIGroupList`, the groups that both servers have, with the version that we use of each.
 pub(crate) fn groups(body: &Value) -> Value {
     let mut body = body.clone();
@@ -128,11 +161,44 @@ pub(crate) fn aggregated(body: &Value) -> Value {
     body
 }
 
+/// Of an aggregated discovery document, the groups of custom kinds that rows make for it.
+pub(crate) fn aggregated_custom(body: &Value) -> Value {
+    let mut body = body.clone();
+    keep(&mut body, "/items", |group| {
+        let name = group.pointer("/metadata/name").and_then(Value::as_str);
+        name.is_some_and(|name| name.ends_with(".discovered.example"))
+    });
+    body
+}
+
+/// Of an `APIGroupList`, the same.
+pub(crate) fn groups_custom(body: &Value) -> Value {
+    let mut body = body.clone();
+    keep(&mut body, "/groups", |group| {
+        group.get("name").and_then(Value::as_str).is_some_and(|name| name.ends_with(".discovered.example"))
+    });
+    body
+}
+
 /// Of the description of kinds, in any of its forms, what those that we write look like: which fields there are, of which
 /// type, which of them have to be there, and how a strategic merge treats them.
 pub(crate) fn described(body: &Value) -> Value {
+    kinds(body, KINDS)
+}
+
+/// The same, of workloads.
+pub(crate) fn described_workloads(body: &Value) -> Value {
+    kinds(body, WORKLOADS)
+}
+
+/// The same, of definitions of custom kinds.
+pub(crate) fn described_definitions(body: &Value) -> Value {
+    kinds(body, DEFINITIONS)
+}
+
+fn kinds(body: &Value, names: &[&str]) -> Value {
     let all = body.get("definitions").or_else(|| body.pointer("/components/schemas")).unwrap_or(&Value::Null);
-    let kinds = KINDS.iter().map(|name| ((*name).to_owned(), kind(all.get(*name).unwrap_or(&Value::Null))));
+    let kinds = names.iter().map(|name| ((*name).to_owned(), kind(all.get(*name).unwrap_or(&Value::Null))));
     Value::Object(kinds.collect())
 }
 

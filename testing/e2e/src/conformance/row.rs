@@ -38,8 +38,9 @@ pub struct Step {
 pub enum Action {
     /// Sends a request. The status is the one that kube-apiserver gives.
     Send(u16, Request),
-    /// Sends a request again and again, until the status is this one. Only the last answer counts.
-    Until(u16, Request),
+    /// Sends a request again and again, until the status is this one and the answer says this. Only the last answer
+    /// counts.
+    Until(u16, Request, &'static str),
     /// Starts a watch and gives it a name.
     Watch(&'static str, Request),
     /// Waits for this many events of a watch.
@@ -158,7 +159,13 @@ impl Row {
     /// Reads until the server answers with this status.
     #[must_use]
     pub fn until(self, status: u16, path: impl Into<String>) -> Self {
-        self.step(Action::Until(status, Request::get(path)))
+        self.step(Action::Until(status, Request::get(path), ""))
+    }
+
+    /// Reads until the answer contains `text`.
+    #[must_use]
+    pub fn until_says(self, path: impl Into<String>, text: &'static str) -> Self {
+        self.step(Action::Until(200, Request::get(path), text))
     }
 
     /// Starts a watch that later steps call `name`.

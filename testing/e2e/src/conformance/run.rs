@@ -125,9 +125,9 @@ impl<T: Target> Runner<'_, T> {
                 let answer = self.target.send(&request).await;
                 (request, answer.map(|answer| answer_json(&answer)))
             }
-            Action::Until(status, request) => {
+            Action::Until(status, request, text) => {
                 let request = self.fill_request(request);
-                let answer = self.until(*status, &request).await;
+                let answer = self.until(*status, &request, &self.fill(text)).await;
                 (request, answer.map(|answer| answer_json(&answer)))
             }
             Action::Watch(name, request) => {
@@ -158,11 +158,12 @@ impl<T: Target> Runner<'_, T> {
         Observed { asked, request: request_json(&request), template, answer, lens: step.lens, problem }
     }
 
-    async fn until(&self, status: u16, request: &Request) -> Result<Answer, Error> {
+    async fn until(&self, status: u16, request: &Request, text: &str) -> Result<Answer, Error> {
+        let says = |answer: &Answer| String::from_utf8_lossy(&answer.body).contains(text);
         let asked = async {
             loop {
                 match self.target.send(request).await {
-                    Ok(answer) if answer.status != status => sleep(ASK_EVERY).await,
+                    Ok(answer) if answer.status != status || !says(&answer) => sleep(ASK_EVERY).await,
                     done => return done,
                 }
             }
@@ -223,7 +224,7 @@ impl<T: Target> Runner<'_, T> {
 
 fn needs_namespace(step: &Step) -> bool {
     match &step.action {
-        Action::Send(_, request) | Action::Until(_, request) | Action::Watch(_, request) => {
+        Action::Send(_, request) | Action::Until(_, request, _) | Action::Watch(_, request) => {
             request.path.contains("${ns}") || request.body.windows(5).any(|window| window == b"${ns}")
         }
         Action::Take(..) | Action::Drain(_) | Action::DrainWithBookmarks(_) => false,

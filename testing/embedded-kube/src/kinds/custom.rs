@@ -1,10 +1,12 @@
-//! Custom resources: nothing is known of them but their name.
+//! Custom resources: all that is known of them is their schema.
 
 use serde_json::Value;
 
+use super::super::field::FieldErrors;
 use super::super::meta;
 use super::super::resource::Resource;
-use super::super::value::{at, put, set, unset};
+use super::super::structural;
+use super::super::value::{at, put, set, texts, unset};
 
 fn has_status(resource: &Resource) -> bool {
     resource.subresources.iter().any(|part| part.name == "status")
@@ -43,6 +45,43 @@ pub(super) fn prepare_update(resource: &Resource, subresource: Option<&str>, new
     }
 }
 
+pub(super) fn validate(resource: &Resource, object: &Value) -> FieldErrors {
+    let custom = resource.custom.as_ref();
+    custom.map_or_else(FieldErrors::default, |custom| structural::validate(object, None, &custom.schema))
+}
+
+pub(super) fn validate_update(
+    resource: &Resource,
+    subresource: Option<&str>,
+    new: &Value,
+    old: &Value,
+) -> FieldErrors {
+    match (&resource.custom, subresource) {
+        (None, _) => FieldErrors::default(),
+        (Some(custom), None) => structural::validate(new, Some(old), &custom.schema),
+        (Some(custom), Some(_)) => structural::validate_status(new, old, &custom.schema),
+    }
+}
+
+/// New finalizers that name nobody are let pass with a warning.
+pub(super) fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
+    let known = old.map(|old| texts(old, "metadata.finalizers")).unwrap_or_default();
+    let mut added = texts(new, "metadata.finalizers");
+    added.retain(|finalizer| {
+        let standard = matches!(finalizer.as_str(), "kubernetes" | "orphan" | "foregroundDeletion");
+        !finalizer.contains('/') && !standard && !known.contains(finalizer)
+    });
+    added.sort();
+    let warning = |finalizer: &String| {
+        let path = if finalizer.contains('.') { " including a path (/)" } else { "" };
+        format!(
+            "metadata.finalizers: {finalizer:?}: prefer a domain-qualified finalizer name{path} to avoid accidental \
+             conflicts with other finalizer writers"
+        )
+    };
+    added.iter().map(warning).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,7 +89,7 @@ mod tests {
 
     #[test]
     fn spec_and_status_are_kept_apart() {
-        let resource = Resource::new("a.b", "v1", "W", "ws", true).with_subresource("status", &["update"]);
+        let resource = Resource::new("a.b", "v1", "W", "ws", true).with_status();
         let mut old = json!({"metadata": {"name": "w"}, "spec": {"a": 1}, "status": {"x": 1}});
         prepare_create(&resource, &mut old);
         assert_eq!(old, json!({"metadata": {"name": "w", "generation": 1}, "spec": {"a": 1}}));

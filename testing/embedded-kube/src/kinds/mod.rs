@@ -2,6 +2,8 @@
 
 mod custom;
 mod data;
+mod definition;
+mod deployment;
 mod event;
 mod namespace;
 mod node;
@@ -13,6 +15,8 @@ mod service_validation;
 mod service_warnings;
 mod slices;
 
+pub(crate) use definition::{CLEANUP, advance, has_condition, set_condition};
+pub(crate) use deployment::selector_text;
 pub(crate) use event::{from_core as event_from_core, to_core as event_to_core};
 pub(crate) use service_allocation::Ranges;
 
@@ -41,6 +45,8 @@ pub(crate) fn defaults(resource: &Resource, object: &mut Value) {
         Behaviour::Namespace => namespace::defaults(object),
         Behaviour::Secret => data::secret_defaults(object),
         Behaviour::Pod => pod::defaults(object),
+        Behaviour::Definition => definition::defaults(object),
+        Behaviour::Deployment => deployment::defaults(object),
         Behaviour::EndpointSlice => slices::slice_defaults(object),
         Behaviour::Endpoints => slices::endpoints_defaults(object),
         _ => {}
@@ -58,8 +64,10 @@ pub(crate) fn before_create(
         Behaviour::Node => node::prepare_create(object),
         Behaviour::Namespace => namespace::prepare_create(object),
         Behaviour::Pod => pod::prepare_create(object),
+        Behaviour::Definition => definition::prepare_create(object),
+        Behaviour::Deployment => deployment::prepare_create(object),
         Behaviour::EndpointSlice => slices::prepare_create(object),
-        Behaviour::Plain => custom::prepare_create(resource, object),
+        Behaviour::Custom => custom::prepare_create(resource, object),
         _ => {}
     }
     let mut errors = own_errors(resource, object, None);
@@ -93,9 +101,11 @@ pub(crate) fn before_update(
         (Behaviour::Node, None) => node::prepare_update(new, old),
         (Behaviour::Namespace, part) => namespace::prepare_update(part, new, old),
         (Behaviour::Pod, part) => pod::prepare_update(part, new, old),
+        (Behaviour::Definition, part) => definition::prepare_update(part, new, old),
+        (Behaviour::Deployment, part) => deployment::prepare_update(part, new, old),
         (Behaviour::Secret, None) => data::prepare_secret_update(new, old),
         (Behaviour::EndpointSlice, None) => slices::prepare_update(new, old),
-        (Behaviour::Plain, part) => custom::prepare_update(resource, part, new, old),
+        (Behaviour::Custom, part) => custom::prepare_update(resource, part, new, old),
         (_, Some("status")) => put(new, "spec", at(old, "spec").cloned()),
         _ => {}
     }
@@ -124,9 +134,16 @@ fn own_errors(resource: &Resource, object: &Value, old: Option<&Value>) -> Field
         Behaviour::Lease => data::validate_lease(object, None),
         Behaviour::Event => event::validate_create(resource, object),
         Behaviour::Pod => pod::validate(object),
+        Behaviour::Custom => {
+            let mut errors = named(NameRule::Subdomain);
+            errors.append(custom::validate(resource, object));
+            errors
+        }
+        Behaviour::Definition => definition::validate(object),
+        Behaviour::Deployment => deployment::validate(object),
         Behaviour::EndpointSlice => slices::validate_slice(object),
         Behaviour::Endpoints => slices::validate_endpoints(object),
-        Behaviour::Plain | Behaviour::ServiceAccount | Behaviour::Review => named(NameRule::Subdomain),
+        Behaviour::ServiceAccount | Behaviour::Review => named(NameRule::Subdomain),
     }
 }
 
@@ -153,24 +170,35 @@ fn update_errors(resource: &Resource, subresource: Option<&str>, new: &Value, ol
         (Behaviour::Event, _) => event::validate_update(resource, new, old),
         (Behaviour::EndpointSlice, _) => slices::validate_slice_update(new, old),
         (Behaviour::Endpoints, _) => slices::validate_endpoints(new),
-        (Behaviour::Plain | Behaviour::Pod | Behaviour::ServiceAccount | Behaviour::Review, _) => {
-            FieldErrors::default()
-        }
+        (Behaviour::Custom, part) => custom::validate_update(resource, part, new, old),
+        (Behaviour::Definition, part) => definition::validate_update(part, new, old),
+        (Behaviour::Deployment, part) => deployment::validate_update(part, new, old),
+        (Behaviour::Pod | Behaviour::ServiceAccount | Behaviour::Review, _) => FieldErrors::default(),
     });
     errors
 }
 
 fn is_core(resource: &Resource) -> bool {
-    !matches!(resource.behaviour, Behaviour::Plain | Behaviour::Lease | Behaviour::Event | Behaviour::Review)
+    !matches!(
+        resource.behaviour,
+        Behaviour::Custom | Behaviour::Definition | Behaviour::Lease | Behaviour::Event | Behaviour::Review
+    )
 }
 
 /// Warnings about an object that is accepted all the same.
-pub(crate) fn warnings(resource: &Resource, subresource: Option<&str>, object: &Value) -> Vec<String> {
+pub(crate) fn warnings(
+    resource: &Resource,
+    subresource: Option<&str>,
+    object: &Value,
+    old: Option<&Value>,
+) -> Vec<String> {
     match (resource.behaviour, subresource) {
         (Behaviour::Service, None) => service_warnings::of_service(object),
         (Behaviour::Service, Some(_)) => service_warnings::of_status(object),
         (Behaviour::Node, None) => node::warnings(object),
         (Behaviour::Endpoints, _) => slices::warnings(object),
+        (Behaviour::Custom, None) => custom::warnings(object, old),
+        (Behaviour::Definition, None) => definition::warnings(object),
         (Behaviour::EndpointSlice, _) => slices::slice_warnings(object),
         _ => Vec::new(),
     }
@@ -186,7 +214,7 @@ pub(crate) fn created_by_put(resource: &Resource) -> bool {
 
 /// Kinds that a PUT may change without naming the version it saw.
 pub(crate) fn unconditional(resource: &Resource) -> bool {
-    !matches!(resource.behaviour, Behaviour::Lease | Behaviour::Plain)
+    !matches!(resource.behaviour, Behaviour::Lease | Behaviour::Custom | Behaviour::Definition)
 }
 
 /// Kinds whose deletion answers with the object rather than with a `Status`.

@@ -8,21 +8,26 @@ use super::super::names::{NameRule, dns_label};
 use super::super::value::{at, at_mut, default, int, list, put, set, text, unset};
 
 pub(super) fn defaults(pod: &mut Value) {
+    spec_defaults(pod);
+    default(pod, "spec.enableServiceLinks", true);
+    if let Some(ip) = at_mut(pod, "status") {
+        let (single, plural) = (text(ip, "podIP").to_owned(), list(ip, "podIPs").len());
+        if !single.is_empty() && plural == 0 {
+            set(ip, "podIPs", json!([{"ip": single}]));
+        }
+    }
+}
+
+/// The defaults that a template for pods gets too.
+pub(super) fn spec_defaults(pod: &mut Value) {
     default(pod, "spec.restartPolicy", "Always");
     default(pod, "spec.dnsPolicy", "ClusterFirst");
     default(pod, "spec.schedulerName", "default-scheduler");
     default(pod, "spec.terminationGracePeriodSeconds", 30);
     default(pod, "spec.securityContext", json!({}));
-    default(pod, "spec.enableServiceLinks", true);
     for part in ["spec.containers", "spec.initContainers"] {
         for container in at_mut(pod, part).and_then(Value::as_array_mut).into_iter().flatten() {
             container_defaults(container);
-        }
-    }
-    if let Some(ip) = at_mut(pod, "status") {
-        let (single, plural) = (text(ip, "podIP").to_owned(), list(ip, "podIPs").len());
-        if !single.is_empty() && plural == 0 {
-            set(ip, "podIPs", json!([{"ip": single}]));
         }
     }
 }
@@ -95,12 +100,18 @@ pub(super) fn prepare_update(subresource: Option<&str>, new: &mut Value, old: &V
 
 pub(super) fn validate(pod: &Value) -> FieldErrors {
     let mut errors = meta::validate(pod, true, NameRule::Subdomain);
+    validate_spec(pod, "", &mut errors);
+    errors
+}
+
+/// The rules for a pod, or for the template of pods that stands at `place` in another object.
+pub(super) fn validate_spec(pod: &Value, place: &str, errors: &mut FieldErrors) {
     let containers = list(pod, "spec.containers");
     if containers.is_empty() {
-        errors.required("spec.containers", "");
+        errors.required(&format!("{place}spec.containers"), "");
     }
     for (index, container) in containers.iter().enumerate() {
-        let path = |field: &str| format!("spec.containers[{index}].{field}");
+        let path = |field: &str| format!("{place}spec.containers[{index}].{field}");
         match text(container, "name") {
             "" => errors.required(&path("name"), ""),
             name => errors.invalid_each(&path("name"), name, dns_label(name)),
@@ -112,9 +123,8 @@ pub(super) fn validate(pod: &Value) -> FieldErrors {
     let policies = ["Always", "OnFailure", "Never"];
     let policy = text(pod, "spec.restartPolicy");
     if !policies.contains(&policy) {
-        errors.not_supported("spec.restartPolicy", policy, &policies);
+        errors.not_supported(&format!("{place}spec.restartPolicy"), policy, &policies);
     }
-    errors
 }
 
 /// A scheduled pod that runs is given time to stop; any other goes at once.

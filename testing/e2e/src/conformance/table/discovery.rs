@@ -1,6 +1,9 @@
 //! What a client asks before it asks anything.
 
-use crate::conformance::lens::{aggregated, described, groups, nothing, resources, version, versions};
+use crate::conformance::lens::{
+    aggregated, described, described_definitions, described_workloads, groups, nothing, resources, version,
+    versions,
+};
 use crate::conformance::row::Row;
 
 const AGGREGATED: &str =
@@ -14,6 +17,10 @@ pub(super) fn rows() -> Vec<Row> {
         Row::new("resources of the core group").get(200, "/api/v1").through(resources),
         Row::new("resources of other groups")
             .get(200, "/apis/coordination.k8s.io/v1")
+            .through(resources)
+            .get(200, "/apis/apps/v1")
+            .through(resources)
+            .get(200, "/apis/apiextensions.k8s.io/v1")
             .through(resources)
             .get(200, "/apis/events.k8s.io/v1")
             .through(resources)
@@ -34,7 +41,15 @@ pub(super) fn rows() -> Vec<Row> {
             .get(200, "/openapi/v3")
             .through(nothing)
             .get(200, "/openapi/v3/api/v1")
-            .through(described),
+            .through(described)
+            .get(200, "/openapi/v2")
+            .through(described_workloads)
+            .get(200, "/openapi/v3/apis/apps/v1")
+            .through(described_workloads)
+            .get(200, "/openapi/v2")
+            .through(described_definitions)
+            .get(200, "/openapi/v3/apis/apiextensions.k8s.io/v1")
+            .through(described_definitions),
         // What kubectl asks for; the name with an `@` in it is the one that it uses.
         Row::new("the description in protobuf")
             .get_as(200, "/openapi/v2", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")

@@ -3,8 +3,11 @@
 //! A row says what it shows, and each step the status that kube-apiserver answers with; the rest of the
 //! answer is whatever the real server says.
 
+mod custom;
 mod data;
+mod definitions;
 mod deletion;
+mod deployments;
 mod discovery;
 mod errors;
 mod events;
@@ -45,9 +48,12 @@ pub fn rows() -> Vec<Row> {
         grouped("events", events::rows()),
         grouped("leases", leases::rows()),
         grouped("data", data::rows()),
+        grouped("deployments", deployments::rows()),
         grouped("errors", errors::rows()),
         grouped("reviews", reviews::rows()),
         grouped("discovery", discovery::rows()),
+        grouped("definitions", definitions::rows()),
+        grouped("custom", custom::rows()),
     ]
     .concat()
 }
