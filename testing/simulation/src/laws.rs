@@ -46,7 +46,10 @@ fn haste(world: &World) -> Vec<String> {
     let pairs =
         all.iter().enumerate().flat_map(|(n, first)| all.iter().skip(n + 1).map(move |next| (first, next)));
     let hasty = pairs.filter(|(first, next)| {
-        first.who == next.who && first.cloud == next.cloud && next.at.since(first.at) < WINDOW
+        !first.undone
+            && first.who == next.who
+            && first.cloud == next.cloud
+            && next.at.since(first.at) < WINDOW
     });
     let words = |(first, next): (&crate::witness::Deletion, &crate::witness::Deletion)| {
         format!(

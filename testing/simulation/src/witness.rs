@@ -44,6 +44,8 @@ pub(crate) struct Deletion {
     pub(crate) who: String,
     pub(crate) node: String,
     uid: String,
+    /// A backup has brought the node back.
+    pub(crate) undone: bool,
     /// The cloud whose id it carried.
     pub(crate) cloud: String,
 }
@@ -139,7 +141,7 @@ impl Witness {
         if ready {
             notes.wrong.push(format!("law 2: {name} was deleted at {:?} although it was Ready", at.0));
         }
-        notes.deletions.push(Deletion { at, who: who.to_owned(), node: name, uid, cloud });
+        notes.deletions.push(Deletion { at, who: who.to_owned(), node: name, uid, undone: false, cloud });
     }
 
     /// A kubelet registered a node with this UID; this is its instance.
@@ -159,7 +161,9 @@ impl Witness {
         let there: BTreeSet<&str> = restored.iter().map(|node| text(node, "/metadata/uid")).collect();
         let mut notes = lock(&self.notes);
         notes.buried.clear();
-        notes.deletions.retain(|deletion| !there.contains(deletion.uid.as_str()));
+        for deletion in &mut notes.deletions {
+            deletion.undone |= there.contains(deletion.uid.as_str());
+        }
         drop(notes);
         self.looks();
     }
