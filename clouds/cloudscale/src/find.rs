@@ -3,19 +3,19 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use cloudberth_core::{
-    Category, Error, Result, ServiceView,
-    lb::{Candidate, Desired, Goal, Identity, Name, Trail},
+    Error, Instance, NodeView, ProviderId, Result, ServiceView,
+    instance::PrivateFacts,
+    lb::{Candidate, Goal, Identity, Name, Trail},
+    provider_id::Reading,
 };
 use cloudberth_http::Flawed;
 
 use crate::{
     annotations::{Floating, NAME, TABLE, UUID},
-    observed::{
-        BackendInstance, BackendInstances, FlawedPart, ObservedBalancer, ObservedPool, Parts, PrivateAddress,
-    },
+    observed::{BackendInstance, FlawedPart, ObservedBalancer, ObservedPool, Parts, PrivateAddress},
     spec::speaks_http,
-    uuid::{ServerId, parse_uuid, server_id},
-    wire::{LoadBalancer, Member, Named, Server, Stub},
+    uuid::{SCHEME, ServerId, parse_uuid, server_id},
+    wire::{LoadBalancer, Member, Named, Stub},
 };
 
 const GENERATED: &str = "k8s-service-";
@@ -95,85 +95,22 @@ pub fn all_told(trail: &Trail, flawed: &[Flawed<Named>]) -> Result<()> {
     }
 }
 
-enum Found<'a> {
-    Whole(&'a Server),
-    /// It exists, and this is why it cannot be read.
-    Flawed(&'a str),
-}
-
-impl BackendInstances {
-    /// The servers of the nodes that `want` names, from a complete listing of servers that can all be read.
-    pub fn of<'a>(want: &Desired, servers: impl IntoIterator<Item = &'a Server>) -> Result<Self> {
-        Self::among(want, servers, &[])
-    }
-
-    /// The servers of the nodes that `want` names, from a complete listing.
-    ///
-    /// A node without a server is left out with the reason. If none of the nodes has a server, the listing is probably
-    /// that of another project: that is an error, and no pool is emptied.
-    pub fn among<'a>(
-        want: &Desired,
-        servers: impl IntoIterator<Item = &'a Server>,
-        flawed: &'a [Flawed<Named>],
-    ) -> Result<Self> {
-        let servers: Vec<&Server> = servers.into_iter().collect();
-        let id = |uuid: &str| parse_uuid(uuid).unwrap_or_else(|| uuid.to_owned());
-        let mut by_id: BTreeMap<String, Found<'_>> =
-            flawed.iter().map(|f| (id(&f.identity.uuid), Found::Flawed(&f.why))).collect();
-        by_id.extend(servers.iter().map(|s| (id(&s.uuid), Found::Whole(s))));
-        let mut instances = Self::default();
-        for node in want.backends.iter().map(|backend| &backend.node) {
-            let server = match node.provider_id.as_deref().map(server_id) {
-                Some(ServerId::Known(id)) => by_id.get(&id).ok_or_else(|| format!("there is no server {id}")),
-                Some(ServerId::Malformed) => Err("its provider id cannot be read".to_owned()),
-                Some(ServerId::Foreign) => Err("its provider id is not one of cloudscale.ch".to_owned()),
-                None => by_name(&servers, flawed, &node.name)
-                    .and_then(|id| by_id.get(&id).ok_or_else(String::new)),
-            };
-            match server {
-                Ok(Found::Whole(server)) => instances.found.push(instance(&node.name, server)),
-                Ok(Found::Flawed(why)) => instances.unknown.push((node.name.clone(), (*why).to_owned())),
-                Err(why) => instances.missing.push((node.name.clone(), why)),
-            }
-        }
-        if let ([], Some((node, why))) = (instances.found.as_slice(), instances.unknown.first()) {
-            let text = format!("the servers of the nodes cannot be read; the first: {node}: {why}");
-            return Err(Error::temporary(text));
-        }
-        if instances.found.is_empty() && !instances.missing.is_empty() {
-            let message = format!(
-                "none of {} nodes has a server that can be seen; is the token one of another project? The first: {}",
-                instances.missing.len(),
-                instances.missing.first().map_or(String::new(), |(node, why)| format!("{node}: {why}")),
-            );
-            return Err(Error::new(Category::NotFound, message));
-        }
-        Ok(instances)
+/// Reads a node's provider id.
+pub fn read_id(text: &str) -> Reading {
+    match server_id(text) {
+        ServerId::Known(id) => ProviderId::new(SCHEME, &id).map_or(Reading::Malformed, Reading::Mine),
+        ServerId::Malformed => Reading::Malformed,
+        ServerId::Foreign => Reading::Foreign,
     }
 }
 
-/// The id of the only server with this name. A server whose name cannot be read counts as one of them.
-fn by_name(servers: &[&Server], flawed: &[Flawed<Named>], name: &str) -> Result<String, String> {
-    let may_be = |flawed: &&Flawed<Named>| flawed.identity.name.as_ref().is_none_or(|own| own == name);
-    let whole = servers.iter().filter(|server| server.name == name).map(|server| &server.uuid);
-    let mut named = whole.chain(flawed.iter().filter(may_be).map(|flawed| &flawed.identity.uuid));
-    match (named.next(), named.next()) {
-        (Some(uuid), None) => Ok(parse_uuid(uuid).unwrap_or_else(|| uuid.clone())),
-        (None, _) => Err(format!("there is no server called {name}")),
-        (Some(_), Some(_)) => Err(format!("there are several servers called {name}")),
-    }
-}
-
-fn instance(node: &str, server: &Server) -> BackendInstance {
-    let private = server.interfaces.iter().filter(|interface| interface.kind != "public");
-    let addresses = private.flat_map(|interface| &interface.addresses).filter_map(|address| {
-        let subnet = address.subnet.as_ref()?.uuid.clone();
-        (!subnet.is_empty()).then(|| PrivateAddress { address: address.address.clone(), subnet })
-    });
+/// What a load balancer needs to know of a node's server.
+pub fn backend_instance(node: &NodeView, instance: &Instance) -> BackendInstance {
+    let addresses = instance.facts.as_ref().and_then(PrivateFacts::get::<Vec<PrivateAddress>>);
     BackendInstance {
-        node: node.to_owned(),
-        zone: server.zone.as_ref().map(|zone| zone.slug.clone()),
-        addresses: addresses.collect(),
+        node: node.name.clone(),
+        zone: instance.zone.as_ref().map(ToString::to_string),
+        addresses: addresses.cloned().unwrap_or_default(),
     }
 }
 

@@ -5,13 +5,14 @@ use std::{sync::Arc, time::Duration};
 use cloudberth_core::{
     Call, Clock, NodeView, Random, Secret, ServiceView,
     call::Unguarded,
-    lb::{Backend, Desired, Goal},
+    lb::{Backend, Desired, Fleet, Goal},
 };
 use cloudberth_http::{TokenSource, Unobserved, surroundings::SystemClock, testing::ScriptedCloud};
 use serde_json::{Value, json};
 
 use crate::{
     api::{Api, Surroundings},
+    provider::CloudscaleProvider,
     settings::Settings,
     shell::Cloudscales,
 };
@@ -39,6 +40,12 @@ impl Script {
 
     pub(crate) fn balancers(&self) -> Cloudscales {
         Cloudscales::new(self.api.clone(), Arc::clone(&self.clock))
+    }
+
+    /// The servers, as all Services of one survey see them.
+    pub(crate) fn fleet(&self) -> Arc<dyn Fleet> {
+        let provider = CloudscaleProvider { balancers: self.balancers(), api: self.api.clone() };
+        testing_kit::fleet(Arc::new(provider), &self.clock)
     }
 
     pub(crate) fn call(&self) -> Call {

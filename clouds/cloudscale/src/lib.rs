@@ -37,11 +37,14 @@ pub mod wire;
 pub use action::{Action, Answer, Method, Request};
 pub use api::Surroundings;
 pub use factory::FACTORY;
-pub use find::{all_told, balancer_name, default_name, follow, identity, name_for, trail_of};
+pub use find::{
+    all_told, backend_instance, balancer_name, default_name, follow, identity, name_for, read_id, trail_of,
+};
 pub use observed::{
     BackendInstance, BackendInstances, FlawedPart, Observed, ObservedBalancer, ObservedPool, Parts,
     PrivateAddress,
 };
 pub use plan::{assume, decide, fold, lock_keys, selector};
 pub use provider::CloudscaleProvider;
+pub use servers::instance;
 pub use settings::{Settings, TOKEN};

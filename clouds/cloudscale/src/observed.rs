@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use cloudberth_core::lb::Located;
 use cloudberth_http::Flawed;
 
 use crate::wire::{
@@ -72,15 +73,7 @@ pub struct BackendInstance {
 }
 
 /// The servers of the nodes that a Service wants.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BackendInstances {
-    pub found: Vec<BackendInstance>,
-    /// The nodes that are left out, each with the reason.
-    pub missing: Vec<(String, String)>,
-    /// The nodes whose server is there and cannot be read, each with the reason. Whatever addresses they have, nobody
-    /// knows them: no member is surplus.
-    pub unknown: Vec<(String, String)>,
-}
+pub type BackendInstances = Located<BackendInstance>;
 
 /// What there is for one Service. There may be no load balancer yet; the servers are known all the same, because a new
 /// one is put where they are.

@@ -6,16 +6,17 @@ use cloudberth_core::{Instances, LoadBalancers, Provider, ProviderId, provider_i
 
 use crate::{
     api::{Api, Surroundings},
+    find,
     settings::Settings,
     shell::Cloudscales,
-    uuid::{SCHEME, ServerId, server_id},
+    uuid::SCHEME,
 };
 
 /// One project at cloudscale.ch.
 #[derive(Debug)]
 pub struct CloudscaleProvider {
     pub(crate) api: Api,
-    balancers: Cloudscales,
+    pub(crate) balancers: Cloudscales,
 }
 
 impl CloudscaleProvider {
@@ -41,11 +42,7 @@ impl Provider for CloudscaleProvider {
     }
 
     fn read_id(&self, text: &str) -> Reading {
-        match server_id(text) {
-            ServerId::Known(id) => ProviderId::new(SCHEME, &id).map_or(Reading::Malformed, Reading::Mine),
-            ServerId::Malformed => Reading::Malformed,
-            ServerId::Foreign => Reading::Foreign,
-        }
+        find::read_id(text)
     }
 
     fn load_balancers(&self) -> Option<&dyn LoadBalancers> {

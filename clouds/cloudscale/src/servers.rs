@@ -3,12 +3,13 @@
 use cloudberth_http::{Flawed, Item};
 
 use crate::{
+    observed::PrivateAddress,
     uuid::{SCHEME, parse_uuid},
     wire::{Interface, Named, Server},
 };
 use cloudberth_core::{
     AddressKind, Error, Instance, InstanceState, LabelValue, NodeAddress, ProviderId, Region, Result, Zone,
-    error::Context,
+    error::Context, instance::PrivateFacts,
 };
 
 impl Interface {
@@ -43,7 +44,18 @@ impl Server {
             instance.region = Region::new(zone.slug.trim_end_matches(|c: char| c.is_ascii_digit())).ok();
         }
         instance.addresses = self.node_addresses();
+        instance.facts = Some(PrivateFacts::new(self.private_addresses()));
         Ok(instance)
+    }
+
+    /// The addresses that a pool member can have, in the API's order.
+    fn private_addresses(&self) -> Vec<PrivateAddress> {
+        let private = self.interfaces.iter().filter(|interface| !interface.is_public());
+        let addresses = private.flat_map(|interface| &interface.addresses).filter_map(|address| {
+            let subnet = address.subnet.as_ref()?.uuid.clone();
+            (!subnet.is_empty()).then(|| PrivateAddress { address: address.address.clone(), subnet })
+        });
+        addresses.collect()
     }
 
     /// The host name first, then every address in the API's order.
@@ -60,7 +72,7 @@ impl Server {
 pub(crate) struct Read(Result<Instance>);
 
 /// A server that exists, as an instance. Of one that cannot be read, only its existence is known.
-pub(crate) fn instance(server: Item<Server, Named>) -> Result<Instance> {
+pub fn instance(server: Item<Server, Named>) -> Result<Instance> {
     match server {
         Item::Whole(server) => server.instance(),
         Item::Flawed(Flawed { identity, why }) => {
@@ -95,22 +107,6 @@ pub(crate) fn instances(servers: Vec<Read>) -> (Vec<Instance>, Option<String>) {
         }
     }
     (instances, flaw)
-}
-
-/// A server with only what a pool member needs: a survey stays in memory for as long as it is the newest.
-pub(crate) struct Reachable(pub(crate) Item<Server, Named>);
-
-impl From<Item<Server, Named>> for Reachable {
-    fn from(server: Item<Server, Named>) -> Self {
-        Self(match server {
-            Item::Whole(mut server) => {
-                server.interfaces.retain(|interface| !interface.is_public());
-                server.interfaces.shrink_to_fit();
-                Item::Whole(Server { status: String::new(), flavor: None, ..server })
-            }
-            flawed @ Item::Flawed(_) => flawed,
-        })
-    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use cloudberth_core::{
     Call, Category, Clock, InstanceState, Instances, Lookup, NodeView, Provider, Random, Result, Routes,
     ServiceView, Tick, Zones,
     call::{Gate, ReadOnly, Unguarded},
-    lb::{Backend, Desired, Effects, Goal, IntentMark, Permit, Publish, TurnEnd},
+    lb::{Backend, Desired, Effects, Fleet, Goal, IntentMark, Permit, Publish, TurnEnd},
     provider::Boxed,
     route::{NewRoute, RouteChange},
     view::{ServicePort, ServiceProtocol, SessionAffinity},
@@ -46,6 +46,11 @@ impl Fixture {
         Self { cloud, provider, clock }
     }
 
+    fn fleet(&self) -> Arc<dyn Fleet> {
+        let provider = FakeProvider::new("fake", &self.cloud, "tester", Arc::clone(&self.clock));
+        testing_kit::fleet(Arc::new(provider), &self.clock)
+    }
+
     fn call(&self, gate: Arc<dyn Gate>) -> Call {
         Call::new(self.clock.now() + Duration::from_secs(30), gate)
     }
@@ -60,7 +65,7 @@ impl Fixture {
         let balancers = self.provider.load_balancers().unwrap();
         for _ in 0..100 {
             let call = self.call(Arc::new(Unguarded));
-            let end = match balancers.survey(&call).await {
+            let end = match balancers.survey(&call, &self.fleet()).await {
                 Err(error) => TurnEnd::Unknown(error),
                 Ok(survey) => {
                     let want = recorder.on(want);
@@ -312,7 +317,7 @@ async fn all_refused_fields_are_named_at_once_and_nothing_is_built() {
     assert_eq!(fixture.converge(&desired, &recorder).await, TurnEnd::Refused, "L8-8");
     let call = fixture.call(Arc::new(Unguarded));
     let balancers = fixture.provider.load_balancers().unwrap();
-    let survey = balancers.survey(&call).await.unwrap();
+    let survey = balancers.survey(&call, &fixture.fleet()).await.unwrap();
     let turn = balancers.turn(&call, &survey, &desired, Permit::Create, &recorder).await;
     let mut fields: Vec<_> = turn.refused.iter().map(|r| r.field.as_str()).collect();
     fields.sort_unstable();
@@ -334,7 +339,7 @@ async fn an_exceeded_quota_is_named_in_the_error() {
     let fixture = Fixture::new(SimSettings { quota: 0, ..SimSettings::default() });
     let call = fixture.call(Arc::new(Unguarded));
     let balancers = fixture.provider.load_balancers().unwrap();
-    let survey = balancers.survey(&call).await.unwrap();
+    let survey = balancers.survey(&call, &fixture.fleet()).await.unwrap();
     let turn = balancers.turn(&call, &survey, &want(&[80], &[]), Permit::Create, &Recorder::default()).await;
     let TurnEnd::Failed(error) = turn.end else { panic!("{turn:?}") };
     assert!(error.message().contains("the quota of 0 load balancers is used up"), "{error}");

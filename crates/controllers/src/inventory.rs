@@ -7,6 +7,7 @@
 //! answers; everybody else waits meanwhile, and is woken then.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex},
@@ -18,8 +19,9 @@ use cloudberth_core::{
     call::{Call, ReadOnly},
     decide::outage::{Outage, is_silence},
     error::Error,
+    lb::{Fleet, SharedInstances},
     lookup::{Listing, Lookup},
-    provider::Provider,
+    provider::{Boxed, Provider},
     time::Tick,
 };
 use cloudberth_runtime::single_flight::{Landed, SingleFlight};
@@ -156,6 +158,43 @@ impl Inventory {
         if let Err(why) = &snapshot.answer {
             self.report(why);
         }
+    }
+}
+
+/// The instances of a cloud for one survey of its load balancers.
+#[derive(Debug)]
+pub struct SurveyFleet {
+    inventory: Arc<Inventory>,
+    not_before: Tick,
+    /// Answers about instances that a listing lacks.
+    asked: tokio::sync::Mutex<BTreeMap<ProviderId, Lookup<Instance>>>,
+}
+
+impl SurveyFleet {
+    /// Listings that were begun at `not_before` or later serve.
+    pub fn new(inventory: Arc<Inventory>, not_before: Tick) -> Self {
+        Self { inventory, not_before, asked: tokio::sync::Mutex::default() }
+    }
+}
+
+impl Fleet for SurveyFleet {
+    fn listing(&self) -> Boxed<'_, SharedInstances> {
+        Box::pin(async {
+            let listing: SharedInstances = self.inventory.listing(self.not_before).await;
+            listing
+        })
+    }
+
+    fn ask<'a>(&'a self, call: &'a Call, id: &'a ProviderId) -> Boxed<'a, Lookup<Instance>> {
+        Box::pin(async {
+            let mut asked = self.asked.lock().await;
+            if let Some(answer) = asked.get(id) {
+                return answer.clone();
+            }
+            let answer = self.inventory.ask(call, id).await;
+            asked.insert(id.clone(), answer.clone());
+            answer
+        })
     }
 }
 

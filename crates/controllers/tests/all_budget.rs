@@ -23,7 +23,7 @@ use cloudberth_core::{
         node::taints::{SHUTDOWN, UNINITIALISED},
         service::ownership::Ownership,
     },
-    lb::{Desired, Effects, Permit, Profile, Refusal, Request, Survey, Turn},
+    lb::{Desired, Effects, Fleet, Permit, Profile, Refusal, Request, Survey, Turn},
     provider::Boxed,
 };
 use cloudberth_fake::{CallRecord, FakeProvider, PowerState};
@@ -346,8 +346,8 @@ impl LoadBalancers for Buggy {
         self.balancers().shows(call, id)
     }
 
-    fn survey<'a>(&'a self, call: &'a CloudCall) -> Boxed<'a, Result<Survey>> {
-        self.balancers().survey(call)
+    fn survey<'a>(&'a self, call: &'a CloudCall, fleet: &'a Arc<dyn Fleet>) -> Boxed<'a, Result<Survey>> {
+        self.balancers().survey(call, fleet)
     }
 
     fn owner<'a>(

@@ -1,6 +1,6 @@
 //! An instance, as its cloud describes it.
 
-use std::collections::BTreeMap;
+use std::{any::Any, collections::BTreeMap, fmt, sync::Arc};
 
 use crate::{
     address::NodeAddress,
@@ -43,6 +43,41 @@ pub struct Instance {
     /// Why the rest is unknown, if the cloud's answer lacks a field that it always has or cannot be read: `interfaces is
     /// missing`. The instance exists, so its node is not deleted, and nothing is written to its node either (law 1).
     pub flaw: Option<Box<str>>,
+    /// What else the provider knows about it and needs for its load balancers and routes.
+    pub facts: Option<PrivateFacts>,
+}
+
+/// What only the provider that described an instance can read: its networks, its VPC.
+#[derive(Clone)]
+pub struct PrivateFacts(Arc<dyn Any + Send + Sync>);
+
+impl PrivateFacts {
+    /// Facts of a type that the provider asks for later.
+    #[must_use]
+    pub fn new<T: Any + Send + Sync>(facts: T) -> Self {
+        Self(Arc::new(facts))
+    }
+
+    /// The facts, if they are of this type.
+    #[must_use]
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
+}
+
+/// Nobody but their provider can compare facts: they are equal if they are the same.
+impl PartialEq for PrivateFacts {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for PrivateFacts {}
+
+impl fmt::Debug for PrivateFacts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PrivateFacts")
+    }
 }
 
 impl Instance {
@@ -59,6 +94,7 @@ impl Instance {
             addresses: Vec::new(),
             labels: BTreeMap::new(),
             flaw: None,
+            facts: None,
         }
     }
 
@@ -72,6 +108,13 @@ impl Instance {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn private_facts_are_read_by_their_type() {
+        let facts = PrivateFacts::new(7_u32);
+        assert_eq!((facts.get::<u32>(), facts.get::<String>()), (Some(&7), None));
+        assert!(facts == facts.clone() && facts != PrivateFacts::new(7_u32));
+    }
 
     #[test]
     fn a_flawed_instance_exists_in_a_state_that_decides_nothing() {

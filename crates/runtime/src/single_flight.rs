@@ -25,6 +25,12 @@ pub struct Landed<T> {
     number: u64,
 }
 
+impl<T> AsRef<T> for Landed<T> {
+    fn as_ref(&self) -> &T {
+        &self.answer
+    }
+}
+
 type Flight<T> = Shared<BoxFuture<'static, Arc<Landed<T>>>>;
 
 struct State<T> {

@@ -12,10 +12,15 @@ mod people;
 
 use std::{collections::BTreeSet, fmt, ops::Deref, sync::Arc, time::Duration};
 
-use cloudberth_controllers::{clouds::Clouds, context::ControllerContext};
+use cloudberth_controllers::{
+    clouds::Clouds,
+    context::ControllerContext,
+    inventory::{Inventory, SurveyFleet},
+};
 use cloudberth_core::{
     Clock, Provider, Random, Tick,
     call::{Gate, Unguarded},
+    lb::Fleet,
 };
 use cloudberth_fake::{Cloud, FakeProvider, SimSettings};
 use cloudberth_runtime::{
@@ -34,6 +39,12 @@ use tokio::{
 };
 
 pub use people::People;
+
+/// The instances of a cloud, as all Services of one survey that is begun now see them.
+pub fn fleet(provider: Arc<dyn Provider>, clock: &Arc<dyn Clock>) -> Arc<dyn Fleet> {
+    let inventory = Arc::new(Inventory::new(provider, Arc::clone(clock)));
+    Arc::new(SurveyFleet::new(inventory, clock.now()))
+}
 
 /// The name that the program goes by in the clouds' logs.
 pub const PROGRAM: &str = "program";

@@ -8,8 +8,8 @@ use cloudberth_core::{
     ServiceView, Zones,
     decide::service::ownership::Ownership,
     lb::{
-        Desired, Effects, Goal, IntentMark, Permit, Profile, Publish, Refusal, Request, StepReport, Survey,
-        Turn, TurnEnd,
+        Desired, Effects, Fleet, Goal, IntentMark, Permit, Profile, Publish, Refusal, Request, StepReport,
+        Survey, Turn, TurnEnd,
     },
     provider::Boxed,
 };
@@ -161,8 +161,8 @@ impl LoadBalancers for Watched {
         self.balancers().shows(call, id)
     }
 
-    fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>> {
-        self.balancers().survey(call)
+    fn survey<'a>(&'a self, call: &'a Call, fleet: &'a Arc<dyn Fleet>) -> Boxed<'a, Result<Survey>> {
+        self.balancers().survey(call, fleet)
     }
 
     fn owner<'a>(

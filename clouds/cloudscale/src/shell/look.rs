@@ -1,26 +1,21 @@
 //! What there is for one Service, with as few requests as prove it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use cloudberth_core::{
-    Call, Error, Lookup, Result,
-    lb::{Desired, Goal},
+    Call, Error, Result,
+    lb::{Desired, Goal, locate},
 };
 use cloudberth_http::{Flawed, Item};
 
-use super::{Survey, survey::Servers};
+use super::Survey;
 use crate::{
     BackendInstances, Observed, ObservedBalancer, Parts, all_told,
     annotations::{FLOATING_IPS, TABLE},
     api::Api,
-    follow, trail_of,
-    uuid::{ServerId, parse_uuid, server_id},
-    wire::{BalancerStatus, LoadBalancer, Member, Named, Server},
+    backend_instance, follow, read_id, trail_of,
+    wire::{BalancerStatus, LoadBalancer, Member},
 };
-
-/// How many servers that a listing lacks are looked up one by one. If all of them are absent, the others are taken to be
-/// absent too.
-const ASKED: usize = 16;
 
 /// One observation.
 #[derive(Clone, Copy)]
@@ -110,54 +105,9 @@ impl Look<'_> {
         ObservedBalancer::assemble(balancer, &parts, members)
     }
 
-    /// The servers of the nodes. One that the listing lacks is looked up before its node is left out.
+    /// The servers of the nodes.
     async fn instances(self) -> Result<BackendInstances> {
-        let Look { api, call, survey, want } = self;
-        if want.backends.is_empty() {
-            return Ok(BackendInstances::default());
-        }
-        let Servers { listed, short } = &*survey.servers(api, call).await?;
-        let nameless = want.backends.iter().any(|backend| backend.node.provider_id.is_none());
-        if let Some(why) = short.as_ref().filter(|_| nameless) {
-            return Err(Error::temporary(format!("listing servers: {why}")));
-        }
-        let whole = listed.whole.iter().map(|server| &server.uuid);
-        let all = whole.chain(listed.flawed.iter().map(|flawed| &flawed.identity.uuid));
-        let there: BTreeSet<String> = all.filter_map(|uuid| parse_uuid(uuid)).collect();
-        let ids = want.backends.iter().filter_map(|backend| {
-            match server_id(backend.node.provider_id.as_deref()?) {
-                ServerId::Known(id) => Some(id),
-                ServerId::Malformed | ServerId::Foreign => None,
-            }
-        });
-        let (known, lacking): (Vec<_>, Vec<_>) = ids.partition(|id| there.contains(id));
-        // A listing that shows none of the nodes is that of another project, so lookups would prove nothing.
-        let asked = if !known.is_empty() || short.is_some() {
-            self.confirm(&lacking, short.as_deref()).await?
-        } else {
-            Vec::new()
-        };
-        let (asked, more) = Item::sort(asked);
-        let flawed = [listed.flawed.as_slice(), &more].concat();
-        BackendInstances::among(want, listed.whole.iter().chain(&asked), &flawed)
-    }
-
-    /// Those of the servers lacking from the listing that exist.
-    async fn confirm(self, lacking: &[String], short: Option<&str>) -> Result<Vec<Item<Server, Named>>> {
-        let Look { api, call, survey, .. } = self;
-        let mut found = Vec::new();
-        for id in lacking.iter().take(ASKED) {
-            match survey.unlisted(api, call, id).await {
-                Lookup::Present(server) => found.push(server),
-                Lookup::Absent => {}
-                Lookup::Unknown(why) => return Err(why),
-            }
-        }
-        if lacking.len() > ASKED && (short.is_some() || !found.is_empty()) {
-            let why = short.unwrap_or("some of them exist");
-            let text = format!("the listing of servers lacks {} of the nodes' servers: {why}", lacking.len());
-            return Err(Error::temporary(text));
-        }
-        Ok(found)
+        let Look { call, survey, want, .. } = self;
+        locate(&*survey.fleet, call, &want.backends, read_id, backend_instance).await
     }
 }

@@ -13,7 +13,7 @@ use cloudberth_core::{
     Call, Clock, Error, Lookup, Result, ServiceView, Tick,
     annotation::Table,
     decide::nodeset::Selector,
-    lb::{Balancers, Decision, Desired, Identity, LockKey, Name, Outcome},
+    lb::{Balancers, Decision, Desired, Fleet, Identity, LockKey, Name, Outcome},
 };
 
 use crate::{
@@ -114,8 +114,8 @@ impl Balancers for Cloudscales {
     }
 
     /// Nothing is fetched before a Service needs it.
-    async fn survey(&self, _call: &Call) -> Result<Survey> {
-        Ok(Survey::default())
+    async fn survey(&self, _call: &Call, fleet: &Arc<dyn Fleet>) -> Result<Survey> {
+        Ok(Survey::new(Arc::clone(fleet)))
     }
 
     async fn observe(&self, call: &Call, survey: &Survey, want: &Desired) -> Lookup<Observed> {

@@ -3,21 +3,16 @@
 //! A Service whose load balancer is known by its id needs no listing of load balancers, one whose load balancer is
 //! still being built needs no parts, and one that is being deleted needs neither.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{fmt, sync::Arc};
 
-use cloudberth_core::{Call, Listing, Lookup, Result};
+use cloudberth_core::{Call, Result, lb::Fleet};
 use cloudberth_http::{Flawed, Item, LazyListing};
 use serde::de::DeserializeOwned;
-use tokio::sync::Mutex;
 
 use crate::{
     FlawedPart,
     api::Api,
-    servers::Reachable,
-    wire::{
-        FloatingIdentity, FloatingIp, HealthMonitor, Listener, LoadBalancer, Named, PartIdentity, Pool,
-        Server,
-    },
+    wire::{FloatingIdentity, FloatingIp, HealthMonitor, Listener, LoadBalancer, Named, PartIdentity, Pool},
 };
 
 /// What was listed: what could be read whole, and what is only known to be there.
@@ -46,38 +41,39 @@ impl<T: Clone> Kind<T> {
 }
 
 /// The listings of one pass.
-#[derive(Debug, Default)]
 pub(crate) struct Survey {
+    /// The servers, which the whole cluster shares.
+    pub(crate) fleet: Arc<dyn Fleet>,
     balancers: LazyListing<Listed<LoadBalancer, Named>>,
-    servers: LazyListing<Servers>,
     pools: LazyListing<Kind<Pool>>,
     listeners: LazyListing<Kind<Listener>>,
     monitors: LazyListing<Kind<HealthMonitor>>,
     floating_ips: LazyListing<Listed<FloatingIp, FloatingIdentity>>,
-    /// Lookups of servers that the listing lacks.
-    unlisted: Mutex<BTreeMap<String, Lookup<Item<Server, Named>>>>,
 }
 
-/// Servers, and why some may not have been listed.
-#[derive(Debug)]
-pub(crate) struct Servers {
-    pub(crate) listed: Listed<Server, Named>,
-    pub(crate) short: Option<String>,
+impl fmt::Debug for Survey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Survey").finish_non_exhaustive()
+    }
 }
 
 impl Survey {
+    /// Nothing is fetched before somebody needs it.
+    pub(crate) fn new(fleet: Arc<dyn Fleet>) -> Self {
+        Self {
+            fleet,
+            balancers: LazyListing::default(),
+            pools: LazyListing::default(),
+            listeners: LazyListing::default(),
+            monitors: LazyListing::default(),
+            floating_ips: LazyListing::default(),
+        }
+    }
+
     pub(crate) async fn balancers(&self, api: &Api, call: &Call) -> Result<Arc<Listed<LoadBalancer, Named>>> {
         let id = |item: &Item<LoadBalancer, Named>| item.key(|one| &one.uuid, |one| &one.uuid).clone();
         let fetch = api.list(call, "list load balancers", "load-balancers", id);
         self.balancers.get(async { Ok(Listed::of(fetch.await?.all()?)) }).await
-    }
-
-    pub(crate) async fn servers(&self, api: &Api, call: &Call) -> Result<Arc<Servers>> {
-        let trimmed = async {
-            let Listing { items, short } = api.servers::<Reachable>(call).await?;
-            Ok(Servers { listed: Listed::of(items.into_iter().map(|Reachable(server)| server)), short })
-        };
-        self.servers.get(trimmed).await
     }
 
     pub(crate) async fn pools(&self, api: &Api, call: &Call) -> Result<Arc<Kind<Pool>>> {
@@ -104,17 +100,6 @@ impl Survey {
             |item: &Item<FloatingIp, FloatingIdentity>| item.key(|ip| &ip.network, |ip| &ip.network).clone();
         let fetch = api.list(call, "list floating IPs", "floating-ips", id);
         self.floating_ips.get(async { Ok(Listed::of(fetch.await?.all()?)) }).await
-    }
-
-    /// Asks the source about a server that the listing lacks, once for all Services.
-    pub(crate) async fn unlisted(&self, api: &Api, call: &Call, id: &str) -> Lookup<Item<Server, Named>> {
-        let mut asked = self.unlisted.lock().await;
-        if let Some(answer) = asked.get(id) {
-            return answer.clone();
-        }
-        let answer = api.server(call, id).await;
-        asked.insert(id.to_owned(), answer.clone());
-        answer
     }
 }
 

@@ -49,7 +49,7 @@ fn project(script: &Script, balancers: &[Value]) {
 async fn observe(script: &Script, want: &Desired) -> Result<Observed> {
     let balancers = script.balancers();
     let call = script.call();
-    let survey = balancers.survey(&call).await.unwrap();
+    let survey = balancers.survey(&call, &script.fleet()).await.unwrap();
     balancers.observe(&call, &survey, want).await.known().map(Option::unwrap_or_default)
 }
 
@@ -369,7 +369,7 @@ async fn all_services_of_a_pass_share_the_listings() {
     script.cloud.always("GET /v1/servers", Reply::json(200, &json!([server(5, "n")])));
     let balancers = script.balancers();
     let call = script.call();
-    let survey = balancers.survey(&call).await.unwrap();
+    let survey = balancers.survey(&call, &script.fleet()).await.unwrap();
     assert_eq!(script.cloud.lines().len(), 0, "nobody needs anything yet");
     let ghost = format!("cloudscale://{}", uuid(6));
     script.cloud.always(&format!("GET /v1/servers/{}", uuid(6)), not_found());
@@ -485,7 +485,7 @@ async fn how_long_it_has_been_changing_is_remembered() {
     let want = want(service(&[("uuid", &uuid(1))]), Goal::Present, vec![]);
     let changing_for = async || {
         let call = script.call();
-        let survey = balancers.survey(&call).await.unwrap();
+        let survey = balancers.survey(&call, &script.fleet()).await.unwrap();
         let observed = balancers.observe(&call, &survey, &want).await.known().unwrap().unwrap();
         observed.existing.unwrap().changing_for
     };
@@ -500,7 +500,7 @@ async fn how_long_it_has_been_changing_is_remembered() {
     script.cloud.always(&line, not_found());
     script.cloud.always("GET /v1/load-balancers", Reply::json(200, &json!([])));
     let call = script.call();
-    let survey = balancers.survey(&call).await.unwrap();
+    let survey = balancers.survey(&call, &script.fleet()).await.unwrap();
     assert!(balancers.observe(&call, &survey, &want).await.is_present());
     assert!(balancers.changing.lock().unwrap().is_empty(), "what is gone is forgotten");
 }

@@ -206,7 +206,7 @@ async fn a_token_of_another_project_empties_no_pool_and_creates_nothing() {
     fixture.pass(300).await;
     assert_eq!(fixture.changes(), [""; 0], "CS-38 L1-823");
     let warnings = fixture.warnings("second");
-    assert!(warnings.iter().any(|line| line.contains("another project")), "CS-38 {warnings:?}");
+    assert!(warnings.iter().any(|line| line.contains("another account")), "CS-38 {warnings:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! Taking over from the Go program, and giving back: what it left at rest is at rest.
 
-use cloudberth_cloudscale::{Action, BackendInstances, Observed, wire::Server};
+use cloudberth_cloudscale::{Action, Observed, wire::Server};
 use cloudberth_core::{
     NodeView, ServiceView,
     decide::service::patch,
@@ -305,7 +305,7 @@ fn taken_over(variant: &Variant) -> (Desired, Observed) {
     (variant.edit)(&mut service);
     let want = want(service, cluster());
     let servers: Vec<Server> = servers(1..=2);
-    let instances = BackendInstances::of(&want, &servers).unwrap();
+    let instances = instances_of(&want, &servers).unwrap();
     let existing = existing(variant.balancer.clone(), &variant.left, &variant.floating_ips);
     (want, Observed { existing: Some(existing), instances })
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use cloudberth_cloudscale::{
-    BackendInstances, Observed, ObservedBalancer, Parts, balancer_name, follow, identity, lock_keys,
-    name_for, trail_of, wire::Server,
+    Observed, ObservedBalancer, Parts, balancer_name, follow, identity, lock_keys, name_for, trail_of,
+    wire::Server,
 };
 use cloudberth_core::{
     Category, NodeView, ServiceView,
@@ -205,7 +205,7 @@ fn a_node_finds_its_server() {
     ];
     for (case, node, address) in table {
         let want = want(service(&[]), [node, by_id("zzz", &id(1))]);
-        let instances = BackendInstances::of(&want, &all).unwrap();
+        let instances = instances_of(&want, &all).unwrap();
         assert_eq!(instances.found.len(), 1 + usize::from(address.is_some()), "{case}");
         assert_eq!(instances.missing.len(), usize::from(address.is_none()), "{case}");
         if let Some(address) = address {
@@ -219,23 +219,23 @@ fn a_node_finds_its_server() {
 fn one_node_without_a_server_is_left_out_and_all_of_them_are_an_error() {
     let ten = want(service(&[]), nodes(1..=10));
     let existing = built(&ten);
-    let nine = BackendInstances::of(&ten, &servers(2..=10)).unwrap();
+    let nine = instances_of(&ten, &servers(2..=10)).unwrap();
     let way = settle(&ten, Observed { existing: Some(existing), instances: nine });
     assert_eq!(way.labels, ["remove 10.0.0.1:30080 from pool tcp"], "CS-38");
     assert_eq!(way.warned(), ["NodeWithoutServer"], "CS-38");
     assert!(way.last.notices[0].message.contains("node-001: there is no server"), "CS-38");
     assert_eq!(way.last.next, Next::Converged);
-    let error = BackendInstances::of(&ten, &servers(40..50)).unwrap_err();
+    let error = instances_of(&ten, &servers(40..50)).unwrap_err();
     assert!(error.message().starts_with("none of 10 nodes has a server"), "CS-38 {error}");
-    assert!(BackendInstances::of(&ten, &[]).is_err(), "CS-37 CS-38");
-    assert!(BackendInstances::of(&gone(&ten), &[]).unwrap().found.is_empty(), "what goes needs no servers");
+    assert!(instances_of(&ten, &[]).is_err(), "CS-37 CS-38");
+    assert!(instances_of(&gone(&ten), &[]).unwrap().found.is_empty(), "what goes needs no servers");
 }
 
 #[test]
 fn of_many_nodes_without_a_server_a_few_are_named() {
     let said = |servers_from: usize| {
         let want = want(service(&[]), nodes(1..=8));
-        let instances = BackendInstances::of(&want, &servers(servers_from..=8)).unwrap();
+        let instances = instances_of(&want, &servers(servers_from..=8)).unwrap();
         let notices = decide(&want, &Observed { existing: None, instances }).notices;
         notices.into_iter().map(|notice| notice.message).collect::<String>()
     };

@@ -6,15 +6,17 @@ use std::{
 };
 
 use cloudberth_cloudscale::{
-    Action, BackendInstances, Observed, ObservedBalancer, assume, fold, selector,
-    wire::{LoadBalancer, Server},
+    Action, BackendInstances, Observed, ObservedBalancer, assume, backend_instance, fold, instance, read_id,
+    selector,
+    wire::{LoadBalancer, Named, Server},
 };
 use cloudberth_core::{
-    NodeView, ServiceView,
+    NodeView, Result, ServiceView,
     decide::nodeset,
-    lb::{Backend, Decision, Desired, Goal, Impact, Next},
+    lb::{Backend, Decision, Desired, Goal, Impact, Next, locate_among},
     view::{ServicePort, ServiceProtocol, ServiceType},
 };
+use cloudberth_http::{Flawed, Item};
 use serde_json::{Value, json};
 
 pub(crate) const PREFIX: &str = "k8s.cloudscale.ch/loadbalancer-";
@@ -83,6 +85,26 @@ pub(crate) fn servers(numbers: impl IntoIterator<Item = usize>) -> Vec<Server> {
     numbers.into_iter().map(|number| read(server(number))).collect()
 }
 
+/// The servers of the nodes that `want` names, from a complete listing of servers that can all be read.
+pub(crate) fn instances_of<'a>(
+    want: &Desired,
+    servers: impl IntoIterator<Item = &'a Server>,
+) -> Result<BackendInstances> {
+    instances_among(want, servers, &[])
+}
+
+/// The same from a listing in which some cannot be read.
+pub(crate) fn instances_among<'a>(
+    want: &Desired,
+    servers: impl IntoIterator<Item = &'a Server>,
+    flawed: &[Flawed<Named>],
+) -> Result<BackendInstances> {
+    let whole = servers.into_iter().cloned().map(Item::Whole);
+    let listed: Vec<_> =
+        whole.chain(flawed.iter().cloned().map(Item::Flawed)).map(|one| instance(one).unwrap()).collect();
+    locate_among(&want.backends, &listed, &[], read_id, backend_instance)
+}
+
 pub(crate) fn want(service: ServiceView, nodes: impl IntoIterator<Item = NodeView>) -> Desired {
     let selector = selector(&service).ok().flatten();
     let nodes: Vec<_> = nodes.into_iter().map(Arc::new).collect();
@@ -129,7 +151,7 @@ pub(crate) fn absent(want: &Desired) -> Observed {
 /// A look that shows `existing`.
 pub(crate) fn look(want: &Desired, existing: Option<ObservedBalancer>) -> Observed {
     static PROJECT: LazyLock<Vec<Server>> = LazyLock::new(|| servers(1..=30));
-    Observed { existing, instances: BackendInstances::of(want, PROJECT.iter()).unwrap() }
+    Observed { existing, instances: instances_of(want, PROJECT.iter()).unwrap() }
 }
 
 pub(crate) fn decide(want: &Desired, observed: &Observed) -> Decision<Action> {

@@ -258,7 +258,7 @@ proptest! {
 #[test]
 fn a_thousand_nodes_are_a_few_rounds() {
     let want = want(service(&[]), nodes(1..=250));
-    let instances = cloudberth_cloudscale::BackendInstances::of(&want, &servers(1..=250)).unwrap();
+    let instances = instances_of(&want, &servers(1..=250)).unwrap();
     let way = settle(&want, Observed { existing: None, instances: instances.clone() });
     let local = edited(&want, |service| {
         service.external_traffic_policy = ExternalTrafficPolicy::Local;

@@ -172,7 +172,7 @@ fn members_are_private_addresses_in_allowed_subnets() {
     ];
     for (case, subnets, members, warned) in table {
         let want = plain(&[("listener-allowed-subnets", subnets)]);
-        let instances = BackendInstances::of(&want, &[broad(1), broad(2)]).unwrap();
+        let instances = instances_of(&want, &[broad(1), broad(2)]).unwrap();
         let way = settle(&want, Observed { existing: None, instances });
         let existing = way.existing();
         let names: Vec<_> = existing.pools[0].members.iter().map(|m| m.name.as_str()).collect();
@@ -295,7 +295,7 @@ fn the_zone_is_the_nodes_or_the_annotations() {
         let instances = if want.backends.is_empty() {
             BackendInstances::default()
         } else {
-            BackendInstances::of(want, servers).unwrap()
+            instances_of(want, servers).unwrap()
         };
         let decision = decide(want, &Observed { existing: None, instances });
         let Next::Act(steps) = decision.next else { panic!("nothing to do") };

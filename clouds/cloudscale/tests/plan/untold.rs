@@ -20,7 +20,7 @@ fn flawed(number: usize) -> Flawed<Named> {
 fn dim(want: &Desired, existing: Option<ObservedBalancer>, unreadable: &[usize]) -> Observed {
     let whole = servers((1..=9).filter(|number| !unreadable.contains(number)));
     let flawed: Vec<_> = unreadable.iter().copied().map(flawed).collect();
-    Observed { existing, instances: BackendInstances::among(want, &whole, &flawed).unwrap() }
+    Observed { existing, instances: instances_among(want, &whole, &flawed).unwrap() }
 }
 
 /// A look in which servers show no private address.
@@ -29,7 +29,7 @@ fn blind(want: &Desired, existing: ObservedBalancer) -> Observed {
     for server in &mut all {
         server.interfaces.truncate(1);
     }
-    Observed { existing: Some(existing), instances: BackendInstances::of(want, &all).unwrap() }
+    Observed { existing: Some(existing), instances: instances_of(want, &all).unwrap() }
 }
 
 fn is_waiting(next: &Next<Action>) -> bool {
@@ -57,11 +57,11 @@ fn a_server_that_cannot_be_read_is_neither_there_nor_missing() {
     for (case, second, flawed, counts) in table {
         let want = want(service(&[]), [node(1), second]);
         let BackendInstances { found, missing, unknown } =
-            BackendInstances::among(&want, &servers([1, 3]), &flawed).unwrap();
+            instances_among(&want, &servers([1, 3]), &flawed).unwrap();
         assert_eq!((found.len(), missing.len(), unknown.len()), counts, "{case}: {missing:?} {unknown:?}");
     }
     let both = want(service(&[]), nodes(1..=2));
-    let error = BackendInstances::among(&both, &servers(5..=6), &[flawed(1), flawed(2)]).unwrap_err();
+    let error = instances_among(&both, &servers(5..=6), &[flawed(1), flawed(2)]).unwrap_err();
     assert_eq!(error.category(), Category::Temporary, "L1-442");
     assert!(error.message().contains("node-001: interfaces is missing"), "L1-442 {error}");
 }

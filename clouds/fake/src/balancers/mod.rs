@@ -7,13 +7,13 @@ mod spec;
 
 pub use spec::{ALGORITHM, BALANCER_ID, BALANCER_NAME, FLOATING_ADDRESS, NODE_SELECTOR, TABLE};
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use cloudberth_core::{
     Call, Category, Error, Listing, Lookup, Result, ServiceView,
     annotation::Table,
     decide::nodeset::Selector,
-    lb::{Balancers, Candidate, Decision, Desired, Identity, LockKey, LockKind, Name, Outcome},
+    lb::{Balancers, Candidate, Decision, Desired, Fleet, Identity, LockKey, LockKind, Name, Outcome},
 };
 
 use crate::cloud::{Balancer, Fault, Kind, Listener, Network, Trouble, outcome};
@@ -150,7 +150,7 @@ impl Balancers for Fakes {
         [Some(name), id, address].into_iter().flatten().collect()
     }
 
-    async fn survey(&self, call: &Call) -> Result<Listing<Balancer>> {
+    async fn survey(&self, call: &Call, _: &Arc<dyn Fleet>) -> Result<Listing<Balancer>> {
         let all = self.network.request(call, Kind::Read, "list balancers", "", |world, now, fault| {
             let mut all = world.list_balancers(now);
             if fault == Some(Fault::PartsMissing) {

@@ -14,13 +14,14 @@ use cloudberth_core::{
     Clock, Error, Result,
     call::{Call, ReadOnly},
     decide::outage::is_silence,
-    lb::{Freshness, Goal, LockKey, Stamp, Survey, Turn, TurnEnd},
+    lb::{Fleet, Freshness, Goal, LockKey, Stamp, Survey, Turn, TurnEnd},
     time::Tick,
 };
 use cloudberth_runtime::single_flight::{Landed, SingleFlight};
 use futures_util::future::FutureExt;
 
-use crate::{clouds::Cloud, lock};
+use super::worker::MAX_AGE;
+use crate::{clouds::Cloud, inventory::SurveyFleet, lock};
 
 /// How long a survey may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -107,9 +108,10 @@ impl SurveyCache {
 
 async fn look(cloud: Cloud, stamp: Stamp, begun: Tick) -> Surveyed {
     let call = Call::new(begun + TIMEOUT, Arc::new(ReadOnly));
+    let fleet: Arc<dyn Fleet> = Arc::new(SurveyFleet::new(Arc::clone(&cloud.inventory), begun - MAX_AGE));
     let ask = async {
         match cloud.load_balancers() {
-            Some(balancers) => balancers.survey(&call).await,
+            Some(balancers) => balancers.survey(&call, &fleet).await,
             None => Err(Error::permanent(format!("{} has no load balancers", cloud.name()))),
         }
     };

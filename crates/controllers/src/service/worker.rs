@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// A survey that is at most as old as this serves.
-const MAX_AGE: Duration = Duration::from_secs(3);
+pub(super) const MAX_AGE: Duration = Duration::from_secs(3);
 /// The same for a Service that is only looked at in case somebody edited its load balancer by hand.
 const MAX_AGE_FOR_DRIFT: Duration = Duration::from_secs(60);
 

@@ -9,7 +9,7 @@ use cloudberth_controllers::{
 use cloudberth_core::{
     Call, Category, Lookup, Provider, Result, ServiceView,
     decide::service::ownership::Ownership,
-    lb::{Desired, Effects, Permit, Profile, Refusal, Request, Survey, Turn},
+    lb::{Desired, Effects, Fleet, Permit, Profile, Refusal, Request, Survey, Turn},
     provider::{Boxed, LoadBalancers},
 };
 use cloudberth_fake::{FakeProvider, Fault};
@@ -313,8 +313,8 @@ impl LoadBalancers for Buggy {
         self.inner().shows(call, id)
     }
 
-    fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>> {
-        self.inner().survey(call)
+    fn survey<'a>(&'a self, call: &'a Call, fleet: &'a Arc<dyn Fleet>) -> Boxed<'a, Result<Survey>> {
+        self.inner().survey(call, fleet)
     }
 
     fn owner<'a>(

@@ -11,8 +11,8 @@ use crate::{
     },
     error::{Error, Result},
     lb::{
-        Balancers, Desired, Effects, Goal, LockKey, LockKind, Name, Permit, Refusal, Turn, TurnEnd, drive,
-        intended_name,
+        Balancers, Desired, Effects, Fleet, Goal, LockKey, LockKind, Name, Permit, Refusal, Turn, TurnEnd,
+        drive, intended_name,
     },
     lookup::Lookup,
     net::parse_ip,
@@ -61,7 +61,7 @@ pub trait LoadBalancers: Send + Sync {
     fn shows<'a>(&'a self, call: &'a Call, id: &'a str) -> Boxed<'a, Lookup<()>>;
 
     /// [`Balancers::survey`].
-    fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>>;
+    fn survey<'a>(&'a self, call: &'a Call, fleet: &'a Arc<dyn Fleet>) -> Boxed<'a, Result<Survey>>;
 
     /// Whose the load balancer is that was found for a Service; `Absent` where none was.
     fn owner<'a>(
@@ -110,8 +110,10 @@ impl<B: Balancers> LoadBalancers for B {
         Box::pin(Balancers::shows(self, call, id))
     }
 
-    fn survey<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Survey>> {
-        Box::pin(async { Balancers::survey(self, call).await.map(|survey| Arc::new(survey) as Survey) })
+    fn survey<'a>(&'a self, call: &'a Call, fleet: &'a Arc<dyn Fleet>) -> Boxed<'a, Result<Survey>> {
+        Box::pin(async {
+            Balancers::survey(self, call, fleet).await.map(|survey| Arc::new(survey) as Survey)
+        })
     }
 
     fn owner<'a>(

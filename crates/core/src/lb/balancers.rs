@@ -1,13 +1,13 @@
 //! What a provider writes to have load balancers.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     annotation,
     call::Call,
     decide::nodeset::Selector,
     error::{Error, Result},
-    lb::{Decision, Desired, Identity, LockKey, Name, Refusal},
+    lb::{Decision, Desired, Fleet, Identity, LockKey, Name, Refusal},
     lookup::Lookup,
     view::ServiceView,
 };
@@ -99,8 +99,13 @@ pub trait Balancers: Send + Sync {
     /// Names, ids and addresses that a Service lays claim to. Pure.
     fn lock_keys(&self, service: &ServiceView, cluster: &str) -> Vec<LockKey>;
 
-    /// Fetches the listings that serve all Services.
-    fn survey(&self, call: &Call) -> impl Future<Output = Result<Self::Survey>> + Send;
+    /// Fetches the listings that serve all Services. A provider that needs to know the instances of nodes keeps the
+    /// `fleet` with them.
+    fn survey(
+        &self,
+        call: &Call,
+        fleet: &Arc<dyn Fleet>,
+    ) -> impl Future<Output = Result<Self::Survey>> + Send;
 
     /// Finds what there is for one Service. Look-ups beside the cloud (DNS) belong here too.
     ///

@@ -14,6 +14,7 @@
 mod adapter;
 mod balancers;
 mod driver;
+mod fleet;
 mod intent;
 mod locks;
 mod model;
@@ -23,6 +24,7 @@ mod trail;
 pub use adapter::{LoadBalancers, Profile, Request, Survey};
 pub use balancers::{Balancers, Outcome};
 pub use driver::{Effects, IntentMark, MAX_ROUNDS, StepReport, drive};
+pub use fleet::{Fleet, Located, SharedInstances, locate, locate_among};
 pub use intent::{INTENT_ANNOTATION, Intent, Intents, intended_name, intent_value};
 pub use locks::{Freshness, LockTable, Stamp, rivals};
 pub use model::{

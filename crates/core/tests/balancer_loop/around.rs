@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Mutex,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -11,7 +11,7 @@ use cloudberth_core::{
     Call, Lookup, Result, ServiceView,
     annotation::Table,
     lb::{
-        Balancers, Decision, Desired, Goal, Identity, Impact, LockKey, LockKind, Name, Next, Outcome,
+        Balancers, Decision, Desired, Fleet, Goal, Identity, Impact, LockKey, LockKind, Name, Next, Outcome,
         Publish, Refusal, Step,
     },
     view::Ingress,
@@ -167,7 +167,7 @@ impl Balancers for Around {
         vec![LockKey::new(LockKind::Name, name(s, cluster))]
     }
 
-    async fn survey(&self, _: &Call) -> Result<BTreeMap<String, Parts>> {
+    async fn survey(&self, _: &Call, _: &Arc<dyn Fleet>) -> Result<BTreeMap<String, Parts>> {
         Ok(self.world.lock().unwrap().clone())
     }
 

@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -11,8 +11,8 @@ use cloudberth_core::{
     Call, Lookup, Result, ServiceView,
     annotation::Table,
     lb::{
-        Balancers, Decision, Desired, Goal, Identity, Impact, LockKey, LockKind, Name, Next, Notice, Outcome,
-        Publish, Refusal, Severity, Step,
+        Balancers, Decision, Desired, Fleet, Goal, Identity, Impact, LockKey, LockKind, Name, Next, Notice,
+        Outcome, Publish, Refusal, Severity, Step,
     },
     view::{Ingress, ServiceProtocol},
 };
@@ -100,7 +100,7 @@ impl Balancers for Documents {
         vec![LockKey::new(LockKind::Name, self.name_for(s, cluster).text)]
     }
 
-    async fn survey(&self, _: &Call) -> Result<Vec<Document>> {
+    async fn survey(&self, _: &Call, _: &Arc<dyn Fleet>) -> Result<Vec<Document>> {
         Ok(self.stored().clone())
     }
 

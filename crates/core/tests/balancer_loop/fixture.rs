@@ -8,12 +8,12 @@ use std::{
 };
 
 use cloudberth_core::{
-    Call, Error, NodeView, Result, ServiceView, Tick,
+    Call, Error, Instance, Lookup, NodeView, ProviderId, Result, ServiceView, Tick,
     annotation::Table,
     call::Unguarded,
     lb::{
-        Backend, Balancers, Creation, Desired, Effects, Goal, IntentMark, Outcome, Permit, Publish, Rival,
-        StepReport, Turn, TurnEnd, drive,
+        Backend, Balancers, Creation, Desired, Effects, Fleet, Goal, IntentMark, Outcome, Permit, Publish,
+        Rival, SharedInstances, StepReport, Turn, TurnEnd, drive,
     },
     provider::{Boxed, LoadBalancers},
     view::ServicePort,
@@ -29,6 +29,23 @@ pub fn now<T>(future: impl Future<Output = T>) -> T {
 
 pub fn call() -> Call {
     Call::new(Tick::from_secs(60), Arc::new(Unguarded))
+}
+
+/// A cloud whose instances no toy asks for.
+struct NoFleet;
+
+impl Fleet for NoFleet {
+    fn listing(&self) -> Boxed<'_, SharedInstances> {
+        panic!("no toy lists instances")
+    }
+
+    fn ask<'a>(&'a self, _: &'a Call, id: &'a ProviderId) -> Boxed<'a, Lookup<Instance>> {
+        panic!("no toy asks about {id}")
+    }
+}
+
+pub fn no_fleet() -> Arc<dyn Fleet> {
+    Arc::new(NoFleet)
 }
 
 pub fn no_annotations() -> &'static Table {
@@ -153,7 +170,7 @@ pub fn dry_run<B: Balancers>(
 
 /// One turn from a fresh survey, as the service controller takes it.
 pub fn turn<T: Toy>(toy: &T, want: &Desired, log: &ServiceLog, permit: Permit) -> Turn {
-    let survey = now(LoadBalancers::survey(toy, &call())).unwrap();
+    let survey = now(LoadBalancers::survey(toy, &call(), &no_fleet())).unwrap();
     now(toy.turn(&call(), &survey, want, permit, log))
 }
 

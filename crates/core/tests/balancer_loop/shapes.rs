@@ -73,7 +73,7 @@ fn does_what_its_dry_run_says<T: Toy>() {
     let toy = T::empty();
     let log = ServiceLog::default();
     for want in story() {
-        let survey = now(toy.survey(&crate::fixture::call())).unwrap();
+        let survey = now(toy.survey(&crate::fixture::call(), &crate::fixture::no_fleet())).unwrap();
         let seen = now(toy.observe(&crate::fixture::call(), &survey, &want)).known().unwrap();
         let before = mutations(&toy);
         let (plan, _) = dry_run(&toy, &want, seen);

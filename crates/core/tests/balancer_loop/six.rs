@@ -4,7 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Mutex,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -12,7 +12,7 @@ use cloudberth_core::{
     Call, Error, Lookup, Result, ServiceView,
     annotation::Table,
     lb::{
-        Balancers, Decision, Desired, Goal, Identity, Impact, LockKey, LockKind, Name, Next, Outcome,
+        Balancers, Decision, Desired, Fleet, Goal, Identity, Impact, LockKey, LockKind, Name, Next, Outcome,
         Publish, Refusal, Step,
     },
 };
@@ -201,7 +201,7 @@ impl Balancers for Six {
         [name].into_iter().chain(floating).collect()
     }
 
-    async fn survey(&self, _: &Call) -> Result<BTreeMap<String, Tree>> {
+    async fn survey(&self, _: &Call, _: &Arc<dyn Fleet>) -> Result<BTreeMap<String, Tree>> {
         Ok(self.trees.lock().unwrap().clone())
     }
 
