@@ -223,10 +223,10 @@ fn one_node_without_a_server_is_left_out_and_all_of_them_are_an_error() {
     let way = settle(&ten, Observed { existing: Some(existing), instances: nine });
     assert_eq!(way.labels, ["remove 10.0.0.1:30080 from pool tcp"], "CS-38");
     assert_eq!(way.warned(), ["NodeWithoutServer"], "CS-38");
-    assert!(way.last.notices[0].message.contains("node-001: there is no server"), "CS-38");
+    assert!(way.last.notices[0].message.contains("node-001: there is no instance"), "CS-38");
     assert_eq!(way.last.next, Next::Converged);
     let error = instances_of(&ten, &servers(40..50)).unwrap_err();
-    assert!(error.message().starts_with("none of 10 nodes has a server"), "CS-38 {error}");
+    assert!(error.message().starts_with("none of 10 nodes has an instance"), "CS-38 {error}");
     assert!(instances_of(&ten, &[]).is_err(), "CS-37 CS-38");
     assert!(instances_of(&gone(&ten), &[]).unwrap().found.is_empty(), "what goes needs no servers");
 }

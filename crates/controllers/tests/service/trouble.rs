@@ -81,6 +81,8 @@ async fn a_look_that_began_while_an_intent_pended_is_no_proof_of_absence() {
     });
     scene.create("web", json!({})).await;
     scene.pass(183).await;
+    // The Service itself looked at 180 s; that look is too old for anybody now.
+    tokio::time::sleep(Duration::from_millis(500)).await;
     let (surveys, calls) = (scene.surveys(), scene.calls());
     scene.edit("other", json!({"spec": {"ports": [{"port": 81}]}})).await;
     scene.pass(1).await;
