@@ -29,7 +29,7 @@ async fn a_load_balancer_is_created() {
     let tally = fixture.tally();
     println!("create: {took:?}, {tally:?}");
     assert_eq!(tally.mutations, 14, "CS-160 {tally:?}");
-    assert!(tally.calls <= 26, "CS-160 {tally:?}");
+    assert!(tally.calls <= 22, "CS-160 {tally:?}");
     assert!(took <= Duration::from_millis(2_500), "{took:?}");
 }
 
@@ -41,7 +41,7 @@ async fn a_node_joins() {
     let tally = fixture.tally();
     println!("join: {tally:?}");
     assert_eq!(tally.mutations, 1, "CS-160 {tally:?}");
-    assert!(tally.calls <= 8, "CS-160 {tally:?}");
+    assert!(tally.calls <= 7, "CS-160 {tally:?}");
     assert_eq!(fixture.shape("web").await[0].1.len(), 11);
 }
 
@@ -54,7 +54,7 @@ async fn an_instance_joins_whose_node_nobody_has_claimed_yet() {
     let tally = fixture.tally();
     println!("join with initialisation: {tally:?}");
     assert_eq!(tally.mutations, 1, "CS-160 {tally:?}");
-    assert!(tally.calls <= 8, "CS-160 {tally:?}");
+    assert!(tally.calls <= 7, "CS-160 {tally:?}");
     assert_eq!(fixture.shape("web").await[0].1.len(), 11);
 }
 
@@ -66,7 +66,7 @@ async fn a_node_leaves() {
     let tally = fixture.tally();
     println!("leave: {tally:?}");
     assert_eq!(tally.mutations, 1, "CS-160 {tally:?}");
-    assert!(tally.calls <= 8, "CS-160 {tally:?}");
+    assert!(tally.calls <= 7, "CS-160 {tally:?}");
     assert_eq!(fixture.shape("web").await[0].1.len(), 9);
 }
 
@@ -78,7 +78,7 @@ async fn nothing_to_do_after_a_restart() {
     let tally = fixture.tally();
     println!("restart: {tally:?}");
     assert_eq!(tally.mutations, 0, "CS-160 L4-801 {tally:?}");
-    assert!(tally.calls <= 8, "CS-160 {tally:?}");
+    assert!(tally.calls <= 7, "CS-160 {tally:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,7 +160,7 @@ async fn the_sources_change() {
     let tally = fixture.tally();
     println!("sources: {tally:?}");
     assert_eq!(tally.mutations, 1, "CS-160 {tally:?}");
-    assert!(tally.calls <= 8, "CS-160 {tally:?}");
+    assert!(tally.calls <= 7, "CS-160 {tally:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,7 +171,7 @@ async fn a_load_balancer_is_deleted() {
     let tally = fixture.tally();
     println!("delete: {tally:?}");
     assert_eq!(tally.mutations, 1, "CS-148 {tally:?}");
-    assert!(tally.calls <= 8, "CS-160 {tally:?}");
+    assert!(tally.calls <= 7, "CS-160 {tally:?}");
     assert!(fixture.cluster.service("web").await.is_none());
     assert_eq!(fixture.cloud.balancers().len(), 0);
 }

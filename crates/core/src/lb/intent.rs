@@ -79,7 +79,10 @@ impl Intents {
             *sight = fresh();
         }
         let age = now.since(sight.since);
-        if age >= settle { Intent::Free } else { Intent::Pending(next_look(age).min(settle - age)) }
+        match settle.saturating_sub(age) {
+            Duration::ZERO => Intent::Free,
+            left => Intent::Pending(next_look(age).min(left)),
+        }
     }
 
     /// A turn that may have sent a creation is over, and what it sent may still be on its way: the settle time begins
@@ -115,7 +118,7 @@ const EARLY_LOOKS: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(
 const LATE_LOOKS: Duration = Duration::from_secs(15);
 
 fn next_look(age: Duration) -> Duration {
-    EARLY_LOOKS.into_iter().find(|&look| look > age).map_or(LATE_LOOKS, |look| look - age)
+    EARLY_LOOKS.into_iter().find(|&look| look > age).map_or(LATE_LOOKS, |look| look.saturating_sub(age))
 }
 
 #[cfg(test)]
