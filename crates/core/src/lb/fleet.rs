@@ -201,9 +201,9 @@ mod tests {
         numbers.into_iter().map(|n| backend(&format!("node{n}"), Some(id(n).to_string()))).collect()
     }
 
-    struct Seen(Result<Listing<Instance>>);
+    struct Scripted(Result<Listing<Instance>>);
 
-    impl AsRef<Result<Listing<Instance>>> for Seen {
+    impl AsRef<Result<Listing<Instance>>> for Scripted {
         fn as_ref(&self) -> &Result<Listing<Instance>> {
             &self.0
         }
@@ -211,7 +211,7 @@ mod tests {
 
     /// A cloud that lists these, and shows those beside them when it is asked.
     struct Script {
-        listing: Arc<Seen>,
+        listing: Arc<Scripted>,
         beside: Vec<usize>,
         error: Option<Error>,
         asked: Mutex<usize>,
@@ -219,7 +219,7 @@ mod tests {
 
     impl Script {
         fn new(listing: Result<Listing<Instance>>, beside: &[usize]) -> Self {
-            let listing = Arc::new(Seen(listing));
+            let listing = Arc::new(Scripted(listing));
             Self { listing, beside: beside.to_vec(), error: None, asked: Mutex::default() }
         }
     }
