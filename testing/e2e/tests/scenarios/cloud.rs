@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloudberth_core::decide::lifecycle::{CONFIRM_AFTER, START_UP_GRACE};
+use cloudberth_core::decide::lifecycle::Timing;
 use cloudberth_e2e::{Cluster, eventually, throughout};
 use serde_json::{Value, json};
 
@@ -74,7 +74,7 @@ pub(crate) async fn a_cloud_that_does_not_answer_costs_no_node_and_no_load_balan
     /// What failed for over a minute is tried again within about as long.
     const BACK_WITHIN: Duration = Duration::from_mins(6);
     // Longer than it takes to lose a node whose instance is really gone.
-    let outage = START_UP_GRACE + CONFIRM_AFTER + Duration::from_secs(10);
+    let outage = Timing::LAW.start_up_grace + Timing::LAW.confirm_after + Duration::from_secs(10);
     let fixture = Fixture::new(cluster, &["one", "two", "three"]).await?;
     let manager = fixture.leader(&["--node-monitor-period=1s"]).await?;
     fixture.nodes_join(&["one", "two"]).await?;
