@@ -5,13 +5,14 @@ use std::{fs::File, sync::Arc};
 use cloudberth_core::{Error, Result};
 use cloudberth_http::{OpenResult, ProviderContext, ProviderFactory};
 
-use crate::{CloudscaleProvider, Settings, Surroundings, TOKEN, annotations, uuid::SCHEME};
+use crate::{CloudscaleProvider, Settings, Surroundings, TOKEN, annotations, reasons::REASONS, uuid::SCHEME};
 
 /// cloudscale.ch, as the program lists it.
 pub const FACTORY: ProviderFactory = ProviderFactory {
     name: SCHEME,
     replaces: &["cloudscale-cloud-controller-manager"],
     annotations: &annotations::TABLE,
+    reasons: REASONS,
     rights: &[],
     open,
 };

@@ -27,6 +27,7 @@ mod instances;
 mod observed;
 mod plan;
 mod provider;
+mod reasons;
 mod servers;
 mod settings;
 mod shell;

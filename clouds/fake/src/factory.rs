@@ -10,7 +10,7 @@ use crate::{Cloud, FakeProvider, SimSettings, TABLE};
 
 /// The fake cloud, as the program lists it. It replaces no program, so no name presets it.
 pub const FACTORY: ProviderFactory =
-    ProviderFactory { name: "fake", replaces: &[], annotations: &TABLE, rights: &[], open };
+    ProviderFactory { name: "fake", replaces: &[], annotations: &TABLE, reasons: &[], rights: &[], open };
 
 /// The file of `--cloud-config`, in YAML.
 #[derive(Debug, Default, Deserialize)]

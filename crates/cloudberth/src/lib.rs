@@ -1,6 +1,7 @@
 //! The list of clouds. Flags, presets by program name, the reference pages and the checks of the manifests follow
 //! from it.
 
+use cloudberth_core::{Reason, reason::REASONS};
 use cloudberth_http::ProviderFactory;
 
 /// Every cloud that `--cloud-provider` may name. A new cloud is a folder under `clouds/` and a line here.
@@ -9,3 +10,8 @@ pub const CLOUDS: &[ProviderFactory] = &[
     #[cfg(feature = "fake")]
     cloudberth_fake::FACTORY,
 ];
+
+/// The reasons of all events that the program can publish: those of the framework and of every cloud.
+pub fn reasons() -> impl Iterator<Item = Reason> {
+    REASONS.iter().chain(CLOUDS.iter().flat_map(|factory| factory.reasons)).copied()
+}

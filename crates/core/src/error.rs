@@ -5,6 +5,8 @@
 
 use std::{fmt, time::Duration};
 
+use crate::reason::{self, Reason};
+
 /// What went wrong, in a closed set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Category {
@@ -107,21 +109,22 @@ impl Category {
         }
     }
 
-    /// The reason of the event about it; none where there is nothing to report.
+    /// The reason of the warning about a failed decision on an object where the operation has none of its own (see
+    /// [`Doing`]).
     ///
-    /// Where the programs that we replace have their own reason for the failed operation (`SyncLoadBalancerFailed` and so
-    /// on, see [`Doing`]), that one is used, because alerts look for it.
+    /// None where the cause lies with the cloud or its credential: then every object has it, nobody who looks at this one
+    /// can help, and the log and the metrics say it once for all.
     #[must_use]
-    pub const fn event_reason(self) -> Option<&'static str> {
+    pub const fn event_reason(self) -> Option<Reason> {
         match self {
-            Self::UserInput => Some("InvalidConfiguration"),
-            Self::NotFound => Some("CloudResourceNotFound"),
-            Self::Conflict => Some("CloudConflict"),
-            Self::Unauthorised => Some("CloudCredentialsRefused"),
-            Self::Throttled { .. } => Some("CloudThrottled"),
-            Self::Temporary => Some("CloudUnavailable"),
-            Self::Permanent => Some("CloudRefused"),
-            Self::Cancelled => None,
+            Self::UserInput => Some(reason::INVALID_CONFIGURATION),
+            Self::NotFound => Some(reason::CLOUD_RESOURCE_NOT_FOUND),
+            Self::Conflict => Some(reason::CLOUD_CONFLICT),
+            Self::Unauthorised
+            | Self::Throttled { .. }
+            | Self::Temporary
+            | Self::Permanent
+            | Self::Cancelled => None,
         }
     }
 }
@@ -137,21 +140,18 @@ pub enum Doing {
     DeleteNode,
     /// Creating a route to a node's pods.
     CreateRoute,
-    /// Everything else.
-    Other,
 }
 
 impl Doing {
-    /// The event reason for a failure of this operation.
+    /// The event reason for a failure of this operation; none where we stopped ourselves.
     #[must_use]
-    pub const fn failed(self, category: Category) -> Option<&'static str> {
+    pub const fn failed(self, category: Category) -> Option<Reason> {
         match (self, category) {
             (_, Category::Cancelled) => None,
-            (Self::SyncLoadBalancer, _) => Some("SyncLoadBalancerFailed"),
-            (Self::UpdateLoadBalancer, _) => Some("UpdateLoadBalancerFailed"),
-            (Self::DeleteNode, _) => Some("DeletingNodeFailed"),
-            (Self::CreateRoute, _) => Some("FailedToCreateRoute"),
-            (Self::Other, _) => category.event_reason(),
+            (Self::SyncLoadBalancer, _) => Some(reason::SYNC_LOAD_BALANCER_FAILED),
+            (Self::UpdateLoadBalancer, _) => Some(reason::UPDATE_LOAD_BALANCER_FAILED),
+            (Self::DeleteNode, _) => Some(reason::DELETING_NODE_FAILED),
+            (Self::CreateRoute, _) => Some(reason::FAILED_TO_CREATE_ROUTE),
         }
     }
 }
@@ -298,18 +298,17 @@ mod tests {
             (Category::UserInput, Retry::OnChange, "user_input", Some("InvalidConfiguration")),
             (Category::NotFound, Retry::Backoff, "not_found", Some("CloudResourceNotFound")),
             (Category::Conflict, Retry::Backoff, "conflict", Some("CloudConflict")),
-            (Category::Unauthorised, Retry::Slowly, "unauthorised", Some("CloudCredentialsRefused")),
-            (throttled(None), Retry::Backoff, "throttled", Some("CloudThrottled")),
-            (throttled(Some(after)), Retry::After(after), "throttled", Some("CloudThrottled")),
-            (Category::Temporary, Retry::Backoff, "temporary", Some("CloudUnavailable")),
-            (Category::Permanent, Retry::Slowly, "permanent", Some("CloudRefused")),
+            (Category::Unauthorised, Retry::Slowly, "unauthorised", None),
+            (throttled(None), Retry::Backoff, "throttled", None),
+            (throttled(Some(after)), Retry::After(after), "throttled", None),
+            (Category::Temporary, Retry::Backoff, "temporary", None),
+            (Category::Permanent, Retry::Slowly, "permanent", None),
             (Category::Cancelled, Retry::Never, "cancelled", None),
         ];
         for (category, retry, label, reason) in table {
             assert_eq!(category.retry(), retry, "{category:?}");
             assert_eq!(category.label(), label, "{category:?}");
-            assert_eq!(category.event_reason(), reason, "{category:?}");
-            assert_eq!(Doing::Other.failed(category), reason, "{category:?}");
+            assert_eq!(category.event_reason().map(Reason::name), reason, "{category:?}");
         }
     }
 
@@ -331,7 +330,7 @@ mod tests {
         for (doing, reason) in table {
             for category in Category::ALL {
                 let want = (category != Category::Cancelled).then_some(reason);
-                assert_eq!(doing.failed(category), want, "{doing:?} {category:?}");
+                assert_eq!(doing.failed(category).map(Reason::name), want, "{doing:?} {category:?}");
             }
         }
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use cloudberth_core::{
-    Clock, Random, annotation,
+    Clock, Random, Reason, annotation,
     error::{Context, Error, Result},
     provider::Provider,
     rights::Right,
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// A cloud that this build can serve. A provider crate exports one; the program lists them all in one place, and
-/// `--cloud-provider`, presets by program name, the checks of rights and manifests and the annotation reference follow
+/// `--cloud-provider`, presets by program name, the checks of rights and manifests and the references of annotations and events follow
 /// from that list.
 #[derive(Clone, Copy, Debug)]
 pub struct ProviderFactory {
@@ -29,6 +29,8 @@ pub struct ProviderFactory {
     pub replaces: &'static [&'static str],
     /// The Service annotations that it reads and writes.
     pub annotations: &'static annotation::Table,
+    /// The event reasons of its own, beside those of the framework.
+    pub reasons: &'static [Reason],
     /// The rights in the cluster that it needs beyond those that every cloud needs.
     pub rights: &'static [Right],
     /// Makes the provider, or reports every mistake in its settings at once.

@@ -85,6 +85,7 @@ mod tests {
             name,
             replaces,
             annotations: &const { Table::new(&[]) },
+            reasons: &[],
             rights: &[],
             open: |_| Err(vec![]),
         };

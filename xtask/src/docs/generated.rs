@@ -3,7 +3,10 @@
 use std::fmt::Write;
 
 use cloudberth::CLOUDS;
-use cloudberth_core::error::{Category, Retry};
+use cloudberth_core::{
+    error::{Category, Retry},
+    reason::{REASONS, Reason, Row},
+};
 
 use crate::Result;
 use crate::stages::STAGES;
@@ -30,6 +33,7 @@ pub(crate) fn generated() -> Vec<Generated> {
     let mut all = vec![
         document("CONTRIBUTING.md", Part::Region("stages"), stages()),
         document("docs/reference/errors.md", Part::Whole, errors()),
+        document("docs/reference/events.md", Part::Whole, events()),
         document("docs/reference/flags.md", Part::Whole, cloudberth_manager::flags::markdown()),
     ];
     all.extend(CLOUDS.iter().filter(|factory| !factory.replaces.is_empty()).map(|factory| {
@@ -71,12 +75,42 @@ fn stages() -> String {
     text
 }
 
+/// The page of the events: by the object that they are about, those of the framework first, then those of each cloud.
+fn events() -> String {
+    let mut text = String::from(
+        "# Events\n\n\
+         Every event that cloudberth publishes has one of these reasons, and no other. Alerts should look for the reason:\n\
+         the message is for people and may change. The component is in `source.component`. `kubectl describe` shows the\n\
+         events of an object; `kubectl get events -A --field-selector reason=NAME` those of one reason.\n",
+    );
+    for kind in ["Service", "Node", "Lease"] {
+        let _ = writeln!(text, "\n## {kind}\n");
+        table_of_events(&mut text, kind, REASONS);
+        for factory in CLOUDS.iter().filter(|factory| !factory.replaces.is_empty()) {
+            if factory.reasons.iter().any(|reason| reason.row().source.kind() == kind) {
+                let _ = writeln!(text, "\nOnly with `{}`:\n", factory.name);
+                table_of_events(&mut text, kind, factory.reasons);
+            }
+        }
+    }
+    text
+}
+
+fn table_of_events(text: &mut String, kind: &str, reasons: &[Reason]) {
+    text.push_str("| reason | type | component | published when | what to do |\n|---|---|---|---|---|\n");
+    let rows = reasons.iter().map(|reason| reason.row());
+    for Row { name, source, severity, when, advice } in rows.filter(|row| row.source.kind() == kind) {
+        let component = source.component();
+        let _ = writeln!(text, "| `{name}` | {severity:?} | `{component}` | {when} | {advice} |");
+    }
+}
+
 fn errors() -> String {
     let mut text = String::from(
         "# Errors\n\n\
-         Every failure has one of these categories. From it follow when the work is tried again, which event\n\
-         `kubectl describe` shows and which label a metric carries. Operations whose event already has a name that\n\
-         alerts look for (`SyncLoadBalancerFailed` and its kin) keep that name.\n\n\
+         Every failure has one of these categories. From it follow when the work is tried again, which\n\
+         [event](events.md) a node shows and which label a metric carries. Operations whose event already has a name that\n\
+         alerts look for (`SyncLoadBalancerFailed` and its kin) keep that name, whatever the category.\n\n\
          | category | means | tried again | event | metric label |\n|---|---|---|---|---|\n",
     );
     for category in Category::ALL {
@@ -140,6 +174,16 @@ mod tests {
         let text = &page.text;
         assert!(text.contains("| `k8s.cloudscale.ch/loadbalancer-pool-algorithm` |"), "{text}");
         assert!(text.contains("| considerable |") && text.contains("| major |"), "{text}");
+    }
+
+    #[test]
+    fn every_reason_has_one_row_on_the_page_of_events() {
+        let page = events();
+        let clouds = CLOUDS.iter().filter(|factory| !factory.replaces.is_empty());
+        for reason in REASONS.iter().chain(clouds.flat_map(|factory| factory.reasons)) {
+            assert_eq!(page.matches(&format!("| `{reason}` |")).count(), 1, "{reason}");
+        }
+        assert!(page.contains("Only with `cloudscale`:"), "{page}");
     }
 
     #[test]

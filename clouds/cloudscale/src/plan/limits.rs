@@ -6,6 +6,7 @@ use cloudberth_core::{
     annotation::Value,
     lb::{Desired, INTENT_ANNOTATION, LockKey, LockKind, Notice, Refusal, Rival},
     net::parse_ip,
+    reason::ADDRESS_TAKEN,
     view::IpFamilyPolicy,
 };
 
@@ -13,13 +14,10 @@ use crate::{
     annotations::{CREATED, FLAVOR, FLOATING_IPS, Floating, NAME, TABLE, UUID, VIP_ADDRESSES, Vip, ZONE},
     find::default_name,
     observed::ObservedBalancer,
+    reasons::{CLAIMED_BY_ANOTHER_SERVICE, IMMUTABLE_FIELD},
     spec::Spec,
     wire::VipAddress,
 };
-
-const IMMUTABLE: &str = "ImmutableField";
-const CLAIMED: &str = "ClaimedByAnotherService";
-const TAKEN: &str = "AddressTaken";
 
 /// Whether we created the load balancer for this Service.
 ///
@@ -45,24 +43,24 @@ pub(super) fn immutable(spec: &mut Spec<'_>, want: &Desired, existing: &Observed
     {
         let text =
             format!("the flavor of load balancer {id} is {flavor} and stays; set it back, or ask support");
-        spec.refused.push(Refusal::new(IMMUTABLE, FLAVOR.name(), text));
+        spec.refused.push(Refusal::new(IMMUTABLE_FIELD, FLAVOR.name(), text));
     }
     let zone = balancer.zone.as_ref().map(|zone| zone.slug.as_str());
     if let Some(zone) = zone.filter(|zone| spec.zone.as_deref().is_some_and(|wanted| wanted != *zone)) {
         let text =
             format!("load balancer {id} is in {zone} and stays; set it back, or create the Service anew");
-        spec.refused.push(Refusal::new(IMMUTABLE, ZONE.name(), text));
+        spec.refused.push(Refusal::new(IMMUTABLE_FIELD, ZONE.name(), text));
     }
     if !spec.vips.is_empty() && !same_vips(&spec.vips, &balancer.vip_addresses) {
         let text =
             format!("the addresses of load balancer {id} stay; set them back, or create the Service anew");
-        spec.refused.push(Refusal::new(IMMUTABLE, VIP_ADDRESSES.name(), text));
+        spec.refused.push(Refusal::new(IMMUTABLE_FIELD, VIP_ADDRESSES.name(), text));
     }
     let v6 = |vip: &VipAddress| parse_ip(&vip.address).map(|ip| ip.is_ipv6());
     let families: std::collections::BTreeSet<bool> = balancer.vip_addresses.iter().filter_map(v6).collect();
     if want.service.ip_family_policy == Some(IpFamilyPolicy::RequireDualStack) && families.len() == 1 {
         let text = format!("spec.ipFamilyPolicy: load balancer {id} has addresses of one family only");
-        spec.notices.push(Notice::warning(IMMUTABLE, text));
+        spec.notices.push(Notice::warning(IMMUTABLE_FIELD, text));
     }
 }
 
@@ -109,7 +107,7 @@ pub(super) fn contested(want: &Desired, existing: Option<&ObservedBalancer>) -> 
     let field = if rival.key.kind == LockKind::Id { UUID.name() } else { NAME.name() };
     let text =
         format!("{} is claimed by Service {} too; change or remove it", rival.key.value, rival.service);
-    Some(Refusal::new(CLAIMED, field, text))
+    Some(Refusal::new(CLAIMED_BY_ANOTHER_SERVICE, field, text))
 }
 
 /// The floating IPs that still have to be assigned. One that another Service claims too stays where it is assigned; if
@@ -131,7 +129,7 @@ pub(super) fn floating(spec: &mut Spec<'_>, want: &Desired, existing: &ObservedB
         match rival {
             Some(rival) if !(free && want.service.key() < rival.service) => {
                 let text = format!("{} is assigned to another service: {}", ip.network, rival.service);
-                spec.refused.push(Refusal::new(TAKEN, FLOATING_IPS.name(), text));
+                spec.refused.push(Refusal::new(ADDRESS_TAKEN, FLOATING_IPS.name(), text));
             }
             _ => missing.push(ip),
         }

@@ -13,9 +13,10 @@ use std::collections::BTreeSet;
 
 use cloudberth_core::{
     ServiceView,
-    annotation::{INVALID, Parsed, Value, WITHOUT_EFFECT},
+    annotation::{Parsed, Value},
     lb::{Desired, Notice, Refusal},
     net::parse_ip,
+    reason::{ANNOTATION_WITHOUT_EFFECT, INVALID_ANNOTATION},
     view::{ExternalTrafficPolicy, SessionAffinity},
 };
 
@@ -26,14 +27,9 @@ use crate::{
     },
     find::balancer_name,
     observed::{BackendInstances, Observed, ObservedBalancer, PrivateAddress},
+    reasons::{NO_VALID_NODES, NODE_ADDRESS_UNKNOWN, NODE_WITHOUT_SERVER},
 };
 
-/// The reason of the warning that no node takes traffic, known from the program that we replace.
-pub(crate) const NO_VALID_NODES: &str = "NoValidNodes";
-/// The reason of the warning that a node is left out.
-pub(crate) const NODE_LEFT_OUT: &str = "NodeWithoutServer";
-/// The reason of the warning that the addresses of nodes are not known.
-pub(crate) const ADDRESS_UNKNOWN: &str = "NodeAddressUnknown";
 /// How many of many are named in one message.
 const NAMED: usize = 5;
 
@@ -176,7 +172,7 @@ impl<'a> Spec<'a> {
             let zones: Vec<_> = zones.into_iter().map(String::as_str).collect();
             let message =
                 format!("nodes are in several zones ({}); say in which it should be", zones.join(", "));
-            self.refused.push(Refusal::new(INVALID, ZONE.name(), message));
+            self.refused.push(Refusal::new(INVALID_ANNOTATION, ZONE.name(), message));
         } else {
             self.zone = zones.into_iter().next().cloned();
         }
@@ -193,12 +189,12 @@ impl<'a> Spec<'a> {
         let BackendInstances { missing, unknown, .. } = &observed.instances;
         if !missing.is_empty() {
             let message = format!("nodes take no traffic: {}", few(missing));
-            self.notices.push(Notice::warning(NODE_LEFT_OUT, message));
+            self.notices.push(Notice::warning(NODE_WITHOUT_SERVER, message));
         }
         if !unknown.is_empty() {
             let message =
                 format!("servers of nodes cannot be read, so no member is removed: {}", few(unknown));
-            self.notices.push(Notice::warning(ADDRESS_UNKNOWN, message));
+            self.notices.push(Notice::warning(NODE_ADDRESS_UNKNOWN, message));
         }
         if want.backends.is_empty() {
             let value = want.service.annotations.get(NODE_SELECTOR.name());
@@ -250,6 +246,7 @@ impl<'a> Spec<'a> {
 
     /// Warns that an annotation has no effect.
     fn without_effect(&mut self, key: &str, why: &str) {
-        self.notices.push(Notice::warning(WITHOUT_EFFECT, format!("{key}: it has no effect: {why}")));
+        self.notices
+            .push(Notice::warning(ANNOTATION_WITHOUT_EFFECT, format!("{key}: it has no effect: {why}")));
     }
 }

@@ -15,6 +15,7 @@ use crate::{
         TIMEOUT_MEMBER_DATA,
     },
     observed::{Observed, ObservedPool, PrivateAddress},
+    reasons::HEALTH_CHECK_DETAILS,
     wire::{HealthMonitor, HttpOptions, Listener},
 };
 
@@ -256,7 +257,7 @@ impl Spec<'_> {
             let text = "with externalTrafficPolicy Local the check asks kube-proxy; your details are kept, and may \
                         not fit";
             let message = format!("{}: {text}", MONITOR_HTTP.name());
-            self.notices.push(Notice::warning("HealthCheckDetails", message));
+            self.notices.push(Notice::warning(HEALTH_CHECK_DETAILS, message));
         }
         if !local && http && !speaks_http(kind.unwrap_or("tcp")) {
             self.without_effect(MONITOR_HTTP.name(), "checks are not of type http or https");

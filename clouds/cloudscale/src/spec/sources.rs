@@ -12,11 +12,9 @@ use cloudberth_core::{
 use ipnet::IpNet;
 
 use super::{Spec, ports::Sources};
-use crate::{annotations::ALLOWED_CIDRS, observed::Observed};
+use crate::{annotations::ALLOWED_CIDRS, observed::Observed, reasons::SOURCE_RANGES_IGNORED};
 
 const FIELD: &str = "spec.loadBalancerSourceRanges";
-/// The reason of the warning about source ranges that are not carried out.
-const RANGES_IGNORED: &str = "SourceRangesIgnored";
 
 /// The networks that a list of texts means, in no order: equal for lists that admit the same.
 pub(crate) fn canonical(texts: &[String]) -> BTreeSet<(Option<IpNet>, String)> {
@@ -62,7 +60,7 @@ impl Spec<'_> {
             "{FIELD} is not carried out, because this load balancer was there before cloudberth; use {}",
             ALLOWED_CIDRS.name()
         );
-        self.notices.push(Notice::warning(RANGES_IGNORED, message));
+        self.notices.push(Notice::warning(SOURCE_RANGES_IGNORED, message));
         Sources::These(annotated)
     }
 

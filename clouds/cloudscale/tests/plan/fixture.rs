@@ -177,7 +177,7 @@ impl Way {
     }
 
     pub(crate) fn warned(&self) -> Vec<&str> {
-        self.last.notices.iter().map(|notice| notice.reason).collect()
+        self.last.notices.iter().map(|notice| notice.reason.name()).collect()
     }
 }
 

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use cloudberth_core::{
     lb::{Decision, Desired, Goal, Impact, LockKind, Next, Publish, Refusal, Step},
+    reason::ADDRESS_TAKEN,
     view::{Ingress, IpMode},
 };
 
@@ -72,7 +73,7 @@ fn contested(want: &Desired, refused: &mut Vec<Refusal>) {
     let rivals = want.rivals.iter().filter(|rival| rival.key.kind == LockKind::Address);
     refused.extend(rivals.map(|rival| {
         let message = format!("{} is assigned to another service: {}", rival.key.value, rival.service);
-        Refusal::new("AddressTaken", FLOATING_ADDRESS.name(), message)
+        Refusal::new(ADDRESS_TAKEN, FLOATING_ADDRESS.name(), message)
     }));
 }
 

@@ -24,6 +24,7 @@ use std::{
 use cloudberth_core::{
     NodeView, Tick,
     decide::lifecycle::{Cap, NodeEvent, NodeFacts, Timing, Verdict, alarming, at_once},
+    reason::EventSource,
 };
 use cloudberth_runtime::{
     informer::{Change, Listener},
@@ -36,8 +37,6 @@ use futures_util::future::join_all;
 use self::{apply::Decision, monitor::Monitor};
 use crate::{clouds::Cloud, context::ControllerContext, effects::nodes::Live, lock};
 
-/// The name under which it speaks in events.
-const COMPONENT: &str = "cloud-node-lifecycle-controller";
 /// The name of its queue.
 const QUEUE: &str = "node_lifecycle";
 /// More nodes than these never wait for a write.
@@ -154,7 +153,7 @@ impl LifecycleController {
 fn event(event: NodeEvent) -> Event {
     let NodeEvent { node, uid, warning, reason, message } = event;
     let about = ObjectRef::core("Node", "", &node, &uid);
-    Event { about, warning, reason: reason.to_owned(), message, component: COMPONENT }
+    Event { about, warning, reason, message, component: EventSource::Lifecycle.component() }
 }
 
 impl Listener<NodeView> for LifecycleController {

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{NodeView, time::Tick};
+use cloudberth_core::{NodeView, Reason, time::Tick};
 
 use crate::lock;
 
@@ -22,7 +22,7 @@ pub(super) struct NodeRecord {
     /// Only a listing that was begun at this time or later can help.
     pub(super) not_before: Tick,
     /// The reasons of the warnings that were published and still hold.
-    pub(super) warned: BTreeSet<&'static str>,
+    pub(super) warned: BTreeSet<Reason>,
 }
 
 #[derive(Debug, Default)]
@@ -55,12 +55,12 @@ impl NodeRecords {
     }
 
     /// Whether a warning was not published yet; from now on it was.
-    pub(super) fn is_new_warning(&self, node: &NodeView, reason: &'static str) -> bool {
+    pub(super) fn is_new_warning(&self, node: &NodeView, reason: Reason) -> bool {
         self.with(node, |record| record.warned.insert(reason)).unwrap_or(false)
     }
 
     /// Of the warnings only `reasons` still hold: any other is new when it comes again.
-    pub(super) fn keep_warned(&self, node: &NodeView, reasons: &[&'static str]) {
+    pub(super) fn keep_warned(&self, node: &NodeView, reasons: &[Reason]) {
         self.with(node, |record| record.warned.retain(|reason| reasons.contains(reason)));
     }
 
@@ -71,6 +71,8 @@ impl NodeRecords {
 
 #[cfg(test)]
 mod tests {
+    use cloudberth_core::reason::SYNCED;
+
     use super::*;
 
     fn node(uid: &str) -> NodeView {
@@ -80,7 +82,10 @@ mod tests {
     #[test]
     fn a_node_of_the_same_name_is_another_node() {
         let records = NodeRecords::default();
-        assert!(!records.is_new_warning(&node("1"), "A"), "nobody is warned about a node that is not there");
+        assert!(
+            !records.is_new_warning(&node("1"), SYNCED),
+            "nobody is warned about a node that is not there"
+        );
         assert_eq!(records.get(&node("1"), Tick::from_secs(5)).since, Tick::from_secs(5));
         assert_eq!(records.get(&node("1"), Tick::from_secs(9)).since, Tick::from_secs(5));
         records.needs_listing_after(&node("1"), Tick::from_secs(7));
@@ -95,11 +100,11 @@ mod tests {
     fn a_warning_is_new_again_only_after_it_was_over() {
         let records = NodeRecords::default();
         records.get(&node("1"), Tick::ZERO);
-        assert!(records.is_new_warning(&node("1"), "A"));
-        assert!(!records.is_new_warning(&node("1"), "A"), "L4-401");
-        records.keep_warned(&node("1"), &["A"]);
-        assert!(!records.is_new_warning(&node("1"), "A"));
+        assert!(records.is_new_warning(&node("1"), SYNCED));
+        assert!(!records.is_new_warning(&node("1"), SYNCED), "L4-401");
+        records.keep_warned(&node("1"), &[SYNCED]);
+        assert!(!records.is_new_warning(&node("1"), SYNCED));
         records.keep_warned(&node("1"), &[]);
-        assert!(records.is_new_warning(&node("1"), "A"));
+        assert!(records.is_new_warning(&node("1"), SYNCED));
     }
 }

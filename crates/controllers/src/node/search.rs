@@ -8,13 +8,12 @@ use std::{sync::Arc, time::Duration};
 use cloudberth_core::{
     Call, NodeView,
     decide::node::{
-        events,
         ownership::{self, NodeOwner},
         source::{self, Answer},
         taints,
     },
-    error::Category,
     provider_id::Reading,
+    reason,
     time::Tick,
 };
 use futures_util::future::join_all;
@@ -84,8 +83,7 @@ impl NodeController {
         let mut search =
             if search.begun() < record.since { self.list(&clouds, record.since).await? } else { search };
         // Once per node: from then on there is a warning, and the listings of the retries tell when it is over.
-        let known_to_be_missing =
-            events::worth_telling(Category::NotFound).is_some_and(|reason| record.warned.contains(reason));
+        let known_to_be_missing = record.warned.contains(&reason::CLOUD_RESOURCE_NOT_FOUND);
         if !known_to_be_missing && source::is_denied(&search.owner(node)) {
             search.answers = ask(call, node, &clouds).await;
         }

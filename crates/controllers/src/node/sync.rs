@@ -3,7 +3,7 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use cloudberth_core::{
-    Call, Category, Error, NodeView, Result,
+    Call, Category, Error, NodeView, Reason, Result,
     decide::{
         node::{
             events,
@@ -14,6 +14,7 @@ use cloudberth_core::{
         },
         queue::{Requeue, requeue},
     },
+    reason::{self, EventSource},
 };
 use cloudberth_runtime::recorder::{Event, ObjectRef};
 use futures_util::FutureExt;
@@ -166,7 +167,7 @@ impl NodeController {
             Step::Write { .. } => {}
             Step::Leave(why) => tracing::debug!(node = node.name, why, "node left alone"),
             Step::Current(problems) => self.warn(effects, node, problems),
-            Step::Unknown(why) => match events::worth_telling(why.category()) {
+            Step::Unknown(why) => match why.category().event_reason() {
                 Some(_) => effects.remark(why.message()),
                 None => effects.unknown(&why),
             },
@@ -174,7 +175,7 @@ impl NodeController {
                 self.records.needs_listing_after(node, search.begun());
                 tracing::info!(node = node.name, %why, "node not initialised yet");
                 let message = why.message().to_owned();
-                match events::worth_telling(why.category()) {
+                match why.category().event_reason() {
                     reason @ Some(_) => self.warn(effects, node, vec![Problem { reason, message }]),
                     None if has_instance => effects.wait(&message, None),
                     None => effects.unknown(&why),
@@ -197,7 +198,7 @@ impl NodeController {
         }
     }
 
-    fn warn_once<E: Effects>(&self, effects: &E, node: &NodeView, reason: &'static str, message: &str) {
+    fn warn_once<E: Effects>(&self, effects: &E, node: &NodeView, reason: Reason, message: &str) {
         if self.records.is_new_warning(node, reason) {
             effects.publish(event(node, true, reason, message));
         }
@@ -207,24 +208,29 @@ impl NodeController {
         let age = node.created.map(|created| self.ctx.clock().wall().duration_since(created));
         let age = age.and_then(|age| Duration::try_from(age).ok()).unwrap_or_default();
         self.ctx.metrics.node.taint_removal_delay.observe(age);
-        effects.publish(event(node, false, events::SYNCED, events::SYNCED_MESSAGE));
+        effects.publish(event(node, false, reason::SYNCED, events::SYNCED_MESSAGE));
         self.ctx.metrics.node.initial_sync_delay.observe(age);
     }
 
     /// A worker panicked on this node.
     pub(super) fn panicked(&self, name: &str, text: &str) {
         if let Some(node) = self.ctx.cluster.nodes.get(&name.to_owned()) {
-            self.warn_once(&Live(&self.ctx), &node, events::BUG, &format!("internal error: {text}"));
+            self.warn_once(
+                &Live(&self.ctx),
+                &node,
+                reason::INTERNAL_ERROR,
+                &format!("internal error: {text}"),
+            );
         }
     }
 }
 
-fn event(node: &NodeView, warning: bool, reason: &str, message: &str) -> Event {
+fn event(node: &NodeView, warning: bool, reason: Reason, message: &str) -> Event {
     Event {
         about: ObjectRef::node(node),
         warning,
-        reason: reason.to_owned(),
+        reason,
         message: cloudberth_core::error::cut(message, events::MESSAGE_LIMIT),
-        component: events::COMPONENT,
+        component: EventSource::Node.component(),
     }
 }

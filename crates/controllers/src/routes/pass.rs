@@ -10,6 +10,7 @@ use cloudberth_core::{
         routes::{Failure, Network, Outcome, Pass, Trigger, conclude, condition_patch, plan},
     },
     provider::Routes,
+    reason::EventSource,
 };
 use cloudberth_runtime::recorder::{Event, ObjectRef};
 use futures_util::{StreamExt, stream};
@@ -24,8 +25,6 @@ use crate::{
 /// All nodes of a moment, by name.
 type Nodes = BTreeMap<String, Arc<NodeView>>;
 
-/// The name under which it speaks in events.
-const COMPONENT: &str = "route_controller";
 /// How long a pass may take.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// How many nodes are written to at once.
@@ -109,8 +108,8 @@ impl RouteController {
     async fn record<E: Effects>(&self, effects: &E, router: &Router, nodes: &Nodes, pass: Pass) -> Requeue {
         for Failure { node, uid, reason, message } in pass.failures {
             let about = ObjectRef::core("Node", "", &node, &uid);
-            let reason = reason.to_owned();
-            effects.publish(Event { about, warning: true, reason, message, component: COMPONENT });
+            let component = EventSource::Route.component();
+            effects.publish(Event { about, warning: true, reason, message, component });
         }
         for leftover in pass.leftovers {
             tracing::warn!(cloud = router.cloud.name(), "{leftover}");

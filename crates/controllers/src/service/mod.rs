@@ -51,6 +51,7 @@ use cloudberth_core::{
         },
     },
     lb::{Intents, LockTable, Notice, Severity},
+    reason::EventSource,
     time::Tick,
 };
 use cloudberth_runtime::{
@@ -68,8 +69,6 @@ use state::ServiceStates;
 
 pub(crate) use self::{input::SyncInput, state::SyncReason, survey_cache::SurveyCache, sync::Interrupted};
 
-/// The component that events name.
-const COMPONENT: &str = "service-controller";
 /// How many Services are worked on at once by default. They wait for clouds, not for each other.
 const WORKERS: usize = 16;
 /// The most Services in the queue at once; the others are looked for when there is room.
@@ -248,9 +247,9 @@ impl ServiceController {
             self.ctx.recorder.publish(Event {
                 about: ObjectRef::service(service),
                 warning: severity == Severity::Warning,
-                reason: reason.to_owned(),
+                reason,
                 message,
-                component: COMPONENT,
+                component: EventSource::Service.component(),
             });
         }
     }

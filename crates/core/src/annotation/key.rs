@@ -2,10 +2,11 @@
 
 use std::{fmt, iter};
 
-use super::{Annotations, CONFLICTING, DEPRECATED, INVALID, Value, kind::Kind};
+use super::{Annotations, Value, kind::Kind};
 use crate::{
     error::cut,
     lb::{Impact, Notice, Refusal, Severity},
+    reason::{self, Reason},
 };
 
 /// How much of a wrong value a message quotes: enough to recognise it, little enough for an event.
@@ -175,7 +176,7 @@ impl<K: Kind> Key<K> {
             match (self.kind.read(text), judged.decider) {
                 (Err(detail), _) if spelling.lenient => {
                     judged.report.warn(
-                        INVALID,
+                        reason::INVALID_ANNOTATION,
                         spelling.name,
                         &format!("{}; it is ignored", self.flaw(text, &detail)),
                     );
@@ -190,7 +191,7 @@ impl<K: Kind> Key<K> {
                 (Ok(value), None) => {
                     if spelling.deprecated {
                         judged.report.warn(
-                            DEPRECATED,
+                            reason::DEPRECATED_ANNOTATION,
                             spelling.name,
                             &format!("the name is now {}", self.name.name),
                         );
@@ -201,7 +202,7 @@ impl<K: Kind> Key<K> {
                 (Ok(value), Some(decider)) => {
                     if judged.value != Value::Set(value) {
                         let text = format!("ignored, because {decider} is set too and says something else");
-                        judged.report.warn(CONFLICTING, spelling.name, &text);
+                        judged.report.warn(reason::CONFLICTING_ANNOTATIONS, spelling.name, &text);
                     }
                 }
             }
@@ -233,10 +234,10 @@ pub struct Report {
 
 impl Report {
     fn refuse(&mut self, key: &str, message: String) {
-        self.refused.push(Refusal { reason: INVALID, field: key.to_owned(), message });
+        self.refused.push(Refusal { reason: reason::INVALID_ANNOTATION, field: key.to_owned(), message });
     }
 
-    pub(super) fn warn(&mut self, reason: &'static str, key: &str, text: &str) {
+    pub(super) fn warn(&mut self, reason: Reason, key: &str, text: &str) {
         let message = format!("{key}: {text}");
         self.notices.push(Notice { severity: Severity::Warning, reason, message });
     }
@@ -340,7 +341,16 @@ mod tests {
             ("own name", &STRICT, Some("1"), None, Set(1), new, &[], &[]),
             ("alias", &STRICT, None, Some("2"), Set(2), old, &[], &[]),
             ("both agree in value", &STRICT, Some("1"), Some("01"), Set(1), new, &[], &[]),
-            ("both differ", &STRICT, Some("1"), Some("2"), Set(1), new, &[], &[("x/old", CONFLICTING)]),
+            (
+                "both differ",
+                &STRICT,
+                Some("1"),
+                Some("2"),
+                Set(1),
+                new,
+                &[],
+                &[("x/old", "ConflictingAnnotations")],
+            ),
             ("wrong", &STRICT, Some(BAD), None, Wrong, new, &["x/new"], &[]),
             ("wrong alias", &STRICT, None, Some(BAD), Wrong, old, &["x/old"], &[]),
             (
@@ -351,11 +361,20 @@ mod tests {
                 Wrong,
                 new,
                 &["x/new"],
-                &[("x/old", CONFLICTING)],
+                &[("x/old", "ConflictingAnnotations")],
             ),
             ("a wrong loser is reported", &STRICT, Some("1"), Some(BAD), Set(1), new, &["x/old"], &[]),
             ("both wrong", &STRICT, Some(BAD), Some(BAD), Wrong, new, &["x/new", "x/old"], &[]),
-            ("lenient, wrong", &LENIENT_FIRST, Some(BAD), None, Unset, None, &[], &[("x/new", INVALID)]),
+            (
+                "lenient, wrong",
+                &LENIENT_FIRST,
+                Some(BAD),
+                None,
+                Unset,
+                None,
+                &[],
+                &[("x/new", "InvalidAnnotation")],
+            ),
             (
                 "lenient, wrong, alias good",
                 &LENIENT_FIRST,
@@ -364,7 +383,7 @@ mod tests {
                 Set(2),
                 old,
                 &[],
-                &[("x/new", INVALID)],
+                &[("x/new", "InvalidAnnotation")],
             ),
             (
                 "lenient, good",
@@ -374,10 +393,28 @@ mod tests {
                 Set(1),
                 new,
                 &[],
-                &[("x/old", CONFLICTING)],
+                &[("x/old", "ConflictingAnnotations")],
             ),
-            ("old name", &LENIENT_ALIAS, None, Some("2"), Set(2), old, &[], &[("x/old", DEPRECATED)]),
-            ("old name, wrong", &LENIENT_ALIAS, None, Some(BAD), Unset, None, &[], &[("x/old", INVALID)]),
+            (
+                "old name",
+                &LENIENT_ALIAS,
+                None,
+                Some("2"),
+                Set(2),
+                old,
+                &[],
+                &[("x/old", "DeprecatedAnnotation")],
+            ),
+            (
+                "old name, wrong",
+                &LENIENT_ALIAS,
+                None,
+                Some(BAD),
+                Unset,
+                None,
+                &[],
+                &[("x/old", "InvalidAnnotation")],
+            ),
             ("old name repeats the new", &LENIENT_ALIAS, Some("2"), Some("2"), Set(2), new, &[], &[]),
         ];
         for (case, key, new, old, value, decider, refused, noticed) in table {
@@ -391,10 +428,10 @@ mod tests {
                 .report
                 .notices
                 .iter()
-                .map(|n| (n.message.split(':').next().unwrap_or_default(), n.reason))
+                .map(|n| (n.message.split(':').next().unwrap_or_default(), n.reason.name()))
                 .collect();
             assert_eq!(told, noticed, "{case}");
-            assert!(judged.report.refused.iter().all(|r| r.reason == INVALID), "{case}");
+            assert!(judged.report.refused.iter().all(|r| r.reason == reason::INVALID_ANNOTATION), "{case}");
             assert!(judged.report.notices.iter().all(|n| n.severity == Severity::Warning), "{case}");
         }
     }

@@ -48,17 +48,6 @@ use std::collections::BTreeMap;
 /// The annotations of an object, as Kubernetes keeps them.
 pub type Annotations = BTreeMap<String, String>;
 
-/// The reason of a refusal, and of the notice about a wrong value that does not block anything.
-pub const INVALID: &str = "InvalidAnnotation";
-/// The reason of the notice about two spellings that disagree.
-pub const CONFLICTING: &str = "ConflictingAnnotations";
-/// The reason of the notice about an old spelling.
-pub const DEPRECATED: &str = "DeprecatedAnnotation";
-/// The reason of the notice about an annotation that does nothing.
-pub const WITHOUT_EFFECT: &str = "AnnotationWithoutEffect";
-/// The reason of the notice about a key that nobody declared.
-pub const UNKNOWN: &str = "UnknownAnnotation";
-
 /// What an object says about one annotation.
 ///
 /// "Not set" and "wrong" are different things: the first means the default, the second means that whatever is there

@@ -1,7 +1,7 @@
 //! All annotations of one cloud, and the reading of an object through them.
 
 use super::{
-    Annotations, UNKNOWN, Value, WITHOUT_EFFECT,
+    Annotations, Value,
     key::{Entry, Key, Reading, Report},
     kind::Kind,
     typo,
@@ -10,6 +10,7 @@ use crate::{
     error::{Error, Result},
     label::LabelKey,
     lb::{Notice, Refusal},
+    reason,
 };
 
 /// A key that once did something, or that people believe does.
@@ -75,7 +76,11 @@ impl Table {
         }
         for retired in self.retired {
             if self.reading.text(annotations, retired.name).is_some() {
-                report.warn(WITHOUT_EFFECT, retired.name, &format!("it has no effect: {}", retired.why));
+                report.warn(
+                    reason::ANNOTATION_WITHOUT_EFFECT,
+                    retired.name,
+                    &format!("it has no effect: {}", retired.why),
+                );
             }
         }
         let spellings = self.spellings();
@@ -86,7 +91,11 @@ impl Table {
             if let (false, Some(prefix)) = (declared, prefix) {
                 let hint = typo::nearest(key, prefix, &spellings)
                     .map_or_else(String::new, |name| format!("; did you mean {name}?"));
-                report.warn(UNKNOWN, key, &format!("there is no such annotation, so it is ignored{hint}"));
+                report.warn(
+                    reason::UNKNOWN_ANNOTATION,
+                    key,
+                    &format!("there is no such annotation, so it is ignored{hint}"),
+                );
             }
         }
         let Report { refused, notices } = report;
@@ -254,13 +263,22 @@ mod tests {
             told,
             [
                 (
-                    super::super::CONFLICTING,
+                    reason::CONFLICTING_ANNOTATIONS,
                     "x.io/title: ignored, because x.io/name is set too and says something else"
                 ),
-                (WITHOUT_EFFECT, "x.io/buffer: it has no effect: the cloud sizes buffers itself."),
-                (UNKNOWN, format!("x.io/coumt: {}", unknown("; did you mean x.io/count?")).as_str()),
-                (UNKNOWN, format!("x.io/tittle: {}", unknown("; did you mean x.io/name?")).as_str()),
-                (UNKNOWN, format!("x.io/zzzzzzzzzzzzzz: {}", unknown("")).as_str()),
+                (
+                    reason::ANNOTATION_WITHOUT_EFFECT,
+                    "x.io/buffer: it has no effect: the cloud sizes buffers itself."
+                ),
+                (
+                    reason::UNKNOWN_ANNOTATION,
+                    format!("x.io/coumt: {}", unknown("; did you mean x.io/count?")).as_str()
+                ),
+                (
+                    reason::UNKNOWN_ANNOTATION,
+                    format!("x.io/tittle: {}", unknown("; did you mean x.io/name?")).as_str()
+                ),
+                (reason::UNKNOWN_ANNOTATION, format!("x.io/zzzzzzzzzzzzzz: {}", unknown("")).as_str()),
             ]
         );
     }

@@ -18,6 +18,7 @@ use crate::{
         Refusal, Severity, Step, Turn, TurnEnd, intended_name,
     },
     provider::Boxed,
+    reason,
 };
 
 /// More decisions than any honest load balancer needs in one turn; a planner that takes more goes in circles.
@@ -107,7 +108,7 @@ fn withdraws_nothing<A>(want: &Desired, mut decision: Decision<A>) -> Decision<A
     if !want.service.ingress.is_empty() {
         decision.notices.push(Notice {
             severity: Severity::Warning,
-            reason: "NoAddressShown",
+            reason: reason::NO_ADDRESS_SHOWN,
             message: "the cloud shows no address of the load balancer; what is published stays".to_owned(),
         });
     }

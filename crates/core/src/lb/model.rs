@@ -10,6 +10,7 @@ use std::{
 
 use crate::{
     error::Error,
+    reason::{self, Reason},
     view::{Ingress, NodeView, ObjectKey, ServiceView},
 };
 
@@ -178,8 +179,8 @@ pub enum Next<A> {
 /// It blocks the creation of a load balancer; on an existing one it blocks only the field.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Refusal {
-    /// The reason of the event, in `PascalCase`.
-    pub reason: &'static str,
+    /// The reason of the event.
+    pub reason: Reason,
     /// The field or annotation by its full name.
     pub field: String,
     /// What is wrong with it and what would be right.
@@ -188,13 +189,13 @@ pub struct Refusal {
 
 impl Refusal {
     /// A refusal of `field` whose event has this reason.
-    pub fn new(reason: &'static str, field: &str, message: impl Into<String>) -> Self {
+    pub fn new(reason: Reason, field: &str, message: impl Into<String>) -> Self {
         Self { reason, field: field.to_owned(), message: message.into() }
     }
 
     /// A refusal of a field that the cloud cannot carry out.
     pub fn unsupported(field: &str, message: impl Into<String>) -> Self {
-        Self::new("UnsupportedField", field, message)
+        Self::new(reason::UNSUPPORTED_FIELD, field, message)
     }
 }
 
@@ -218,15 +219,15 @@ pub enum Severity {
 pub struct Notice {
     /// How loud.
     pub severity: Severity,
-    /// The reason of the event, in `PascalCase`.
-    pub reason: &'static str,
+    /// The reason of the event.
+    pub reason: Reason,
     /// The text of the event.
     pub message: String,
 }
 
 impl Notice {
     /// A notice that somebody should look at.
-    pub fn warning(reason: &'static str, message: impl Into<String>) -> Self {
+    pub fn warning(reason: Reason, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, reason, message: message.into() }
     }
 }

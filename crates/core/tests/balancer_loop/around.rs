@@ -14,6 +14,7 @@ use cloudberth_core::{
         Balancers, Decision, Desired, Fleet, Goal, Identity, Impact, LockKey, LockKind, Name, Next, Outcome,
         Publish, Refusal, Step,
     },
+    reason,
     view::Ingress,
 };
 
@@ -200,7 +201,7 @@ impl Balancers for Around {
         let domain = want.service.annotations.get(DOMAIN).filter(|_| parts.mapped);
         if let Some(domain) = domain.filter(|_| parts.resolved != parts.address) {
             decision.refused.push(Refusal {
-                reason: "DomainElsewhere",
+                reason: reason::UNSUPPORTED_FIELD,
                 field: DOMAIN.into(),
                 message: format!(
                     "{domain} does not resolve to {}",

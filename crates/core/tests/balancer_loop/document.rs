@@ -21,6 +21,18 @@ use crate::fixture::{Toy, Wire, no_annotations};
 
 const REGION: &str = "toy/region";
 
+cloudberth_core::reasons! {
+    /// What only this cloud has to say.
+    pub REASONS;
+
+    UNSUPPORTED_SERVICE_PORT = Warning, Service, "UnsupportedServicePort",
+        when: "A port is not TCP.",
+        advice: "Use TCP.";
+    REGION_IMMUTABLE = Warning, Service, "RegionImmutable",
+        when: "The region of an existing load balancer was changed.",
+        advice: "Set it back.";
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Body {
     name: String,
@@ -66,7 +78,7 @@ impl Documents {
     fn refusals(want: &Desired) -> Vec<Refusal> {
         let bad = want.service.ports.iter().filter(|p| p.protocol != ServiceProtocol::Tcp);
         bad.map(|p| Refusal {
-            reason: "UnsupportedServicePort",
+            reason: UNSUPPORTED_SERVICE_PORT,
             field: "spec.ports[].protocol".into(),
             message: format!("{} {} cannot be forwarded; use TCP", p.protocol.as_str(), p.port),
         })
@@ -148,7 +160,7 @@ impl Balancers for Documents {
         if region != there.body.region {
             decision.notices.push(Notice {
                 severity: Severity::Warning,
-                reason: "RegionImmutable",
+                reason: REGION_IMMUTABLE,
                 message: format!("{REGION}: the load balancer stays in {}", there.body.region),
             });
         }

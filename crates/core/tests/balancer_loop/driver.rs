@@ -16,6 +16,7 @@ use cloudberth_core::{
         Turn, TurnEnd,
     },
     provider::LoadBalancers,
+    reason,
     view::{Ingress, ServicePort, ServiceProtocol},
 };
 
@@ -112,7 +113,11 @@ fn act(steps: Vec<Step<u32>>) -> Decision<u32> {
 }
 
 fn refuse(mut decision: Decision<u32>) -> Decision<u32> {
-    decision.refused.push(Refusal { reason: "No", field: "spec.ports".into(), message: "no".into() });
+    decision.refused.push(Refusal {
+        reason: reason::UNSUPPORTED_FIELD,
+        field: "spec.ports".into(),
+        message: "no".into(),
+    });
     decision
 }
 
@@ -441,7 +446,7 @@ fn a_change_that_the_cloud_cannot_make_is_noticed_and_nothing_is_rebuilt() {
     let before = toy.describe();
     let account = turn(&toy, &annotated(want(&[80], &["a"]), "toy/region", "per"), &log, Permit::NoCreate);
     assert_eq!(account.end, TurnEnd::Converged);
-    assert_eq!((account.notices[0].reason, toy.describe()), ("RegionImmutable", before));
+    assert_eq!((account.notices[0].reason.name(), toy.describe()), ("RegionImmutable", before));
 }
 
 #[test]

@@ -15,6 +15,7 @@ use cloudberth_core::{
         Balancers, Decision, Desired, Fleet, Goal, Identity, Impact, LockKey, LockKind, Name, Next, Outcome,
         Publish, Refusal, Step,
     },
+    reason,
 };
 
 use crate::fixture::{Toy, Wire, no_annotations};
@@ -247,7 +248,7 @@ impl Balancers for Six {
         let contested = want.rivals.iter().filter(|r| r.key.kind == LockKind::Address);
         let refused: Vec<_> = contested
             .map(|r| Refusal {
-                reason: "FloatingIpTaken",
+                reason: reason::ADDRESS_TAKEN,
                 field: FLOATING.into(),
                 message: format!("{} is assigned to another service: {}", r.key.value, r.service),
             })

@@ -6,6 +6,7 @@ use cloudberth_core::{
     Category, Error, Result,
     decide::routes::{Failure, Network, Outcome, Pass, conclude},
     error::Retry,
+    reason,
 };
 
 use super::{node, plan_for, route};
@@ -30,7 +31,7 @@ fn a_failed_creation_is_told_on_its_node_and_fails_nothing_else() {
     let event = Failure {
         node: "a".into(),
         uid: "uid-a".into(),
-        reason: "FailedToCreateRoute",
+        reason: reason::FAILED_TO_CREATE_ROUTE,
         message: "Could not create route uid-a 10.120.0.0/24 for node a after 1.5s: no room".into(),
     };
     assert_eq!(pass.failures, [event], "FW-289");

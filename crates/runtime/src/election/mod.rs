@@ -23,6 +23,7 @@ use cloudberth_core::{
     Clock, Gate, Random, Result,
     decide::election::{Action, Candidate, Config, Input, Lease, Moment, Move, News, Writes, may_release},
     lookup::Lookup,
+    reason::{self, EventSource},
     time::Tick,
 };
 use futures_util::StreamExt;
@@ -39,7 +40,7 @@ use requests::LeaseApi;
 
 /// How much longer than a lease lasts a leader may go without renewing before it counts as stuck.
 pub const HEALTH_TOLERANCE: Duration = Duration::from_secs(20);
-const COMPONENT: &str = "cloud-controller-manager";
+const COMPONENT: &str = EventSource::Election.component();
 
 /// A term of leading. A replica that leads again has a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -281,7 +282,7 @@ impl Election {
         (self.publish)(Event {
             about,
             warning: false,
-            reason: "LeaderElection".to_owned(),
+            reason: reason::LEADER_ELECTION,
             message: format!("{identity} {what}"),
             component: COMPONENT,
         });

@@ -12,6 +12,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use cloudberth_core::{
+    Reason,
     rate::{Rate, TokenBucket},
     time::Tick,
 };
@@ -56,7 +57,7 @@ type Subject = (&'static str, ObjectRef, bool);
 
 #[derive(Debug)]
 pub struct History {
-    similar: Recent<(Subject, String), Similar>,
+    similar: Recent<(Subject, Reason), Similar>,
     recorded: Recent<(Event, bool), Option<Recorded>>,
     allowance: Recent<Subject, TokenBucket>,
     last_name: i128,
@@ -89,8 +90,7 @@ impl Default for History {
 /// Decides what to do with an event of the time `at`, and remembers it.
 pub fn correlate(history: &mut History, what: &Event, at: Timestamp, now: Tick) -> Step {
     let subject = (what.component, what.about.clone(), what.warning);
-    let combined =
-        history.similar.of((subject.clone(), what.reason.clone())).is_one_too_many(&what.message, now);
+    let combined = history.similar.of((subject.clone(), what.reason)).is_one_too_many(&what.message, now);
     // A combined event stays the same event whatever its newest message.
     let mut key = (what.clone(), combined);
     let mut what = what.clone();

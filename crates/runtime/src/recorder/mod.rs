@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{Category, Error, NodeView, Random, Result, ServiceView};
+use cloudberth_core::{Category, Error, NodeView, Random, Reason, Result, ServiceView};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -81,7 +81,7 @@ pub struct Event {
     /// `Warning`, otherwise `Normal`.
     pub warning: bool,
     /// One word, for alerts.
-    pub reason: String,
+    pub reason: Reason,
     /// A sentence, for people.
     pub message: String,
     /// The controller that reports it.
@@ -116,7 +116,7 @@ impl EventRecorder {
         let Event { about, reason, message, component, .. } = &what;
         let (kind, namespace, name) = (&about.kind, &about.namespace, &about.name);
         let level = what.level();
-        tracing::info!(component, kind, namespace, name, level, reason, message, "event");
+        tracing::info!(component, kind, namespace, name, level, reason = reason.name(), message, "event");
         let clock = self.cluster.clock();
         if !lock(&self.waiting).add(what, clock.wall(), clock.now()) {
             self.dropped.inc();
@@ -171,9 +171,9 @@ impl EventRecorder {
         }
         // A replica that stopped leading cannot write events; the log says already that it stopped.
         if why.category() == Category::Cancelled {
-            tracing::debug!(reason = entry.what.reason, %why, "event not written");
+            tracing::debug!(reason = entry.what.reason.name(), %why, "event not written");
         } else {
-            tracing::info!(reason = entry.what.reason, %why, "event not written");
+            tracing::info!(reason = entry.what.reason.name(), %why, "event not written");
         }
         self.dropped.inc();
         (about, None)
@@ -242,7 +242,7 @@ fn body(record: &EventRecord) -> Value {
             "apiVersion": about.api_version, "kind": about.kind,
             "namespace": about.namespace, "name": about.name, "uid": about.uid,
         },
-        "type": what.level(), "reason": what.reason, "message": what.message,
+        "type": what.level(), "reason": what.reason.name(), "message": what.message,
         "count": record.count, "firstTimestamp": stamp(record.first), "lastTimestamp": stamp(record.last),
         "source": {"component": what.component},
         "reportingComponent": "", "reportingInstance": "",

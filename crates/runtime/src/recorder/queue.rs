@@ -153,11 +153,13 @@ pub(super) fn namespace(about: &ObjectRef) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use cloudberth_core::reason::SYNCED;
+
     use super::*;
 
     fn added(queue: &mut EventQueue, namespace: &str, name: &str, message: &str) -> bool {
         let about = ObjectRef::core("Service", namespace, name, "");
-        let (reason, message) = ("R".to_owned(), message.to_owned());
+        let (reason, message) = (SYNCED, message.to_owned());
         let what = Event { about, warning: false, reason, message, component: "c" };
         queue.add(what, Timestamp::UNIX_EPOCH, Tick::ZERO)
     }

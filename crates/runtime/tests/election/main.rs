@@ -39,7 +39,7 @@ async fn whoever_finds_no_lease_creates_it_and_renews_it_with_puts_only() {
     assert_eq!(fixture.lease()["spec"]["leaseTransitions"], 0, "FW-351");
     assert_eq!((one.said(), one.election.tally().slow_paths), (vec!["one became leader".to_owned()], 0));
     let told = one.told.lock().unwrap()[0].clone();
-    assert_eq!((told.reason.as_str(), told.component), ("LeaderElection", "cloud-controller-manager"));
+    assert_eq!((told.reason.name(), told.component), ("LeaderElection", "cloud-controller-manager"));
     assert_eq!(
         (told.about.kind.as_str(), told.about.namespace.as_str(), told.about.uid.is_empty()),
         ("Lease", "kube-system", false)

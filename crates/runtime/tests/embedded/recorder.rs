@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::fixture::{Fixture, pass};
-use cloudberth_core::{Random, call::ReadOnly};
+use cloudberth_core::{Random, call::ReadOnly, reason::ENSURED_LOAD_BALANCER};
 use cloudberth_runtime::{
     cluster::Cluster,
     recorder::{Event, EventRecorder, ObjectRef},
@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 fn occurrence(message: &str) -> Event {
     let about = ObjectRef::core("Service", "default", "web", "u1");
-    let (reason, message) = ("Ensured".to_owned(), message.to_owned());
+    let (reason, message) = (ENSURED_LOAD_BALANCER, message.to_owned());
     Event { about, warning: false, reason, message, component: "service-controller" }
 }
 
@@ -56,7 +56,7 @@ async fn an_event_says_who_what_and_when() {
         ["type", "reason", "message", "count", "firstTimestamp", "lastTimestamp", "reportingComponent"];
     let want = [
         json!("Normal"),
-        json!("Ensured"),
+        json!("EnsuredLoadBalancer"),
         json!("done"),
         json!(2),
         json!("2023-11-14T22:13:23Z"),

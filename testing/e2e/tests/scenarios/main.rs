@@ -10,6 +10,7 @@ mod cloud;
 mod cloudscale;
 mod cluster;
 mod election;
+mod events;
 mod fixture;
 mod lease;
 mod ledger;

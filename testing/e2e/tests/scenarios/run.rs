@@ -11,7 +11,7 @@ use lexopt::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, timeout};
 
-use crate::Scenario;
+use crate::{Scenario, events};
 
 /// No scenario takes longer, also on a busy machine.
 const DEADLINE: Duration = Duration::from_mins(20);
@@ -169,9 +169,10 @@ fn one(factory: &ClusterFactory, scenario: &Scenario) -> Result<(), String> {
         runtime.block_on(async {
             let cluster = factory.cluster().await.map_err(|why| why.to_string())?;
             match timeout(DEADLINE, (scenario.run)(&cluster)).await {
-                Ok(ended) => ended.map_err(|why| why.to_string()),
-                Err(_) => Err(format!("not over after {DEADLINE:?}")),
+                Ok(ended) => ended.map_err(|why| why.to_string())?,
+                Err(_) => return Err(format!("not over after {DEADLINE:?}")),
             }
+            events::are_all_in_the_tables(&cluster).await.map_err(|why| why.to_string())
         })
     };
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {

@@ -1,7 +1,10 @@
 //! What people read about a node's life. Reasons and texts that alerts may look for are kept as they are known.
 
 use super::{cap::Cap, facts::NodeFacts, trust::Doubt};
-use crate::error::{Doing, Error, cut};
+use crate::{
+    error::{Doing, Error, cut},
+    reason::{self, Reason},
+};
 
 /// Kubernetes refuses longer messages.
 const LONGEST: usize = 1_024;
@@ -16,12 +19,12 @@ pub struct NodeEvent {
     /// `Warning`, otherwise `Normal`.
     pub warning: bool,
     /// The reason.
-    pub reason: &'static str,
+    pub reason: Reason,
     /// The text.
     pub message: String,
 }
 
-fn event(facts: &NodeFacts, warning: bool, reason: &'static str, message: &str) -> NodeEvent {
+fn event(facts: &NodeFacts, warning: bool, reason: Reason, message: &str) -> NodeEvent {
     let (node, uid) = (facts.name.clone(), facts.uid.clone());
     NodeEvent { node, uid, warning, reason, message: cut(message, LONGEST) }
 }
@@ -30,7 +33,7 @@ fn event(facts: &NodeFacts, warning: bool, reason: &'static str, message: &str) 
 #[must_use]
 pub fn deleting_node(facts: &NodeFacts) -> NodeEvent {
     let text = format!("Deleting node {} because it does not exist in the cloud provider", facts.name);
-    event(facts, false, "DeletingNode", &text)
+    event(facts, false, reason::DELETING_NODE, &text)
 }
 
 /// Said when the deletion failed; nothing is said where we stopped ourselves.
@@ -51,7 +54,7 @@ pub fn deletion_held(facts: &NodeFacts, cap: Cap, allowed: usize) -> NodeEvent {
         cap.window.as_secs() / 60,
         cap.share
     );
-    event(facts, true, "NodeDeletionHeld", &text)
+    event(facts, true, reason::NODE_DELETION_HELD, &text)
 }
 
 /// Said once when a listing that is in doubt keeps a node.
@@ -63,7 +66,7 @@ pub fn listing_doubtful(facts: &NodeFacts, doubt: &Doubt, annotation: &str) -> N
          the node",
         facts.name
     );
-    event(facts, true, "MachineListingDoubtful", &text)
+    event(facts, true, reason::LISTING_DOUBTFUL, &text)
 }
 
 /// Said once when a node without a provider id has no instance of its name.
@@ -74,5 +77,5 @@ pub fn instance_not_found(facts: &NodeFacts) -> NodeEvent {
          automatically: if it is a left-over, delete it",
         facts.name
     );
-    event(facts, true, "MachineNotFound", &text)
+    event(facts, true, reason::INSTANCE_NOT_FOUND, &text)
 }

@@ -4,13 +4,18 @@ use super::{
     events, initialise::initialise, labels::LabelNotice, ownership::NodeOwner, patch::NodePatch,
     reconcile::reconcile,
 };
-use crate::{error::Error, lookup::Lookup, view::NodeView};
+use crate::{
+    error::Error,
+    lookup::Lookup,
+    reason::{self, Reason},
+    view::NodeView,
+};
 
 /// What a person should know about a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The reason of the warning event; `None` where it is not worth one.
-    pub reason: Option<&'static str>,
+    pub reason: Option<Reason>,
     /// In words.
     pub message: String,
 }
@@ -63,12 +68,12 @@ fn keep_current(node: &NodeView, owner: &NodeOwner<'_>) -> Step {
     if let Some(patch) = upkeep.writes.into_iter().next() {
         return Step::Write { patch, joins: false, notices: upkeep.notices };
     }
-    let held = upkeep.addresses_held.map(|why| Problem {
-        reason: events::worth_telling(why.category()),
-        message: why.message().to_owned(),
+    let held = upkeep
+        .addresses_held
+        .map(|why| Problem { reason: why.category().event_reason(), message: why.message().to_owned() });
+    let unbound = upkeep.unbound.then(|| Problem {
+        reason: Some(reason::NO_PROVIDER_ID),
+        message: events::UNBOUND_MESSAGE.to_owned(),
     });
-    let unbound = upkeep
-        .unbound
-        .then(|| Problem { reason: Some(events::UNBOUND), message: events::UNBOUND_MESSAGE.to_owned() });
     Step::Current(held.into_iter().chain(unbound).collect())
 }

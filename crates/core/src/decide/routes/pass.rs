@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use super::{condition::Network, plan::Plan};
 use crate::{
     error::{Category, Doing, Error, Result, Retry},
+    reason::Reason,
     route::{NewRoute, RouteChange},
 };
 
@@ -45,7 +46,7 @@ pub struct Failure {
     /// Its UID, for the event's reference.
     pub uid: String,
     /// The reason of the event.
-    pub reason: &'static str,
+    pub reason: Reason,
     /// The text of the event.
     pub message: String,
 }

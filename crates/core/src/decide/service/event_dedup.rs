@@ -124,6 +124,7 @@ mod tests {
     use crate::{
         error::Error,
         lb::{Creation, Refusal, Severity},
+        reason,
     };
 
     const REST: Closing = Closing::TurnEnd { clear_intent: false };
@@ -135,7 +136,7 @@ mod tests {
     }
 
     fn reasons(notices: &[Notice]) -> Vec<&'static str> {
-        notices.iter().map(|notice| notice.reason).collect()
+        notices.iter().map(|notice| notice.reason.name()).collect()
     }
 
     fn retry(error: &Error) -> Closing {
@@ -263,7 +264,7 @@ mod tests {
     fn refusals_and_notices_are_said_when_they_are_new() {
         let mut told = EventDedup::default();
         let refusal = |field: &str| Refusal {
-            reason: "Unsupported",
+            reason: reason::UNSUPPORTED_FIELD,
             field: field.to_owned(),
             message: "no".to_owned(),
         };
@@ -272,11 +273,17 @@ mod tests {
             let turn = Turn { refused, notices, ..turn(TurnEnd::Converged, &[]) };
             reasons(&told.closing(Goal::Present, Occasion::Service, &turn, &["n"], &REST))
         };
-        assert_eq!(say(vec![refusal("a")], vec![notice("One")]), ["Unsupported", "One"]);
-        assert_eq!(say(vec![refusal("a")], vec![notice("One")]), [""; 0], "L4-110");
-        assert_eq!(say(vec![refusal("b")], vec![notice("One"), notice("Two")]), ["Unsupported", "Two"]);
+        assert_eq!(
+            say(vec![refusal("a")], vec![notice(reason::ADDRESS_TAKEN)]),
+            ["UnsupportedField", "AddressTaken"]
+        );
+        assert_eq!(say(vec![refusal("a")], vec![notice(reason::ADDRESS_TAKEN)]), [""; 0], "L4-110");
+        assert_eq!(
+            say(vec![refusal("b")], vec![notice(reason::ADDRESS_TAKEN), notice(reason::NO_ADDRESS_SHOWN)]),
+            ["UnsupportedField", "NoAddressShown"]
+        );
         assert_eq!(say(vec![], vec![]), [""; 0]);
-        assert_eq!(say(vec![refusal("b")], vec![]), ["Unsupported"], "it is back");
+        assert_eq!(say(vec![refusal("b")], vec![]), ["UnsupportedField"], "it is back");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::{
     error::{Doing, Error, cut},
     lb::{Notice, Refusal, Severity},
+    reason::{self, Reason},
 };
 
 /// The longest message that Kubernetes takes.
@@ -11,48 +12,48 @@ pub const MESSAGE_LIMIT: usize = 1024;
 /// More node names than these are only counted.
 const NAMES_SHOWN: usize = 20;
 
-fn normal(reason: &'static str, message: &str) -> Notice {
+fn normal(reason: Reason, message: &str) -> Notice {
     Notice { severity: Severity::Normal, reason, message: message.to_owned() }
 }
 
-fn warning(reason: &'static str, message: &str) -> Notice {
+fn warning(reason: Reason, message: &str) -> Notice {
     Notice { severity: Severity::Warning, reason, message: cut(message, MESSAGE_LIMIT) }
 }
 
 /// Work on a load balancer begins.
 #[must_use]
 pub fn ensuring() -> Notice {
-    normal("EnsuringLoadBalancer", "Ensuring load balancer")
+    normal(reason::ENSURING_LOAD_BALANCER, "Ensuring load balancer")
 }
 
 /// The load balancer is as the Service says.
 #[must_use]
 pub fn ensured() -> Notice {
-    normal("EnsuredLoadBalancer", "Ensured load balancer")
+    normal(reason::ENSURED_LOAD_BALANCER, "Ensured load balancer")
 }
 
 /// The load balancer has its new nodes.
 #[must_use]
 pub fn updated() -> Notice {
-    normal("UpdatedLoadBalancer", "Updated load balancer with new hosts")
+    normal(reason::UPDATED_LOAD_BALANCER, "Updated load balancer with new hosts")
 }
 
 /// The load balancer is being removed.
 #[must_use]
 pub fn deleting() -> Notice {
-    normal("DeletingLoadBalancer", "Deleting load balancer")
+    normal(reason::DELETING_LOAD_BALANCER, "Deleting load balancer")
 }
 
 /// The load balancer is gone.
 #[must_use]
 pub fn deleted() -> Notice {
-    normal("DeletedLoadBalancer", "Deleted load balancer")
+    normal(reason::DELETED_LOAD_BALANCER, "Deleted load balancer")
 }
 
 /// No node stands behind the load balancer.
 #[must_use]
 pub fn no_nodes() -> Notice {
-    warning("UnAvailableLoadBalancer", "There are no available nodes for LoadBalancer")
+    warning(reason::UNAVAILABLE_LOAD_BALANCER, "There are no available nodes for LoadBalancer")
 }
 
 /// Building, changing or removing failed. `None` where we stopped ourselves.
@@ -88,7 +89,7 @@ pub fn refused(refusals: &[Refusal]) -> Option<Notice> {
 #[must_use]
 pub fn orphan(provider: &str) -> Notice {
     warning(
-        "OrphanedLoadBalancer",
+        reason::ORPHANED_LOAD_BALANCER,
         &format!(
             "The finalizer was taken away before the load balancer was gone; it may still exist at {provider}. \
              It is not deleted automatically: delete it there if nobody needs it"
@@ -99,7 +100,7 @@ pub fn orphan(provider: &str) -> Notice {
 /// It cannot be told who the Service belongs to.
 #[must_use]
 pub fn doubtful(error: &Error) -> Notice {
-    warning("LoadBalancerOwnerUnclear", error.message())
+    warning(reason::LOAD_BALANCER_OWNER_UNCLEAR, error.message())
 }
 
 /// At most twenty names, sorted, and how many more there are: `[a b <3 more>]`.
@@ -143,11 +144,13 @@ mod tests {
             ),
         ];
         for (notice, severity, reason, message) in table {
-            assert_eq!(notice, Notice { severity, reason, message: message.to_owned() });
+            assert_eq!(notice.reason, reason);
+            assert_eq!((notice.severity, notice.message.as_str()), (severity, message));
+            assert_eq!(notice.reason.row().severity, severity, "{reason}");
         }
-        assert_eq!(doubtful(&error), warning("LoadBalancerOwnerUnclear", "503"));
+        assert_eq!(doubtful(&error), warning(reason::LOAD_BALANCER_OWNER_UNCLEAR, "503"));
         let orphan = orphan("cloud");
-        assert_eq!((orphan.severity, orphan.reason), (Warning, "OrphanedLoadBalancer"));
+        assert_eq!((orphan.severity, orphan.reason.name()), (Warning, "OrphanedLoadBalancer"));
         assert!(orphan.message.contains("exist at cloud."), "{}", orphan.message);
     }
 
@@ -182,12 +185,13 @@ mod tests {
             message: "is not supported".to_owned(),
         };
         assert_eq!(refused(&[]), None);
-        let same = [refusal("Unsupported", "spec.a"), refusal("Unsupported", "spec.b")];
-        let want = warning("Unsupported", "spec.a: is not supported; spec.b: is not supported");
+        let (field, address) = (reason::UNSUPPORTED_FIELD, reason::ADDRESS_TAKEN);
+        let same = [refusal(field, "spec.a"), refusal(field, "spec.b")];
+        let want = warning(field, "spec.a: is not supported; spec.b: is not supported");
         assert_eq!(refused(&same), Some(want), "L8-105");
-        let mixed = [refusal("Unsupported", "spec.a"), refusal("Bad", "spec.b")];
-        assert_eq!(refused(&mixed).unwrap().reason, "Unsupported", "the first one's");
-        let long = [refusal("Unsupported", &"x".repeat(2_000))];
+        let mixed = [refusal(field, "spec.a"), refusal(address, "spec.b")];
+        assert_eq!(refused(&mixed).unwrap().reason, field, "the first one's");
+        let long = [refusal(field, &"x".repeat(2_000))];
         assert_eq!(refused(&long).unwrap().message.len(), MESSAGE_LIMIT);
     }
 }

@@ -18,16 +18,12 @@
 use crate::{
     lb::{Goal, INTENT_ANNOTATION, Identity, LockKey, LockKind, Name, Refusal, intended_name},
     net::parse_ip,
+    reason,
     view::ServiceView,
 };
 
 /// The annotation with which a person says that a load balancer is this Service's from now on; the value is its id.
 pub const ADOPT_ANNOTATION: &str = "cloudberth.dev/adopt-load-balancer";
-
-/// The reason of the refusal to use what nothing shows to be ours.
-const NOT_PROVEN: &str = "LoadBalancerNotProven";
-/// The reason of the refusal to use what was made for another Service.
-const ANOTHERS: &str = "LoadBalancerOfAnotherService";
 
 /// Whose a load balancer is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,7 +112,7 @@ pub fn refusal(
     let (reason, field, message) = match (verdict, goal) {
         (Ownership::Proven | Ownership::Told, _) => return None,
         (Ownership::NotProven, Goal::Present) => (
-            NOT_PROVEN,
+            reason::LOAD_BALANCER_NOT_PROVEN,
             id_annotation,
             format!(
                 "a load balancer called {name:?} exists ({id}), and nothing shows that it is this Service's, so it is \
@@ -125,7 +121,7 @@ pub fn refusal(
             ),
         ),
         (Ownership::NotProven, Goal::Gone) => (
-            NOT_PROVEN,
+            reason::LOAD_BALANCER_NOT_PROVEN,
             id_annotation,
             format!(
                 "load balancer {name:?} ({id}) stays: nothing shows that it is this Service's; delete it by hand if \
@@ -133,7 +129,7 @@ pub fn refusal(
             ),
         ),
         (Ownership::AnotherServices { uid }, Goal::Present) => (
-            ANOTHERS,
+            reason::LOAD_BALANCER_OF_ANOTHER_SERVICE,
             ADOPT_ANNOTATION,
             format!(
                 "load balancer {name:?} ({id}) was made for another Service, whose UID is {uid}, so it is not \
@@ -142,7 +138,7 @@ pub fn refusal(
             ),
         ),
         (Ownership::AnotherServices { uid }, Goal::Gone) => (
-            ANOTHERS,
+            reason::LOAD_BALANCER_OF_ANOTHER_SERVICE,
             ADOPT_ANNOTATION,
             format!(
                 "load balancer {name:?} ({id}) stays: it was made for another Service, whose UID is {uid}, and \

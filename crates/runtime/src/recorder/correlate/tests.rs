@@ -1,8 +1,12 @@
+use cloudberth_core::reason::{
+    DELETED_LOAD_BALANCER, ENSURED_LOAD_BALANCER, SYNC_LOAD_BALANCER_FAILED, SYNCED, UPDATED_LOAD_BALANCER,
+};
+
 use super::*;
 
-fn occurrence(reason: &str, message: &str) -> Event {
+fn occurrence(reason: Reason, message: &str) -> Event {
     let about = ObjectRef::core("Service", "default", "web", "u1");
-    let (reason, message) = (reason.to_owned(), message.to_owned());
+    let (reason, message) = (reason, message.to_owned());
     Event { about, warning: false, reason, message, component: "service-controller" }
 }
 
@@ -24,11 +28,11 @@ fn recorded(history: &mut History, what: &Event, seconds: u64) -> String {
 #[test]
 fn the_same_again_raises_the_count() {
     type Row = (&'static str, fn(&mut Event), &'static str);
-    let plain = || occurrence("Ensured", "done");
+    let plain = || occurrence(ENSURED_LOAD_BALANCER, "done");
     let table: [Row; 9] = [
         ("the same", |_| (), "add 2 done"),
         ("another message", |o| o.message = "again".into(), "new 1 again"),
-        ("another reason", |o| o.reason = "Deleted".into(), "new 1 done"),
+        ("another reason", |o| o.reason = DELETED_LOAD_BALANCER, "new 1 done"),
         ("another type", |o| o.warning = true, "new 1 done"),
         ("another component", |o| o.component = "other", "new 1 done"),
         ("another object", |o| o.about.name = "api".into(), "new 1 done"),
@@ -47,7 +51,7 @@ fn the_same_again_raises_the_count() {
 
 #[test]
 fn a_repetition_keeps_its_name_and_its_first_time() {
-    let (mut history, what) = (History::default(), occurrence("Ensured", "done"));
+    let (mut history, what) = (History::default(), occurrence(ENSURED_LOAD_BALANCER, "done"));
     let Step::Create(first) = correlate(&mut history, &what, at(0).0, at(0).1) else { panic!("not created") };
     let Step::Patch(second) = correlate(&mut history, &what, at(7).0, at(7).1) else { panic!("not patched") };
     assert_eq!((second.first, second.last, second.count), (at(0).0, at(7).0, 2));
@@ -58,7 +62,7 @@ fn a_repetition_keeps_its_name_and_its_first_time() {
 fn many_that_differ_in_their_message_only_share_an_event() {
     let mut history = History::default();
     let say = |history: &mut History, n: u32, seconds| {
-        recorded(history, &occurrence("Slow", &format!("m{n}")), seconds)
+        recorded(history, &occurrence(ENSURED_LOAD_BALANCER, &format!("m{n}")), seconds)
     };
     for n in 1..10 {
         assert_eq!(say(&mut history, n, 0), format!("new 1 m{n}"));
@@ -74,7 +78,7 @@ fn many_that_differ_in_their_message_only_share_an_event() {
         assert_eq!(say(&mut history, n, seconds), want, "{case}");
     }
     assert_eq!(
-        recorded(&mut history, &occurrence("Other", "m13"), 1_501),
+        recorded(&mut history, &occurrence(UPDATED_LOAD_BALANCER, "m13"), 1_501),
         "new 1 m13",
         "another reason is not similar"
     );
@@ -82,11 +86,11 @@ fn many_that_differ_in_their_message_only_share_an_event() {
 
 #[test]
 fn whoever_talks_too_much_is_not_listened_to() {
-    let (mut history, what) = (History::default(), occurrence("Ensured", "done"));
+    let (mut history, what) = (History::default(), occurrence(ENSURED_LOAD_BALANCER, "done"));
     let heard = |history: &mut History, what: &Event, seconds| recorded(history, what, seconds) != "drop";
     let burst = (0..30).filter(|_| heard(&mut history, &what, 0)).count();
     assert_eq!(burst, 25);
-    let warning = Event { warning: true, ..occurrence("Failed", "no") };
+    let warning = Event { warning: true, ..occurrence(SYNC_LOAD_BALANCER_FAILED, "no") };
     assert!(heard(&mut history, &warning, 0), "warnings have an allowance of their own");
     let other = Event { about: ObjectRef::core("Service", "default", "api", "u9"), ..what.clone() };
     assert!(heard(&mut history, &other, 0), "and so has every object");
@@ -101,7 +105,7 @@ fn whoever_talks_too_much_is_not_listened_to() {
 fn names_are_unique_and_accepted_by_the_api() {
     let mut history = History::default();
     let mut name = |object: &str, uid: &str| {
-        let what = Event { about: ObjectRef::core("Node", "", object, uid), ..occurrence("Synced", "ok") };
+        let what = Event { about: ObjectRef::core("Node", "", object, uid), ..occurrence(SYNCED, "ok") };
         match correlate(&mut history, &what, at(0).0, at(0).1) {
             Step::Create(record) => record.name,
             other => panic!("{other:?}"),
@@ -118,7 +122,7 @@ fn what_is_remembered_is_bounded() {
     let mut history = History::default();
     let object = |n: usize| Event {
         about: ObjectRef::core("Node", "", &format!("n{n}"), ""),
-        ..occurrence("Synced", "ok")
+        ..occurrence(SYNCED, "ok")
     };
     for n in 0..REMEMBERED {
         assert_eq!(recorded(&mut history, &object(n), 0), "new 1 ok");

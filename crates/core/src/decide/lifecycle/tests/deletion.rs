@@ -1,4 +1,5 @@
 use super::*;
+use crate::reason;
 
 const WINDOW: Duration = Duration::from_secs(600);
 
@@ -151,7 +152,7 @@ fn being_held_is_said_once() {
     else {
         panic!("said the first time")
     };
-    assert_eq!((event.warning, event.reason), (true, "NodeDeletionHeld"));
+    assert_eq!((event.warning, event.reason.name()), (true, "NodeDeletionHeld"));
     assert_eq!(
         event.message,
         "The instance of node node2 is gone, but the node stays for now: the limit of 1 within 10 minutes \
@@ -363,7 +364,7 @@ fn events_are_worded_and_addressed_as_they_are_known() {
         node: name.clone(),
         uid: uid.clone(),
         warning: false,
-        reason: "DeletingNode",
+        reason: reason::DELETING_NODE,
         message: "Deleting node node1 because it does not exist in the cloud provider".to_owned(),
     };
     assert_eq!(deleting_node(&node(1)), deleting, "FW-105 FW-127");
@@ -371,7 +372,7 @@ fn events_are_worded_and_addressed_as_they_are_known() {
         node: name,
         uid,
         warning: true,
-        reason: "DeletingNodeFailed",
+        reason: reason::DELETING_NODE_FAILED,
         message: "Failed deleting node node1: 503".to_owned(),
     };
     assert_eq!(deleting_node_failed(&node(1), &error()), Some(failed), "FW-126 FW-127");

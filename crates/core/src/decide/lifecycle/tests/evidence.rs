@@ -165,7 +165,7 @@ fn a_node_without_an_id_is_reported_once_and_never_deleted() {
     judge(&no_id, &mut memory, &round(Missing, 1_200));
     assert_eq!(judge(&no_id, &mut memory, &round(Missing, 1_300)), ReportNotFound, "it came and went");
     let text = instance_not_found(&no_id);
-    assert_eq!((text.warning, text.reason), (true, "MachineNotFound"));
+    assert_eq!((text.warning, text.reason.name()), (true, "MachineNotFound"));
     assert_eq!(
         text.message,
         "Node node1 has no provider id, and the cloud lists no instance of that name. Such a node is never deleted \

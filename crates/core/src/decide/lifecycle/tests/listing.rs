@@ -127,7 +127,7 @@ fn the_doubt_is_told_once_with_the_way_out() {
     let listing = instances([1]);
     let mut memory = NodeHistory::default();
     let event = doubt.warn(&listing, &node(2), &mut memory).unwrap();
-    assert_eq!((event.warning, event.reason), (true, "MachineListingDoubtful"));
+    assert_eq!((event.warning, event.reason.name()), (true, "MachineListingDoubtful"));
     assert_eq!(
         event.message,
         "Node node2 is kept although its instance is not listed, because the listing is in doubt: the cloud's listing \
