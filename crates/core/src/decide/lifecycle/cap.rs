@@ -251,16 +251,14 @@ impl Deletions {
         }
     }
 
-    /// A node has left the cluster. If it was sent for, that is settled: should a backup bring it back, it is another
-    /// deletion.
+    /// A node has left the cluster. A deletion that was sent for it is settled: should a backup bring the node back, it is
+    /// another deletion. One that was not sent does not count.
     pub fn gone(&mut self, uid: &str) {
-        let Some(mut counted) = self.take(uid) else { return };
-        if counted.under_way {
-            counted.gone = true;
-        } else {
-            counted = Counted::new(counted.at, String::new());
+        match self.take(uid) {
+            Some(counted) if counted.under_way => self.count(Counted { gone: true, ..counted }),
+            Some(counted) if counted.in_doubt => self.count(Counted::new(counted.at, String::new())),
+            _ => {}
         }
-        self.count(counted);
     }
 
     /// The deletion was not even sent: it does not count, unless an earlier try may have worked.

@@ -168,6 +168,15 @@ fn being_held_is_said_once() {
     assert!(matches!(again, DeletionDecision::Wait { event: Some(_), .. }), "another node, another event");
 }
 
+#[test]
+fn a_node_that_leaves_before_its_deletion_is_sent_takes_no_place() {
+    let (mut deletions, mut memory) = (Deletions::default(), NodeHistory::default());
+    assert_eq!(deletions.decision(&node(1), &mut memory, Cap::LAW, 9, at(1_000)), delete(1));
+    deletions.gone(&node(1).uid);
+    assert_eq!(deletions.counted(Cap::LAW, at(1_001)), 0, "L2-1011");
+    assert!(!deletions.send(&node(1), Cap::LAW, at(1_001)), "L2-1011 it is not sent any more");
+}
+
 /// The node is seen to leave, before or after its deletion is given up on, and a backup brings it back.
 #[test]
 fn a_node_that_a_backup_brings_back_is_another_deletion() {
