@@ -4,6 +4,7 @@
 
 mod fixture;
 
+use cloudberth_core::metric::Metric;
 use fixture::{Answer, Cluster, Process, TOKEN, ask, free_port, kubeconfig, pages, until};
 use http::Method;
 use kube::Client;
@@ -74,6 +75,8 @@ async fn the_pages_are_shown_to_whom_the_cluster_allows() {
     ] {
         assert!(metrics.lines().any(|line| line.starts_with(series)), "{series}:\n{metrics}");
     }
+    check_page(&metrics, &[cloudberth_runtime::metrics::TABLE, cloudberth_serving::TABLE]);
+    check_page(&get(&client, "/metrics/slis", admin).await.body, &[cloudberth_serving::SLIS]);
     let config = get(&client, "/configz", admin).await.json()["cloudcontrollermanager.config.k8s.io"].clone();
     let effective = [
         ("/NodeLifecycleController/NodeMonitorPeriod", "7s"),
@@ -84,6 +87,29 @@ async fn the_pages_are_shown_to_whom_the_cluster_allows() {
     for (path, want) in effective {
         assert_eq!(config.pointer(path).and_then(|value| value.as_str()), Some(want), "{path}: {config:#}");
     }
+}
+
+/// Checks that everything on a page is in the tables from which the reference is written, with its type and its labels.
+fn check_page(page: &str, tables: &[&[Metric]]) {
+    let find = |name: &str| {
+        let mut all = tables.iter().copied().flatten();
+        all.find(|metric| metric.name.replace("{cloud}", "fake") == name)
+    };
+    let mut metric: Option<&Metric> = None;
+    for line in page.lines().filter(|line| !line.starts_with("# HELP") && *line != "# EOF") {
+        if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) {
+            let found = find(name).unwrap_or_else(|| panic!("{name} is not in the tables"));
+            assert_eq!(kind, found.kind.name(), "{line}");
+            metric = Some(found);
+        } else {
+            // A label's name is what stands between a comma or a brace and the next quotation mark.
+            let names = line.split('"').step_by(2).filter_map(|part| part.strip_suffix('='));
+            let labels =
+                names.filter_map(|part| part.rsplit(['{', ',']).next()).filter(|label| *label != "le");
+            assert_eq!(labels.collect::<Vec<_>>(), metric.expect("a type").labels, "{line}");
+        }
+    }
+    assert!(metric.is_some(), "an empty page");
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ pub mod instance;
 pub mod label;
 pub mod lb;
 pub mod lookup;
+pub mod metric;
 pub mod net;
 pub mod provider;
 pub mod provider_id;

@@ -45,9 +45,10 @@ pub use auth::{AlwaysAllow, Authentication, Authorization, Guard, Identity, Prox
 pub use error::{Error, Result};
 pub use health::{Check, CheckFn, Checks};
 pub use listen::{Bind, listen};
-pub use metrics::Metrics;
+pub use metrics::{Metrics, TABLE};
 pub use pages::{Pages, Verbosity};
 pub use server::{Limits, Server};
+pub use slis::SLIS;
 pub use thread::Thread;
 pub use tls::{
     settings::{Settled, TlsSettings},

@@ -1,27 +1,62 @@
 //! The metrics of the port.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
+use cloudberth_core::metric::Metric;
 use prometheus_client::{
     encoding::{EncodeMetric, MetricEncoder},
     metrics::{
         MetricType, TypedMetric,
-        counter::Counter,
         family::Family,
         histogram::{Histogram, exponential_buckets},
     },
-    registry::Registry,
+    registry::{self, Registry},
 };
+
+cloudberth_core::metrics! {
+    /// Every metric of the port.
+    pub TABLE;
+
+    TOKEN_REVIEWS = Unmarked Counter "apiserver_delegated_authn_request_total" ["code"],
+        "Token reviews asked for, by status code";
+    TOKEN_REVIEW_SECONDS = Unmarked Histogram "apiserver_delegated_authn_request_duration_seconds" ["code"],
+        "How long token reviews took, by status code";
+    ACCESS_REVIEWS = Unmarked Counter "apiserver_delegated_authz_request_total" ["code"],
+        "Access reviews asked for, by status code";
+    ACCESS_REVIEW_SECONDS = Unmarked Histogram "apiserver_delegated_authz_request_duration_seconds" ["code"],
+        "How long access reviews took, by status code";
+    USER_REQUESTS = Unmarked Counter "authenticated_user_requests" ["username"],
+        "Requests of authenticated users";
+    AUTHENTICATIONS = Unmarked Counter "authentication_attempts" ["result"],
+        "Requests, by what their proof came to";
+    AUTHENTICATION_SECONDS = Unmarked Histogram "authentication_duration_seconds" ["result"],
+        "How long it took to know who asks";
+    AUTHORIZATIONS = Unmarked Counter "authorization_attempts_total" ["result"],
+        "Requests, by what the decision was";
+    AUTHORIZATION_SECONDS = Unmarked Histogram "authorization_duration_seconds" ["result"],
+        "How long it took to know whether they may";
+    EVICTIONS = Unmarked Counter "cloudberth_port_evicted_connections_total" [],
+        "Connections to the HTTPS port that were closed to let others in";
+}
+
+/// Registers the series of a metric.
+pub(crate) fn publish(registry: &mut Registry, metric: &Metric, series: impl registry::Metric) {
+    registry.register(metric.name, metric.help(), series);
+}
 
 type Label = [(&'static str, String); 1];
 type Histograms = Family<Label, Histogram, fn() -> Histogram>;
 
-/// A counter whose name does not end in `_total`, because dashboards know it without.
-#[derive(Debug, Default)]
-pub(crate) struct BareCounter(AtomicU64);
+/// A counter whose samples are called what its `# TYPE` line says, with or without `_total`: in the plain text format the
+/// two must be the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BareCounter(Arc<AtomicU64>);
 
 impl BareCounter {
     pub(crate) fn inc(&self) {
@@ -52,16 +87,16 @@ pub(crate) enum Review {
 /// The metrics of the port; clones share them.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    token_requests: Family<Label, Counter>,
+    token_requests: Family<Label, BareCounter>,
     token_seconds: Histograms,
-    access_requests: Family<Label, Counter>,
+    access_requests: Family<Label, BareCounter>,
     access_seconds: Histograms,
     users: Family<Label, BareCounter>,
     authentications: Family<Label, BareCounter>,
     authentication_seconds: Histograms,
-    authorizations: Family<Label, Counter>,
+    authorizations: Family<Label, BareCounter>,
     authorization_seconds: Histograms,
-    evictions: Counter,
+    evictions: BareCounter,
 }
 
 fn review_buckets() -> Histogram {
@@ -86,27 +121,19 @@ impl Metrics {
             authentication_seconds: family(attempt_buckets),
             authorizations: Family::default(),
             authorization_seconds: family(attempt_buckets),
-            evictions: Counter::default(),
+            evictions: BareCounter::default(),
         };
         let m = metrics.clone();
-        let help = "Token reviews asked for, by status code";
-        registry.register("apiserver_delegated_authn_request", help, m.token_requests);
-        let help = "How long token reviews took, by status code";
-        registry.register("apiserver_delegated_authn_request_duration_seconds", help, m.token_seconds);
-        let help = "Access reviews asked for, by status code";
-        registry.register("apiserver_delegated_authz_request", help, m.access_requests);
-        let help = "How long access reviews took, by status code";
-        registry.register("apiserver_delegated_authz_request_duration_seconds", help, m.access_seconds);
-        registry.register("authenticated_user_requests", "Requests of authenticated users", m.users);
-        let help = "Requests, by what their proof came to";
-        registry.register("authentication_attempts", help, m.authentications);
-        let help = "How long it took to know who asks";
-        registry.register("authentication_duration_seconds", help, m.authentication_seconds);
-        registry.register("authorization_attempts", "Requests, by what the decision was", m.authorizations);
-        let help = "How long it took to know whether they may";
-        registry.register("authorization_duration_seconds", help, m.authorization_seconds);
-        let help = "Connections to the HTTPS port that were closed to let others in";
-        registry.register("cloudberth_port_evicted_connections", help, m.evictions);
+        publish(registry, &TOKEN_REVIEWS, m.token_requests);
+        publish(registry, &TOKEN_REVIEW_SECONDS, m.token_seconds);
+        publish(registry, &ACCESS_REVIEWS, m.access_requests);
+        publish(registry, &ACCESS_REVIEW_SECONDS, m.access_seconds);
+        publish(registry, &USER_REQUESTS, m.users);
+        publish(registry, &AUTHENTICATIONS, m.authentications);
+        publish(registry, &AUTHENTICATION_SECONDS, m.authentication_seconds);
+        publish(registry, &AUTHORIZATIONS, m.authorizations);
+        publish(registry, &AUTHORIZATION_SECONDS, m.authorization_seconds);
+        publish(registry, &EVICTIONS, m.evictions);
         metrics
     }
 
@@ -166,6 +193,7 @@ mod tests {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
         for line in [
+            "# TYPE apiserver_delegated_authn_request_total counter",
             "apiserver_delegated_authn_request_total{code=\"201\"} 1",
             "apiserver_delegated_authn_request_duration_seconds_bucket{le=\"0.5\",code=\"201\"} 0",
             "apiserver_delegated_authn_request_duration_seconds_bucket{le=\"0.7\",code=\"201\"} 1",
@@ -181,6 +209,9 @@ mod tests {
             "cloudberth_port_evicted_connections_total 1",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} in\n{text}");
+        }
+        for metric in TABLE {
+            assert!(text.lines().any(|line| line.starts_with(metric.name)), "{} in\n{text}", metric.name);
         }
     }
 

@@ -3,14 +3,28 @@
 use jiff::Timestamp;
 use prometheus_client::{
     metrics::{
-        counter::Counter,
         family::Family,
         gauge::{ConstGauge, Gauge},
     },
     registry::Registry,
 };
 
-use crate::health::Report;
+use crate::{
+    health::Report,
+    metrics::{BareCounter, publish},
+};
+
+cloudberth_core::metrics! {
+    /// Every metric of `/metrics/slis`.
+    pub SLIS;
+
+    HEALTH_CHECK = Unmarked Gauge "kubernetes_healthcheck" ["name", "type"],
+        "The newest outcome of each check";
+    HEALTH_CHECKS = Unmarked Counter "kubernetes_healthchecks_total" ["name", "type", "status"],
+        "All outcomes of each check";
+    START_TIME = Unmarked Gauge "process_start_time_seconds" [],
+        "When the process began";
+}
 
 type GaugeLabels = [(&'static str, String); 2];
 type CounterLabels = [(&'static str, String); 3];
@@ -19,18 +33,18 @@ type CounterLabels = [(&'static str, String); 3];
 pub(crate) struct Slis {
     registry: Registry,
     state: Family<GaugeLabels, Gauge>,
-    total: Family<CounterLabels, Counter>,
+    total: Family<CounterLabels, BareCounter>,
 }
 
 impl Slis {
     pub(crate) fn new(started: Timestamp) -> Self {
         let mut registry = Registry::default();
         let (state, total) = (Family::default(), Family::default());
-        registry.register("kubernetes_healthcheck", "The newest outcome of each check", state.clone());
-        registry.register("kubernetes_healthchecks", "All outcomes of each check", total.clone());
+        publish(&mut registry, &HEALTH_CHECK, state.clone());
+        publish(&mut registry, &HEALTH_CHECKS, total.clone());
         #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 fit")]
         let started = started.as_second() as f64;
-        registry.register("process_start_time_seconds", "When the process began", ConstGauge::new(started));
+        publish(&mut registry, &START_TIME, ConstGauge::new(started));
         Self { registry, state, total }
     }
 

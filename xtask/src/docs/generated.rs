@@ -5,6 +5,7 @@ use std::fmt::Write;
 use cloudberth::CLOUDS;
 use cloudberth_core::{
     error::{Category, Retry},
+    metric::{Metric, Stability},
     reason::{REASONS, Reason, Row},
 };
 
@@ -34,6 +35,7 @@ pub(crate) fn generated() -> Vec<Generated> {
         document("CONTRIBUTING.md", Part::Region("stages"), stages()),
         document("docs/reference/errors.md", Part::Whole, errors()),
         document("docs/reference/events.md", Part::Whole, events()),
+        document("docs/reference/metrics.md", Part::Whole, metrics()),
         document("docs/reference/flags.md", Part::Whole, cloudberth_manager::flags::markdown()),
     ];
     all.extend(CLOUDS.iter().filter(|factory| !factory.replaces.is_empty()).map(|factory| {
@@ -103,6 +105,38 @@ fn table_of_events(text: &mut String, kind: &str, reasons: &[Reason]) {
         let component = source.component();
         let _ = writeln!(text, "| `{name}` | {severity:?} | `{component}` | {when} | {advice} |");
     }
+}
+
+/// The page of the metrics, by where they are served.
+fn metrics() -> String {
+    let mut text = String::from(
+        "# Metrics\n\n\
+         What is scraped from the HTTPS port, and nothing else. Names, labels and types are those that dashboards for cloud\n\
+         controller managers know; `cloudberth_` is in front of what others do not have. A metric is not shown before there\n\
+         is something to count. Histograms have `_bucket`, `_sum` and `_count` appended. `{cloud}` is the name of a cloud in\n\
+         small letters, with `_` for everything but letters and digits. An alpha metric may change at any time, a beta\n\
+         metric only with notice.\n",
+    );
+    let pages = [
+        ("On `/metrics`: the program and its controllers", cloudberth_runtime::metrics::TABLE),
+        ("On `/metrics`: who asks the port, and whether they may", cloudberth_serving::TABLE),
+        ("On `/metrics/slis`", cloudberth_serving::SLIS),
+    ];
+    for (title, table) in pages {
+        let _ = writeln!(text, "\n## {title}\n");
+        text.push_str("| metric | type | labels | means | stability |\n|---|---|---|---|---|\n");
+        for Metric { name, kind, stability, labels, meaning } in table {
+            let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
+            let stability = match stability {
+                Stability::Alpha => "alpha",
+                Stability::Beta => "beta",
+                Stability::Unmarked => "",
+            };
+            let (kind, labels) = (kind.name(), labels.join(", "));
+            let _ = writeln!(text, "| `{name}` | {kind} | {labels} | {meaning} | {stability} |");
+        }
+    }
+    text
 }
 
 fn errors() -> String {

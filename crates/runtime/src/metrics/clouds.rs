@@ -4,11 +4,13 @@
 
 use std::time::Duration;
 
+use cloudberth_core::metric::Metric;
 use prometheus_client::encoding::EncodeLabelSet;
 
 use super::{
     Registry,
-    kinds::{Counter, Family, Histogram, Stability::Alpha, publish},
+    kinds::{Counter, Family, Histogram, publish},
+    table,
 };
 
 const BOUNDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -57,12 +59,9 @@ impl Default for CloudMetrics {
 
 impl CloudMetrics {
     pub fn register(&self, registry: &mut Registry) {
-        let help = "Requests sent to a cloud, retries included";
-        publish(registry, "cloudberth_cloud_requests_total", Alpha, help, self.attempts.clone());
-        let help = "Answers by which a cloud asked for fewer requests";
-        publish(registry, "cloudberth_cloud_throttles_total", Alpha, help, self.throttles.clone());
-        let help = "Seconds that requests waited for the request budget of their credential";
-        publish(registry, "cloudberth_cloud_budget_wait_seconds", Alpha, help, self.waits.clone());
+        publish(registry, &table::CLOUD_REQUESTS, self.attempts.clone());
+        publish(registry, &table::CLOUD_THROTTLES, self.throttles.clone());
+        publish(registry, &table::CLOUD_BUDGET_WAITS, self.waits.clone());
     }
 
     /// The meter of one cloud, with the two series that are named after it. Once per cloud.
@@ -73,10 +72,10 @@ impl CloudMetrics {
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' })
             .collect();
-        let name = format!("cloudprovider_{part}_api_request_duration_seconds");
-        publish(registry, &name, Alpha, "Seconds that a request to the cloud took", durations.clone());
-        let name = format!("cloudprovider_{part}_api_request_errors");
-        publish(registry, &name, Alpha, "Requests to the cloud that failed", errors.clone());
+        let named = |metric: &Metric| metric.name.replace("{cloud}", &part);
+        let (seconds, failed) = (&table::CLOUD_DURATIONS, &table::CLOUD_ERRORS);
+        registry.register(named(seconds), seconds.help(), durations.clone());
+        registry.register(named(failed), failed.help(), errors.clone());
         let labels = ProviderLabels { provider: provider.to_owned() };
         let (throttles, waits) = (self.throttles.with(&labels), self.waits.with(&labels));
         CloudMeter { labels, attempts: self.attempts.clone(), throttles, waits, durations, errors }

@@ -6,7 +6,8 @@ use prometheus_client::encoding::EncodeLabelSet;
 
 use super::{
     Registry,
-    kinds::{Counter, Family, Histogram, Stability::Alpha, publish},
+    kinds::{Counter, Family, Histogram, publish},
+    table,
 };
 
 #[derive(Clone, Debug)]
@@ -26,12 +27,8 @@ impl Default for NodeMetrics {
 
 impl NodeMetrics {
     pub fn register(&self, registry: &mut Registry) {
-        let name = "node_controller_cloud_provider_taint_removal_delay_seconds";
-        let help = "Seconds from the creation of a node until the taint of uninitialised nodes was removed";
-        publish(registry, name, Alpha, help, self.taint_removal_delay.clone());
-        let name = "node_controller_initial_node_sync_delay_seconds";
-        let help = "Seconds from the creation of a node until it was synced for the first time";
-        publish(registry, name, Alpha, help, self.initial_sync_delay.clone());
+        publish(registry, &table::TAINT_REMOVAL_DELAY, self.taint_removal_delay.clone());
+        publish(registry, &table::INITIAL_SYNC_DELAY, self.initial_sync_delay.clone());
     }
 }
 
@@ -68,14 +65,9 @@ impl LifecycleMetrics {
     }
 
     pub fn register(&self, registry: &mut Registry) {
-        let name = "cloud_node_lifecycle_controller_monitor_nodes_duration_seconds";
-        let help = "Seconds that a pass over all nodes took";
-        publish(registry, name, Alpha, help, self.monitor_duration.clone());
-        let name = "cloud_node_lifecycle_controller_cloud_provider_calls_total";
-        publish(registry, name, Alpha, "Questions put to the cloud about nodes", self.cloud_calls.clone());
-        let name = "cloudberth_node_deletions_held_total";
-        let help = "Node deletions put off because too many were due at once";
-        publish(registry, name, Alpha, help, self.deletions_held.clone());
+        publish(registry, &table::MONITOR_DURATION, self.monitor_duration.clone());
+        publish(registry, &table::NODE_CLOUD_CALLS, self.cloud_calls.clone());
+        publish(registry, &table::DELETIONS_HELD, self.deletions_held.clone());
     }
 }
 
@@ -107,21 +99,11 @@ impl Default for ServiceMetrics {
 
 impl ServiceMetrics {
     pub fn register(&self, registry: &mut Registry) {
-        let name = "service_controller_loadbalancer_sync_total";
-        let help = "Updates of the hosts of load balancers";
-        publish(registry, name, Alpha, help, self.load_balancer_syncs.clone());
-        let name = "service_controller_nodesync_error_total";
-        let help = "Failed updates of the hosts of load balancers";
-        publish(registry, name, Alpha, help, self.node_sync_errors.clone());
-        let name = "service_controller_nodesync_latency_seconds";
-        let help = "Seconds that a pass over all load balancers took after nodes had changed";
-        publish(registry, name, Alpha, help, self.node_sync_latency.clone());
-        let name = "service_controller_update_loadbalancer_host_latency_seconds";
-        let help = "Seconds that the update of the hosts of one load balancer took";
-        publish(registry, name, Alpha, help, self.update_hosts_latency.clone());
-        let name = "cloudberth_orphaned_load_balancers_total";
-        let help = "Load balancers that may be left without a Service; they are never deleted";
-        publish(registry, name, Alpha, help, self.orphans.clone());
+        publish(registry, &table::LOAD_BALANCER_SYNCS, self.load_balancer_syncs.clone());
+        publish(registry, &table::NODE_SYNC_ERRORS, self.node_sync_errors.clone());
+        publish(registry, &table::NODE_SYNC_LATENCY, self.node_sync_latency.clone());
+        publish(registry, &table::UPDATE_HOSTS_LATENCY, self.update_hosts_latency.clone());
+        publish(registry, &table::ORPHANS, self.orphans.clone());
     }
 }
 
@@ -144,7 +126,6 @@ impl RouteMetrics {
     }
 
     pub fn register(&self, registry: &mut Registry) {
-        let help = "Passes over the routes";
-        publish(registry, "route_controller_route_sync_total", Alpha, help, self.syncs.clone());
+        publish(registry, &table::ROUTE_SYNCS, self.syncs.clone());
     }
 }

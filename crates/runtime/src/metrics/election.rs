@@ -6,7 +6,8 @@ use prometheus_client::encoding::EncodeLabelSet;
 
 use super::{
     Registry,
-    kinds::{Counter, Family, Gauge, Stability::Alpha, publish},
+    kinds::{Counter, Family, Gauge, publish},
+    table,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
@@ -34,9 +35,7 @@ impl ElectionMetrics {
     }
 
     pub fn register(&self, registry: &mut Registry) {
-        let help = "Whether this process holds the lease: 1 if it does, 0 if not";
-        publish(registry, "leader_election_master_status", Alpha, help, self.master_status.clone());
-        let help = "Renewals of the lease that had to read it first";
-        publish(registry, "leader_election_slowpath_total", Alpha, help, self.slow_path.clone());
+        publish(registry, &table::MASTER_STATUS, self.master_status.clone());
+        publish(registry, &table::SLOW_PATH, self.slow_path.clone());
     }
 }

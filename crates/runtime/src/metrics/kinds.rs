@@ -13,32 +13,18 @@ use std::{
     time::Duration,
 };
 
+use cloudberth_core::metric::Metric;
 use prometheus_client::{
     encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet},
     metrics::{MetricType, counter, gauge},
-    registry::{Metric, Registry},
+    registry::{self, Registry},
 };
 
 use crate::lock;
 
-/// How much a name and its labels can be relied on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stability {
-    /// It may change at any time.
-    Alpha,
-    /// It changes only with notice.
-    Beta,
-    Stable,
-}
-
-/// Registers `metric` by its full name. Its explanation begins with its stability.
-pub fn publish(registry: &mut Registry, name: &str, stability: Stability, help: &str, metric: impl Metric) {
-    let level = match stability {
-        Stability::Alpha => "ALPHA",
-        Stability::Beta => "BETA",
-        Stability::Stable => "STABLE",
-    };
-    registry.register(name, format!("[{level}] {help}"), metric);
+/// Registers the series of a metric.
+pub fn publish(registry: &mut Registry, metric: &Metric, series: impl registry::Metric) {
+    registry.register(metric.name, metric.help(), series);
 }
 
 /// A number that only grows.

@@ -6,7 +6,8 @@ use prometheus_client::encoding::EncodeLabelSet;
 
 use super::{
     Registry,
-    kinds::{Counter, Family, Gauge, Stability::Alpha, Stability::Beta, publish},
+    kinds::{Counter, Family, Gauge, publish},
+    table,
 };
 
 const MANAGER: &str = "cloud-controller-manager";
@@ -55,11 +56,8 @@ impl ManagerMetrics {
     }
 
     pub fn register(&self, registry: &mut Registry) {
-        let help = "Whether a controller runs at present: 1 if it does, 0 if not";
-        publish(registry, "running_managed_controllers", Beta, help, self.running.clone());
-        let help = "Always 1; its labels tell which build this is";
-        publish(registry, "kubernetes_build_info", Beta, help, self.build.clone());
-        let help = "Events that were not written: too many at once, or the API would not take them";
-        publish(registry, "cloudberth_events_dropped_total", Alpha, help, self.events_dropped.clone());
+        publish(registry, &table::RUNNING_CONTROLLERS, self.running.clone());
+        publish(registry, &table::BUILD_INFO, self.build.clone());
+        publish(registry, &table::EVENTS_DROPPED, self.events_dropped.clone());
     }
 }

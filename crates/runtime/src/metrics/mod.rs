@@ -3,7 +3,8 @@
 //! Every part has its own struct, made once per process by [`Metrics::new`] and handed to the code that updates it; clones
 //! update the same series. A part made by `default()` is not registered: that is for tests.
 //!
-//! Names, labels and buckets are those that dashboards and alerts for cloud controller managers look for.
+//! Names, labels and buckets are those that dashboards and alerts for cloud controller managers look for. [`TABLE`] has
+//! them all.
 
 pub mod clouds;
 pub mod controllers;
@@ -13,6 +14,7 @@ pub mod manager;
 mod process;
 pub mod queue;
 pub mod rest;
+mod table;
 mod text;
 
 pub use prometheus_client::{encoding::EncodeLabelSet, registry::Registry};
@@ -21,10 +23,11 @@ pub use self::{
     clouds::{CloudMeter, CloudMetrics},
     controllers::{LifecycleMetrics, NodeMetrics, RouteMetrics, ServiceMetrics},
     election::ElectionMetrics,
-    kinds::{Counter, Family, Gauge, Histogram, Stability, publish},
+    kinds::{Counter, Family, Gauge, Histogram, publish},
     manager::{BuildInfo, ManagerMetrics},
     queue::{Meter, QueueMetrics},
     rest::RestMetrics,
+    table::TABLE,
     text::{CONTENT_TYPE, render},
 };
 

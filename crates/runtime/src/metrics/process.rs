@@ -5,11 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use cloudberth_core::metric::{Metric, MetricKind};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeGaugeValue},
     metrics::MetricType,
 };
+
+use super::table;
 
 /// Ticks per second in which the kernel tells times to programs, on every processor that it runs on.
 const TICKS: f64 = 100.0;
@@ -27,26 +30,24 @@ impl Default for Process {
 
 impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        use MetricType::{Counter, Gauge};
-        let mut tell = |name: &str, help: &str, kind: MetricType, value: &dyn Fn(&Path) -> Option<f64>| {
-            value(&self.root).map_or(Ok(()), |value| put(&mut encoder, name, help, kind, &value))
+        let mut tell = |metric: &Metric, value: &dyn Fn(&Path) -> Option<f64>| {
+            value(&self.root).map_or(Ok(()), |value| put(&mut encoder, metric, &value))
         };
-        tell("process_cpu_seconds_total", "Seconds of processor time used.", Counter, &cpu_seconds)?;
-        tell("process_open_fds", "Open file descriptors.", Gauge, &open_files)?;
-        tell("process_resident_memory_bytes", "Resident memory in bytes.", Gauge, &resident)?;
-        let help = "When the process began, in seconds since 1970.";
-        tell("process_start_time_seconds", help, Gauge, &started)
+        tell(&table::CPU_SECONDS, &cpu_seconds)?;
+        tell(&table::OPEN_FILES, &open_files)?;
+        tell(&table::RESIDENT_MEMORY, &resident)?;
+        tell(&table::START_TIME, &started)
     }
 }
 
-fn put(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    kind: MetricType,
-    value: &impl EncodeGaugeValue,
-) -> fmt::Result {
-    encoder.encode_descriptor(name, help, None, kind)?.encode_gauge(value)
+fn put(encoder: &mut DescriptorEncoder<'_>, metric: &Metric, value: &impl EncodeGaugeValue) -> fmt::Result {
+    let kind = match metric.kind {
+        MetricKind::Counter => MetricType::Counter,
+        MetricKind::Gauge => MetricType::Gauge,
+        MetricKind::Histogram => MetricType::Histogram,
+    };
+    let help = format!("{}.", metric.help());
+    encoder.encode_descriptor(metric.name, &help, None, kind)?.encode_gauge(value)
 }
 
 fn cpu_seconds(root: &Path) -> Option<f64> {

@@ -16,7 +16,8 @@ use prometheus_client::{
 
 use super::{
     Registry,
-    kinds::{Counter, Family, Gauge, Histogram, Stability::Alpha, Stability::Beta, publish},
+    kinds::{Counter, Family, Gauge, Histogram, publish},
+    table,
 };
 use crate::lock;
 
@@ -86,23 +87,15 @@ impl QueueMetrics {
     }
 
     pub fn register(&self, registry: &mut Registry) {
-        publish(registry, "workqueue_depth", Beta, "Keys that wait for a worker", self.depth.clone());
-        publish(registry, "workqueue_adds_total", Beta, "Keys that began to wait", self.adds.clone());
-        let help = "Seconds that a key waited for a worker";
-        publish(registry, "workqueue_queue_duration_seconds", Beta, help, self.waited.clone());
-        let help = "Seconds that the work on a key took";
-        publish(registry, "workqueue_work_duration_seconds", Beta, help, self.worked.clone());
-        let help =
-            "Seconds that the work in progress has taken so far, added up; it grows while workers are stuck";
-        publish(registry, "workqueue_unfinished_work_seconds", Beta, help, self.unfinished.clone());
-        let help = "Seconds that the oldest work in progress has taken so far";
-        publish(registry, "workqueue_longest_running_processor_seconds", Beta, help, self.longest.clone());
-        let help = "Keys to be worked on later";
-        publish(registry, "workqueue_retries_total", Beta, help, self.retries.clone());
-        let help = "Internal errors that a worker met; each is a bug";
-        publish(registry, "cloudberth_worker_panics_total", Alpha, help, self.panics.clone());
-        let help = "Keys that found a queue full; the whole store is gone through later instead";
-        publish(registry, "cloudberth_workqueue_refused_total", Alpha, help, self.refused.clone());
+        publish(registry, &table::QUEUE_DEPTH, self.depth.clone());
+        publish(registry, &table::QUEUE_ADDS, self.adds.clone());
+        publish(registry, &table::QUEUE_WAITED, self.waited.clone());
+        publish(registry, &table::QUEUE_WORKED, self.worked.clone());
+        publish(registry, &table::QUEUE_UNFINISHED, self.unfinished.clone());
+        publish(registry, &table::QUEUE_LONGEST, self.longest.clone());
+        publish(registry, &table::QUEUE_RETRIES, self.retries.clone());
+        publish(registry, &table::WORKER_PANICS, self.panics.clone());
+        publish(registry, &table::QUEUE_REFUSED, self.refused.clone());
     }
 }
 

@@ -8,7 +8,8 @@ use prometheus_client::encoding::EncodeLabelSet;
 
 use super::{
     Registry,
-    kinds::{Counter, Family, Histogram, Stability::Alpha, publish},
+    kinds::{Counter, Family, Histogram, publish},
+    table,
 };
 
 const SECONDS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];
@@ -71,11 +72,8 @@ impl RestMetrics {
     }
 
     pub fn register(&self, registry: &mut Registry) {
-        let help = "Requests to the Kubernetes API";
-        publish(registry, "rest_client_requests_total", Alpha, help, self.requests.clone());
-        let help = "Seconds until the Kubernetes API began to answer a request";
-        publish(registry, "rest_client_request_duration_seconds", Alpha, help, self.durations.clone());
-        let help = "Bytes sent to the Kubernetes API in the body of a request";
-        publish(registry, "rest_client_request_size_bytes", Alpha, help, self.sizes.clone());
+        publish(registry, &table::KUBE_REQUESTS, self.requests.clone());
+        publish(registry, &table::KUBE_DURATIONS, self.durations.clone());
+        publish(registry, &table::KUBE_REQUEST_SIZES, self.sizes.clone());
     }
 }

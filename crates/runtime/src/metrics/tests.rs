@@ -3,11 +3,12 @@ use std::{sync::Arc, time::Duration};
 use cloudberth_core::{
     Clock,
     decide::queue::{ItemExponential, Requeue, WorkQueue},
+    metric::{MetricKind, Stability},
     time::Tick,
 };
 use jiff::Timestamp;
 
-use super::*;
+use super::{rest::VerbLabels, *};
 use crate::worker_pool::WorkerPool;
 
 struct Paused(tokio::time::Instant);
@@ -55,6 +56,8 @@ async fn every_series_bears_the_name_type_and_stability_that_is_looked_for() {
     metrics.election.went_slowly("cloud-controller-manager");
     metrics.manager.set_running("service-lb-controller", true);
     metrics.manager.set_build(&BuildInfo { major: "0".into(), ..BuildInfo::default() });
+    let get = VerbLabels { verb: "GET".into(), host: "h".into() };
+    metrics.rest.ended(get, Some(200), Some(Duration::ZERO), Some(1));
     let page = render(&registry);
 
     let delay = "1 4 16 64 256 1024 +Inf";
@@ -63,46 +66,34 @@ async fn every_series_bears_the_name_type_and_stability_that_is_looked_for() {
         "0.001 0.002 0.004 0.008 0.016 0.032 0.064 0.128 0.256 0.512 1.024 2.048 4.096 8.192 16.384 +Inf";
     let queue = "1e-08 1e-07 1e-06 1e-05 0.0001 0.001 0.01 0.1 1 10 +Inf";
     let cloud = "0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 +Inf";
-    let table = [
-        ("node_controller_cloud_provider_taint_removal_delay_seconds", "ALPHA", "histogram", delay),
-        ("node_controller_initial_node_sync_delay_seconds", "ALPHA", "histogram", delay),
-        ("cloud_node_lifecycle_controller_monitor_nodes_duration_seconds", "ALPHA", "histogram", pass),
-        ("cloud_node_lifecycle_controller_cloud_provider_calls_total", "ALPHA", "counter", ""),
-        ("service_controller_loadbalancer_sync_total", "ALPHA", "counter", ""),
-        ("service_controller_nodesync_error_total", "ALPHA", "counter", ""),
-        ("service_controller_nodesync_latency_seconds", "ALPHA", "histogram", doubling),
-        ("service_controller_update_loadbalancer_host_latency_seconds", "ALPHA", "histogram", doubling),
-        ("cloudberth_orphaned_load_balancers_total", "ALPHA", "counter", ""),
-        ("route_controller_route_sync_total", "ALPHA", "counter", ""),
-        ("running_managed_controllers", "BETA", "gauge", ""),
-        ("workqueue_depth", "BETA", "gauge", ""),
-        ("workqueue_adds_total", "BETA", "counter", ""),
-        ("workqueue_queue_duration_seconds", "BETA", "histogram", queue),
-        ("workqueue_work_duration_seconds", "BETA", "histogram", queue),
-        ("workqueue_unfinished_work_seconds", "BETA", "gauge", ""),
-        ("workqueue_longest_running_processor_seconds", "BETA", "gauge", ""),
-        ("workqueue_retries_total", "BETA", "counter", ""),
-        ("leader_election_master_status", "ALPHA", "gauge", ""),
-        ("leader_election_slowpath_total", "ALPHA", "counter", ""),
-        ("kubernetes_build_info", "BETA", "gauge", ""),
-        ("cloudberth_worker_panics_total", "ALPHA", "counter", ""),
-        ("cloudberth_events_dropped_total", "ALPHA", "counter", ""),
-        ("cloudberth_node_deletions_held_total", "ALPHA", "counter", ""),
-        ("cloudberth_cloud_requests_total", "ALPHA", "counter", ""),
-        ("cloudberth_cloud_throttles_total", "ALPHA", "counter", ""),
-        ("cloudprovider_cloud_scale_api_request_duration_seconds", "ALPHA", "histogram", cloud),
-        ("cloudprovider_cloud_scale_api_request_errors", "ALPHA", "counter", ""),
-    ];
-    for (name, stability, kind, buckets) in table {
+    for metric in TABLE {
+        let name = &metric.name.replace("{cloud}", "cloud_scale");
         let lines = about(&page, name);
-        assert!(
-            lines.first().is_some_and(|l| l.starts_with(&format!("# HELP {name} [{stability}] "))),
-            "{name}: {lines:?}"
-        );
-        assert_eq!(lines[1], format!("# TYPE {name} {kind}"));
-        assert!(lines.len() > 2, "{name} has no sample");
+        let texts =
+            [format!("# HELP {name} {}.", metric.help()), format!("# TYPE {name} {}", metric.kind.name())];
+        assert!(lines.len() > 2 && lines[..2] == texts, "{name}: {lines:?}");
+        // A label's name is what stands between a comma or a brace and the next quotation mark.
+        let names = lines[2].split('"').step_by(2).filter_map(|part| part.strip_suffix('='));
+        let labels = names.filter_map(|part| part.rsplit(['{', ',']).next()).filter(|label| *label != "le");
+        assert_eq!(labels.collect::<Vec<_>>(), metric.labels, "{name}");
+        let buckets = match metric.name {
+            "rest_client_request_duration_seconds" => "0.005 0.025 0.1 0.25 0.5 1 2 4 8 15 30 60 +Inf",
+            "rest_client_request_size_bytes" => {
+                "64 256 512 1024 4096 16384 65536 262144 1.048576e+06 4.194304e+06 1.6777216e+07 +Inf"
+            }
+            "cloud_node_lifecycle_controller_monitor_nodes_duration_seconds" => pass,
+            name if name.starts_with("node_controller_") => delay,
+            name if name.starts_with("service_controller_") => doubling,
+            name if name.starts_with("workqueue_") => queue,
+            _ => cloud,
+        };
+        let buckets = if metric.kind == MetricKind::Histogram { buckets } else { "" };
         assert_eq!(bounds(&page, name), buckets, "{name}");
     }
+    let printed = page.lines().filter(|line| line.starts_with("# TYPE ")).count();
+    assert_eq!(printed, TABLE.len(), "a metric is not in the table:\n{page}");
+    let betas = TABLE.iter().filter(|metric| metric.stability == Stability::Beta).count();
+    assert_eq!(betas, 9, "what is beta stays so");
     let samples = [
         "cloud_node_lifecycle_controller_cloud_provider_calls_total{operation=\"exists\",result=\"error\"} 1",
         "route_controller_route_sync_total{outcome=\"noop\",trigger=\"periodic\"} 1",
