@@ -1,5 +1,7 @@
 //! Instances: one listing and one look-up by id.
 
+use std::time::Duration;
+
 use cloudberth_core::{
     AddressKind, Call, Error, Instance, InstanceState, Instances, LabelValue, Listing, Lookup, NodeAddress,
     ProviderId, Region, Result, Zone, provider::Boxed,
@@ -10,14 +12,18 @@ use crate::{
     provider::FakeProvider,
 };
 
+const fn state(fake: &FakeInstance) -> InstanceState {
+    match fake.state {
+        PowerState::Running => InstanceState::Running,
+        PowerState::Stopped => InstanceState::Stopped,
+    }
+}
+
 impl FakeProvider {
     /// An instance in the framework's words. What the cloud says wrongly is left out rather than passed on.
     fn instance(&self, fake: &FakeInstance) -> Result<Instance> {
         let mut instance = Instance::new(ProviderId::new(&self.name, &fake.id)?, &fake.name);
-        instance.state = match fake.state {
-            PowerState::Running => InstanceState::Running,
-            PowerState::Stopped => InstanceState::Stopped,
-        };
+        instance.state = if self.network.shared.hides_power { InstanceState::Running } else { state(fake) };
         instance.instance_type = LabelValue::new(&fake.flavor).ok();
         instance.zone = Zone::new(&fake.zone).ok();
         instance.region = fake.zone.split_once('-').and_then(|(region, _)| Region::new(region).ok());
@@ -79,6 +85,20 @@ impl Instances for FakeProvider {
                 .await
                 .map_err(crate::cloud::Trouble::error);
             found.and_then(|instance| instance.map(|m| self.instance(&m)).transpose()).into()
+        })
+    }
+
+    fn ask_every(&self) -> Option<Duration> {
+        self.network.shared.hides_power.then_some(Duration::from_secs(300))
+    }
+
+    fn runs<'a>(&'a self, call: &'a Call, id: &'a ProviderId) -> Boxed<'a, Lookup<InstanceState>> {
+        Box::pin(async move {
+            let key = id.id().to_owned();
+            let found = self.network.request(call, Kind::Read, "is running", id.id(), move |world, _, _| {
+                Ok(world.instance(&key).as_ref().map(state))
+            });
+            found.await.map_err(crate::cloud::Trouble::error).into()
         })
     }
 }

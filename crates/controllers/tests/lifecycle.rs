@@ -5,8 +5,11 @@
 
 mod lifecycle_nodes;
 
-use cloudberth_core::decide::{lifecycle::Share, node::taints::SHUTDOWN};
-use cloudberth_fake::PowerState;
+use cloudberth_core::{
+    Category,
+    decide::{lifecycle::Share, node::taints::SHUTDOWN},
+};
+use cloudberth_fake::{Fault as CloudFault, PowerState, Request};
 use embedded_kube::{Fault, Harm};
 use lifecycle_nodes::{LifecycleFixture, gone, lookups};
 use serde_json::json;
@@ -37,6 +40,40 @@ async fn a_stopped_instance_is_marked_in_seconds_and_unmarked_when_its_node_is_r
     assert!(!stage.node("a").await.unwrap().has_taint(SHUTDOWN), "FW-123");
     assert_eq!(stage.listings(0), listings, "FW-123 the cloud is not asked");
     assert_eq!(lookups(&stage.clouds[0]), 0, "L7-121");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listing_that_hides_who_is_powered_off_is_made_up_for_by_asking() {
+    let mut stage = ClusterFixture::with(&["alpha"], |settings| settings.hides_power = true);
+    let off = stage.member(0, "off").await;
+    for name in ["on", "fine"] {
+        stage.member(0, name).await;
+    }
+    stage.begin_lifecycle();
+    stage.pass(100).await;
+    stage.clouds[0].set_state(&off, PowerState::Stopped);
+    for name in ["off", "on"] {
+        stage.set_ready(name, false).await;
+    }
+    let asked = |stage: &ClusterFixture| {
+        stage.clouds[0].calls().iter().filter(|call| call.operation == "is running").count()
+    };
+    stage.pass(50).await;
+    assert_eq!(asked(&stage), 0, "BL-49 not about a node that was Ready a moment ago");
+    stage.pass(30).await;
+    assert!(stage.node("off").await.unwrap().has_taint(SHUTDOWN), "BL-49");
+    for name in ["on", "fine"] {
+        assert!(!stage.node(name).await.unwrap().has_taint(SHUTDOWN), "{name}");
+    }
+    assert_eq!(asked(&stage), 2, "BL-49 each once");
+    stage.pass(3_600).await;
+    assert!((10..=14).contains(&asked(&stage)), "BL-49 one question in five minutes: {}", asked(&stage));
+    let plan = |request: &Request| {
+        (request.operation == "is running").then_some(CloudFault::Refuse(Category::Temporary))
+    };
+    stage.clouds[0].plan_faults(plan);
+    stage.pass(700).await;
+    assert!(!stage.node("on").await.unwrap().has_taint(SHUTDOWN), "BL-50 no answer is no answer");
 }
 
 #[tokio::test(start_paused = true)]

@@ -38,6 +38,8 @@ pub struct Instance {
     pub region: Option<Region>,
     /// In the cloud's order, which is kept.
     pub addresses: Vec<NodeAddress>,
+    /// Addresses that it has and that no node shows, unless its kubelet was told to use one of them.
+    pub withheld: Vec<NodeAddress>,
     /// Labels beyond the well-known ones.
     pub labels: BTreeMap<LabelKey, LabelValue>,
     /// Why the rest is unknown, if the cloud's answer lacks a field that it always has or cannot be read: `interfaces is
@@ -92,6 +94,7 @@ impl Instance {
             zone: None,
             region: None,
             addresses: Vec::new(),
+            withheld: Vec::new(),
             labels: BTreeMap::new(),
             flaw: None,
             facts: None,

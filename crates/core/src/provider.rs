@@ -11,12 +11,12 @@
 //! - It ends by the deadline of its [`Call`], and it never panics because of what the cloud sent.
 //! - Errors name what was attempted and carry no secret.
 
-use std::pin::Pin;
+use std::{pin::Pin, time::Duration};
 
 use crate::{
     call::Call,
     error::{Error, Result},
-    instance::Instance,
+    instance::{Instance, InstanceState},
     label::{Region, Zone},
     lookup::{Listing, Lookup},
     provider_id::{ProviderId, Reading},
@@ -79,6 +79,18 @@ pub trait Instances: Send + Sync {
 
     /// Asks the source itself about one instance, past every cache.
     fn get<'a>(&'a self, call: &'a Call, id: &'a ProviderId) -> Boxed<'a, Lookup<Instance>>;
+
+    /// How often [`runs`](Self::runs) may be asked about one instance; `None` where the state of a listed instance can be
+    /// believed. Asked are instances that are listed as running and whose nodes have not been Ready for a while.
+    fn ask_every(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Asks past the listed state whether an instance runs. Only a state that is certain is an answer.
+    fn runs<'a>(&'a self, _call: &'a Call, id: &'a ProviderId) -> Boxed<'a, Lookup<InstanceState>> {
+        let why = Error::permanent(format!("this cloud cannot be asked whether {id} runs"));
+        Box::pin(std::future::ready(Lookup::Unknown(why)))
+    }
 
     /// Asks the source for an instance by its name, where the cloud can do that. Several of one name are `Unknown`.
     fn find<'a>(&'a self, _call: &'a Call, name: &'a str) -> Boxed<'a, Lookup<Instance>> {

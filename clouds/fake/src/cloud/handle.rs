@@ -24,11 +24,19 @@ pub struct SimSettings {
     pub build: Duration,
     /// How many load balancers there may be.
     pub quota: usize,
+    /// Instances that are powered off are listed as running; only who asks about one learns the truth.
+    pub hides_power: bool,
 }
 
 impl Default for SimSettings {
     fn default() -> Self {
-        Self { latency: Duration::ZERO, lag: Duration::ZERO, build: Duration::ZERO, quota: usize::MAX }
+        Self {
+            latency: Duration::ZERO,
+            lag: Duration::ZERO,
+            build: Duration::ZERO,
+            quota: usize::MAX,
+            hides_power: false,
+        }
     }
 }
 
@@ -53,6 +61,7 @@ impl Cloud {
             log: Mutex::default(),
             planner: Mutex::default(),
             latency: Mutex::new(settings.latency),
+            hides_power: settings.hides_power,
             clock,
             random,
         };

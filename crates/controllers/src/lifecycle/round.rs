@@ -236,6 +236,7 @@ impl LifecycleController {
             Ok(listing) => listed.trust.ask(listing, facts),
             Err(why) => return Lookup::Unknown(why.clone()),
         };
+        let said = self.check_power(monitor, facts, said, now).await;
         let due = {
             let state = monitor.state();
             let nothing = NodeHistory::default();
@@ -263,6 +264,41 @@ impl LifecycleController {
             (None, _) => None,
         };
         gather(facts, said, by_id)
+    }
+
+    /// Asks whether an instance that is listed as running really runs, at a cloud whose listing cannot be believed there.
+    /// No answer leaves what was `said`.
+    async fn check_power(
+        &self,
+        monitor: &Monitor,
+        facts: &NodeFacts,
+        said: Lookup<InstanceState>,
+        now: Tick,
+    ) -> Lookup<InstanceState> {
+        let Some(instances) = monitor.cloud.provider.instances() else { return said };
+        let (Some(every), Some(id)) = (instances.ask_every(), facts.id()) else { return said };
+        {
+            let mut state = monitor.state();
+            let Some(history) = state.histories.get_mut(&facts.name) else { return said };
+            match self.settings.timing.power_check_due(facts, history, &said, every) {
+                Some(due) if due <= now => history.asks_whether_it_runs(facts, now),
+                Some(due) => {
+                    state.probing.ask_by(due);
+                    return said;
+                }
+                None => return said,
+            }
+        }
+        let call = self.ctx.cluster.call(PATIENCE);
+        match AssertUnwindSafe(instances.runs(&call, id)).catch_unwind().await {
+            Ok(Lookup::Present(state)) => Lookup::Present(state),
+            Ok(_) => said,
+            Err(_) => {
+                tracing::error!(%id, "internal error: asking whether an instance runs panicked");
+                self.panicked();
+                said
+            }
+        }
     }
 
     /// Decides on one node, and tells people what they should know.

@@ -5,6 +5,9 @@ use std::time::Duration;
 use super::facts::{NodeFacts, Tie};
 use crate::{error::Error, instance::InstanceState, lookup::Lookup, time::Tick};
 
+/// How long a node has not been Ready before it is asked whether its instance runs.
+const NOT_READY: Duration = Duration::from_secs(60);
+
 /// How much time the cloud gets before its word ends a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
@@ -71,6 +74,10 @@ pub enum Warning {
 pub struct NodeHistory {
     uid: String,
     missing_since: Option<Tick>,
+    /// Since when rounds have found it not Ready.
+    not_ready_since: Option<Tick>,
+    /// When it was last asked whether its instance runs.
+    asked_whether_it_runs: Option<Tick>,
     /// The cap does not let it go before this time.
     held_until: Option<Tick>,
     told: Option<Warning>,
@@ -87,6 +94,12 @@ impl NodeHistory {
     /// The doubts are gone, and what was said about them may be said again.
     fn forget(&mut self) {
         (self.missing_since, self.held_until, self.told) = (None, None, None);
+    }
+
+    /// It is asked now whether the node's instance runs.
+    pub fn asks_whether_it_runs(&mut self, facts: &NodeFacts, now: Tick) {
+        self.bind(facts);
+        self.asked_whether_it_runs = Some(now);
     }
 
     /// The cap does not let the node go before `until`; never if there is none.
@@ -174,6 +187,28 @@ impl Timing {
         worth.then(|| [confirms, held].into_iter().flatten().fold(self.grace_ends(facts), Tick::max))
     }
 
+    /// From when on it is worth asking whether an instance that is `listed` as running really runs, where that may be asked
+    /// `every` so often.
+    ///
+    /// A node that is not Ready for a moment is no reason, and one that is marked already needs no second mark.
+    #[must_use]
+    pub fn power_check_due(
+        self,
+        facts: &NodeFacts,
+        memory: &NodeHistory,
+        listed: &Lookup<InstanceState>,
+        every: Duration,
+    ) -> Option<Tick> {
+        let worth = at_once(facts).is_none()
+            && facts.id().is_some()
+            && !facts.uninitialised
+            && !facts.marked_shut_down
+            && *listed == Lookup::Present(InstanceState::Running);
+        let memory = Some(memory).filter(|memory| worth && memory.uid == facts.uid)?;
+        let again = memory.asked_whether_it_runs.map_or(Tick::ZERO, |asked| asked + every);
+        Some((memory.not_ready_since? + NOT_READY).max(again))
+    }
+
     /// Judges one node by the newest round.
     ///
     /// `Unclear` keeps an earlier doubt alive without feeding it: an outage neither deletes a node nor restarts the
@@ -181,6 +216,10 @@ impl Timing {
     /// have *begun* [`confirm_after`](Self::confirm_after) after the first ended, so that no answer is counted twice.
     pub fn judge(self, facts: &NodeFacts, memory: &mut NodeHistory, round: &Round) -> Verdict {
         memory.bind(facts);
+        match at_once(facts) {
+            Some(_) => memory.not_ready_since = None,
+            None => _ = memory.not_ready_since.get_or_insert(round.begun),
+        }
         let verdict = match (at_once(facts), round.evidence) {
             (Some(verdict), _) => verdict,
             (None, Evidence::Unclear) => return Verdict::Unclear,

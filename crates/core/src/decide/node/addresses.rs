@@ -17,18 +17,23 @@ use super::{node_ip, patch::NodePatch};
 use crate::{
     address::{AddressKind, NodeAddress},
     error::Result,
+    instance::Instance,
     view::NodeView,
 };
 
 /// The patch that brings the node's addresses up to what the cloud lists; `None` when there is nothing to write.
 ///
 /// An error (the kubelet was told to use an address that the cloud does not list) leaves the addresses as they are.
-pub fn update(node: &NodeView, cloud: &[NodeAddress]) -> Result<Option<NodePatch>> {
-    if !has_ip(cloud) {
+pub fn update(node: &NodeView, instance: &Instance) -> Result<Option<NodePatch>> {
+    if !has_ip(&instance.addresses) && !has_ip(&instance.withheld) {
         return Ok(None);
     }
     let provided = node_ip::provided(node)?;
-    let wanted = node_ip::choose(&with_host_name(cloud, &node.addresses), &provided)
+    let cloud = node_ip::offered(instance, &provided);
+    if !has_ip(&cloud) {
+        return Ok(None);
+    }
+    let wanted = node_ip::choose(&with_host_name(&cloud, &node.addresses), &provided)
         .map_err(|why| node_ip::invalid(node, &why))?;
     Ok(differ(&node.addresses, &wanted, &provided).then(|| patch(node, &wanted)))
 }
@@ -85,6 +90,35 @@ mod tests {
         },
         error::Category,
     };
+
+    /// An instance with these addresses.
+    fn showing(list: &str) -> Instance {
+        Instance { addresses: addresses(list), ..Instance::new("fake://1".parse().unwrap(), "n") }
+    }
+
+    #[test]
+    fn a_withheld_address_is_shown_only_if_the_kubelet_was_told_to_use_it() {
+        let instance = Instance { withheld: addresses("I 10.0.0.1, I 10.0.0.2"), ..showing("E 1.1.1.1") };
+        let alone = Instance { addresses: Vec::new(), ..instance.clone() };
+        let table = [
+            ("nothing said", &instance, None, Some("E 1.1.1.1")),
+            ("BL-31 told to use it", &instance, Some("10.0.0.1"), Some("I 10.0.0.1, E 1.1.1.1")),
+            ("told to use another", &instance, Some("1.1.1.1"), Some("E 1.1.1.1")),
+            ("nothing but withheld ones", &alone, None, None),
+            ("BL-31 and told to use one", &alone, Some("10.0.0.2"), Some("I 10.0.0.2")),
+        ];
+        for (case, instance, provided, want) in table {
+            let plain = node("n").at("");
+            let node = match provided {
+                Some(ip) => plain.annotated(node_ip::ANNOTATION, ip),
+                None => plain,
+            };
+            let made = update(&node, instance).unwrap();
+            assert_eq!(made.as_ref().map(|made| apply(&node, made).addresses), want.map(addresses), "{case}");
+        }
+        let node = node("n").annotated(node_ip::ANNOTATION, "9.9.9.9");
+        assert!(update(&node, &instance).is_err(), "an address that it does not have");
+    }
 
     #[test]
     fn only_other_entries_are_a_change() {
@@ -173,10 +207,10 @@ mod tests {
             if let Some(text) = provided {
                 node = node.annotated(node_ip::ANNOTATION, text);
             }
-            let made = update(&node, &addresses(cloud)).unwrap();
+            let made = update(&node, &showing(cloud)).unwrap();
             assert_eq!(made.as_ref().map(|made| apply(&node, made).addresses), want.map(addresses), "{case}");
             if let Some(made) = made {
-                assert_eq!(update(&apply(&node, &made), &addresses(cloud)), Ok(None), "{case}, once more");
+                assert_eq!(update(&apply(&node, &made), &showing(cloud)), Ok(None), "{case}, once more");
             }
         }
     }
@@ -187,7 +221,7 @@ mod tests {
             [("FW-69 10.0.0.2", "10.0.0.2", Category::NotFound), ("FW-9", "invalid-ip", Category::UserInput)];
         for (case, text, category) in table {
             let node = node("n").at("I 10.0.0.2").annotated(node_ip::ANNOTATION, text);
-            let error = update(&node, &addresses("I 10.0.0.1")).unwrap_err();
+            let error = update(&node, &showing("I 10.0.0.1")).unwrap_err();
             assert_eq!(error.category(), category, "{case}");
             assert!(
                 error.message().starts_with("provided node ip for node \"n\" is not valid: "),
@@ -204,7 +238,7 @@ mod tests {
             { "$patch": "replace" },
         ] } });
         for (case, shown) in [("FW-70", "I 10.9.9.9"), ("FW-71", "")] {
-            let made = update(&node("n").at(shown), &addresses("I 10.0.0.1, I fd00::1")).unwrap().unwrap();
+            let made = update(&node("n").at(shown), &showing("I 10.0.0.1, I fd00::1")).unwrap().unwrap();
             assert_eq!((made.subresource(), made.body()), (Subresource::Status, &want), "{case}");
         }
     }

@@ -50,13 +50,14 @@ fn addresses(node: &NodeView, instance: &Instance) -> Result<Option<NodePatch>> 
     if let Some(why) = instance.unreadable() {
         return Err(why);
     }
-    node_ip::choose(&instance.addresses, &node_ip::provided(node)?)
-        .map_err(|why| node_ip::invalid(node, &why))?;
-    if !addresses::has_ip(&instance.addresses) && !addresses::has_ip(&node.addresses) {
+    let provided = node_ip::provided(node)?;
+    let offered = node_ip::offered(instance, &provided);
+    node_ip::choose(&offered, &provided).map_err(|why| node_ip::invalid(node, &why))?;
+    if !addresses::has_ip(&offered) && !addresses::has_ip(&node.addresses) {
         let message = format!("instance {} of node {:?} has no address yet", instance.id, node.name);
         return Err(Error::temporary(message));
     }
-    addresses::update(node, &instance.addresses)
+    addresses::update(node, instance)
 }
 
 fn absent(node: &NodeView, cloud: &str) -> Error {

@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use crate::{
     address::{AddressKind, NodeAddress},
     error::{Category, Error, Result},
+    instance::Instance,
     net::{self, IpFamily},
     view::NodeView,
 };
@@ -44,6 +45,14 @@ pub fn parse(text: &str) -> Result<Vec<IpAddr>> {
         },
         _ => Err(refuse(format!("{text:?} must contain either a single IP or a dual-stack pair of IPs"))),
     }
+}
+
+/// What an instance offers a node whose kubelet was told to use the `provided` addresses: its addresses, and those of the
+/// withheld ones that are among the provided.
+#[must_use]
+pub fn offered(instance: &Instance, provided: &[IpAddr]) -> Vec<NodeAddress> {
+    let asked_for = |address: &&NodeAddress| address.ip().is_some_and(|ip| provided.contains(&ip));
+    instance.addresses.iter().chain(instance.withheld.iter().filter(asked_for)).cloned().collect()
 }
 
 /// The cloud's addresses in the order that the provided ones ask for.

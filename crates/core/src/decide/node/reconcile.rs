@@ -40,7 +40,7 @@ pub fn reconcile(node: &NodeView, claim: &NodeOwner<'_>) -> Upkeep {
     }
     let changes = labels::in_service(node, instance);
     let labels = (!changes.is_empty()).then(|| patch::main_patch(node, &changes, None, None));
-    let (addresses, addresses_held) = match addresses::update(node, &instance.addresses) {
+    let (addresses, addresses_held) = match addresses::update(node, instance) {
         Ok(patch) => (patch, None),
         Err(why) => (None, Some(why)),
     };

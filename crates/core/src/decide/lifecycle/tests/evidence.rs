@@ -297,3 +297,39 @@ fn only_ready_itself_protects_a_node() {
         assert_eq!(judged(ready, newest), want, "{case}");
     }
 }
+
+#[test]
+fn it_is_asked_whether_an_instance_runs_if_that_could_mark_its_node() {
+    let every = Duration::from_secs(300);
+    let running = Lookup::Present(Running);
+    let due = |facts: &NodeFacts, memory: &NodeHistory, listed: &Lookup<InstanceState>| {
+        Timing::LAW.power_check_due(facts, memory, listed, every)
+    };
+    let mut memory = NodeHistory::default();
+    assert_eq!(due(&node(1), &memory, &running), None, "no round yet");
+    judge(&node(1), &mut memory, &round(Seen(Running), 1_000));
+    judge(&node(1), &mut memory, &round(Seen(Running), 1_030));
+    assert_eq!(due(&node(1), &memory, &running), Some(at(1_060)), "BL-49 a minute after it turned NotReady");
+    let marked = NodeFacts { marked_shut_down: true, ..node(1) };
+    let new = NodeFacts { uninitialised: true, ..node(1) };
+    let other = NodeFacts { uid: "another".to_owned(), ..node(1) };
+    let table = [
+        ("marked already", marked, running.clone()),
+        ("Ready", ready(1), running.clone()),
+        ("waits for its cloud", new, running.clone()),
+        ("another node of that name", other, running.clone()),
+        ("listed as stopped", node(1), Lookup::Present(Stopped)),
+        ("not listed", node(1), Lookup::Absent),
+        ("not known", node(1), Lookup::Unknown(error())),
+    ];
+    for (case, facts, listed) in table {
+        assert_eq!(due(&facts, &memory, &listed), None, "{case}");
+    }
+    memory.asks_whether_it_runs(&node(1), at(1_060));
+    judge(&node(1), &mut memory, &round(Seen(Running), 1_060));
+    assert_eq!(due(&node(1), &memory, &running), Some(at(1_360)), "BL-49 once in five minutes");
+    judge(&ready(1), &mut memory, &round(Unclear, 1_400));
+    assert_eq!(due(&node(1), &memory, &running), None, "Ready again");
+    judge(&node(1), &mut memory, &round(Unclear, 1_500));
+    assert_eq!(due(&node(1), &memory, &running), Some(at(1_560)), "a new minute");
+}
