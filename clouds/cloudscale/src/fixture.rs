@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use cloudberth_core::{
     Call, Clock, NodeView, Random, Secret, ServiceView,
     call::Unguarded,
-    lb::{Backend, Desired, Fleet, Goal},
+    lb::{Backend, Claims, Desired, Fleet, Goal},
 };
 use cloudberth_http::{TokenSource, Unobserved, surroundings::SystemClock, testing::ScriptedCloud};
 use serde_json::{Value, json};
@@ -83,5 +83,7 @@ pub(crate) fn want(service: ServiceView, goal: Goal, backends: Vec<Backend>) -> 
         goal,
         backends,
         rivals: Vec::new(),
+        nodes: Vec::new(),
+        claims: Claims::default(),
     }
 }

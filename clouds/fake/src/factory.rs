@@ -29,8 +29,8 @@ fn open(ctx: &ProviderContext<'_>) -> OpenResult {
     let simulated = SimSettings {
         latency: Duration::from_millis(settings.latency),
         build: Duration::from_millis(settings.build),
-        lag: Duration::ZERO,
         quota: 1_000,
+        ..SimSettings::default()
     };
     let cloud = Cloud::new(Arc::clone(&ctx.clock), Random::seeded(ctx.random.bits()), simulated);
     for instance in &settings.instances {

@@ -1,9 +1,13 @@
 //! Routes, in one table: a batch is applied in order.
 
+use std::sync::Arc;
+
 use cloudberth_core::{
-    Call, Listing, Result, Routes,
+    Call, Listing, NodeView, Result, Routes,
+    lb::{Fleet, Notice},
+    net::IpFamily,
     provider::Boxed,
-    route::{Route, RouteChange},
+    route::{Route, RouteChange, RouteData, RouteTable},
 };
 
 use crate::{
@@ -33,7 +37,16 @@ fn in_words(change: &RouteChange) -> String {
 }
 
 impl Routes for FakeProvider {
-    fn list<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Listing<Route>>> {
+    fn families(&self) -> &[IpFamily] {
+        &[IpFamily::V4]
+    }
+
+    fn list<'a>(
+        &'a self,
+        call: &'a Call,
+        _: &'a [Arc<NodeView>],
+        _: &'a Arc<dyn Fleet>,
+    ) -> Boxed<'a, Result<RouteTable>> {
         Box::pin(async move {
             let all = self.network.request(call, Kind::Read, "list routes", "", |world, _, fault| {
                 let mut all = world.list_routes();
@@ -44,11 +57,16 @@ impl Routes for FakeProvider {
                 Ok((all, short))
             });
             let (all, short) = all.await.map_err(Trouble::error)?;
-            Ok(Listing { items: all.into_iter().map(route).collect(), short })
+            Ok(Listing { items: all.into_iter().map(route).collect(), short }.into())
         })
     }
 
-    fn apply<'a>(&'a self, call: &'a Call, changes: &'a [RouteChange]) -> Boxed<'a, Vec<Result<()>>> {
+    fn apply<'a>(
+        &'a self,
+        call: &'a Call,
+        _: Option<&'a RouteData>,
+        changes: &'a [RouteChange],
+    ) -> Boxed<'a, Vec<Result<Vec<Notice>>>> {
         Box::pin(async move {
             let batch = changes.to_vec();
             let subject = changes.iter().map(in_words).collect::<Vec<_>>().join(", ");
@@ -68,7 +86,7 @@ impl Routes for FakeProvider {
                     Ok(each.collect::<Vec<_>>())
                 });
             match answers.await.map_err(Trouble::error) {
-                Ok(answers) => answers,
+                Ok(answers) => answers.into_iter().map(|answer| answer.map(|()| Vec::new())).collect(),
                 Err(error) => changes.iter().map(|_| Err(error.clone())).collect(),
             }
         })

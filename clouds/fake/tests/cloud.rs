@@ -13,7 +13,7 @@ use cloudberth_core::{
     Call, Category, Clock, InstanceState, Instances, Lookup, NodeView, Provider, Random, Result, Routes,
     ServiceView, Tick, Zones,
     call::{Gate, ReadOnly, Unguarded},
-    lb::{Backend, Desired, Effects, Fleet, Goal, IntentMark, Permit, Publish, TurnEnd},
+    lb::{Backend, Claims, Desired, Effects, Fleet, Goal, IntentMark, Permit, Publish, TurnEnd},
     provider::Boxed,
     route::{NewRoute, RouteChange},
     view::{ServicePort, ServiceProtocol, SessionAffinity},
@@ -137,6 +137,8 @@ fn want(ports: &[i64], instances: &[String]) -> Desired {
         goal: Goal::Present,
         backends: instances.iter().map(backend).collect(),
         rivals: vec![],
+        nodes: Vec::new(),
+        claims: Claims::default(),
     }
 }
 
@@ -201,15 +203,23 @@ async fn each_fault_does_what_it_says() {
     assert_eq!(outcomes, ["unauthorised", "ok", "ok", "ok", "ok"], "a lost request never arrived");
 }
 
+fn new_route() -> RouteChange {
+    RouteChange::Create(NewRoute {
+        hint: "u".into(),
+        node: "a".into(),
+        provider_id: None,
+        addresses: vec![],
+        destination: "10.0.0.0/24".into(),
+    })
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_client_that_hangs_up_loses_the_answer_and_not_the_write() {
     let fixture = Fixture::new(SimSettings { latency: Duration::from_secs(1), ..SimSettings::default() });
-    let new =
-        NewRoute { hint: "u".into(), node: "a".into(), addresses: vec![], destination: "10.0.0.0/24".into() };
-    let changes = [RouteChange::Create(new)];
+    let changes = [new_route()];
     let call = fixture.call(Arc::new(Unguarded));
     let hung_up =
-        tokio::time::timeout(Duration::from_millis(10), fixture.provider.apply(&call, &changes)).await;
+        tokio::time::timeout(Duration::from_millis(10), fixture.provider.apply(&call, None, &changes)).await;
     assert!(hung_up.is_err());
     assert!(fixture.cloud.routes().is_empty(), "it is still on its way");
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -219,21 +229,23 @@ async fn a_client_that_hangs_up_loses_the_answer_and_not_the_write() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_without_the_leaders_claim() {
     let fixture = Fixture::new(SimSettings::default());
-    let changes = [RouteChange::Create(NewRoute {
-        hint: "u".into(),
-        node: "a".into(),
-        addresses: vec![],
-        destination: "10.0.0.0/24".into(),
-    })];
-    let answers = fixture.provider.apply(&fixture.call(Arc::new(ReadOnly)), &changes).await;
+    let changes = [new_route()];
+    let answers = fixture.provider.apply(&fixture.call(Arc::new(ReadOnly)), None, &changes).await;
     assert_eq!(answers[0].as_ref().unwrap_err().category(), Category::Cancelled, "L9-7");
     assert!(fixture.cloud.calls().is_empty(), "L9-8 not even sent");
-    assert_eq!(fixture.provider.apply(&fixture.call(Arc::new(Unguarded)), &changes).await, [Ok(())]);
-    let again = fixture.provider.apply(&fixture.call(Arc::new(Unguarded)), &changes).await;
+    assert_eq!(
+        fixture.provider.apply(&fixture.call(Arc::new(Unguarded)), None, &changes).await,
+        [Ok(Vec::new())]
+    );
+    let again = fixture.provider.apply(&fixture.call(Arc::new(Unguarded)), None, &changes).await;
     assert_eq!(again[0].as_ref().unwrap_err().category(), Category::Conflict);
-    let listed = Routes::list(&fixture.provider, &fixture.call(Arc::new(ReadOnly))).await.unwrap();
-    let removal = [RouteChange::Delete(listed.items[0].clone())];
-    assert_eq!(fixture.provider.apply(&fixture.call(Arc::new(Unguarded)), &removal).await, [Ok(())]);
+    let (call, fleet) = (fixture.call(Arc::new(ReadOnly)), fixture.fleet());
+    let listed = Routes::list(&fixture.provider, &call, &[], &fleet).await.unwrap();
+    let removal = [RouteChange::Delete(listed.routes.items[0].clone())];
+    assert_eq!(
+        fixture.provider.apply(&fixture.call(Arc::new(Unguarded)), None, &removal).await,
+        [Ok(Vec::new())]
+    );
     assert!(fixture.cloud.routes().is_empty());
     let places = Zones::list(&fixture.provider, &fixture.call(Arc::new(ReadOnly))).await.unwrap();
     assert_eq!(places.items.len(), 2);

@@ -104,6 +104,11 @@ impl Clouds {
         self.iter().filter(|cloud| cloud.provider.instances().is_some())
     }
 
+    /// Whether one of them has to know on which nodes the pods of Services are.
+    pub fn need_endpoints(&self) -> bool {
+        self.iter().filter_map(Cloud::load_balancers).any(|balancers| balancers.profile().needs_endpoints)
+    }
+
     /// The clouds whose instances say to whom a node belongs and which instance it is: the one whose id it carries; one
     /// that the id is meant for, though it cannot read it; without an id the one that its label names, otherwise all.
     /// None for a node that is certainly somebody else's.

@@ -5,12 +5,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
     time::Duration,
 };
 
 use cloudberth_controllers::{
-    clouds::Clouds,
     controller_set::{ControllerSet, ControllerSettings},
     lifecycle::LifecycleSettings,
     node::NodeSettings,
@@ -18,19 +16,14 @@ use cloudberth_controllers::{
     service::ServiceSettings,
 };
 use cloudberth_core::{
-    Call as CloudCall, Instances, LoadBalancers, Lookup, Provider, Result, Routes, ServiceView,
-    decide::{
-        node::taints::{SHUTDOWN, UNINITIALISED},
-        service::ownership::Ownership,
-    },
-    lb::{Desired, Effects, Fleet, Permit, Profile, Refusal, Request, Survey, Turn},
-    provider::Boxed,
+    decide::node::taints::{SHUTDOWN, UNINITIALISED},
+    lb::Desired,
 };
-use cloudberth_fake::{CallRecord, FakeProvider, PowerState};
+use cloudberth_fake::{CallRecord, PowerState};
 use cloudberth_runtime::metrics::queue::PoolLabels;
 use embedded_kube::Call;
 use serde_json::{Value, json};
-use testing_kit::{ClusterFixture, PROGRAM};
+use testing_kit::{ClusterFixture, Hooks};
 use tokio::task::AbortHandle;
 
 const NODES: usize = 1_000;
@@ -298,86 +291,19 @@ async fn a_thousand_nodes_and_a_hundred_services() {
 /// The Service that meets the bug.
 const UNLUCKY: &str = "s042";
 
-/// A cloud whose planner has a bug that one Service meets.
-struct Buggy(FakeProvider);
+/// A bug of the planner that one Service meets.
+struct Buggy;
 
-impl Buggy {
-    fn balancers(&self) -> &dyn LoadBalancers {
-        self.0.load_balancers().unwrap()
-    }
-}
-
-impl Provider for Buggy {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn scheme(&self) -> &str {
-        self.0.scheme()
-    }
-
-    fn instances(&self) -> Option<&dyn Instances> {
-        self.0.instances()
-    }
-
-    fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
-        Some(self)
-    }
-
-    fn routes(&self) -> Option<&dyn Routes> {
-        self.0.routes()
-    }
-}
-
-impl LoadBalancers for Buggy {
-    fn profile(&self) -> Profile<'_> {
-        self.balancers().profile()
-    }
-
-    fn read(&self, service: &ServiceView, cluster: &str) -> Request {
-        self.balancers().read(service, cluster)
-    }
-
-    fn screen(&self, want: &Desired) -> Vec<Refusal> {
-        self.balancers().screen(want)
-    }
-
-    fn shows<'a>(&'a self, call: &'a CloudCall, id: &'a str) -> Boxed<'a, Lookup<()>> {
-        self.balancers().shows(call, id)
-    }
-
-    fn survey<'a>(&'a self, call: &'a CloudCall, fleet: &'a Arc<dyn Fleet>) -> Boxed<'a, Result<Survey>> {
-        self.balancers().survey(call, fleet)
-    }
-
-    fn owner<'a>(
-        &'a self,
-        call: &'a CloudCall,
-        survey: &'a Survey,
-        want: &'a Desired,
-    ) -> Boxed<'a, Lookup<Ownership>> {
-        self.balancers().owner(call, survey, want)
-    }
-
-    fn turn<'a>(
-        &'a self,
-        call: &'a CloudCall,
-        survey: &'a Survey,
-        want: &'a Desired,
-        permit: Permit,
-        effects: &'a dyn Effects,
-    ) -> Boxed<'a, Turn> {
+impl Hooks for Buggy {
+    fn begins(&self, want: &Desired) {
         assert_ne!(want.service.name, UNLUCKY, "a bug of the planner");
-        self.balancers().turn(call, survey, want, permit, effects)
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_planner_that_panics_for_one_service_serves_the_others() {
     let mut stage = ClusterFixture::new();
-    let fake = FakeProvider::new("alpha", &stage.clouds[0], PROGRAM, Arc::clone(&stage.clock));
-    let provider: Arc<dyn Provider> = Arc::new(Buggy(fake));
-    stage.ctx.clouds = Clouds::new(vec![(provider, BTreeSet::new())], None, &stage.clock).unwrap();
+    stage.hook(Buggy);
     stage.run_watches();
     let nodes = 10;
     populate(&stage, nodes, SERVICES).await;

@@ -2,15 +2,29 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use cloudberth_controllers::routes::{RouteController, RouteSettings};
-use cloudberth_core::{Category, view::Condition};
-use cloudberth_fake::{Cloud, Fault};
+use cloudberth_controllers::{
+    clouds::Clouds,
+    routes::{RouteController, RouteSettings},
+};
+use cloudberth_core::{
+    Call, Category, Instances, NodeView, Provider, Result, Routes,
+    lb::{Fleet, Notice},
+    provider::Boxed,
+    reason,
+    route::{RouteChange, RouteData, RouteTable},
+    view::Condition,
+};
+use cloudberth_fake::{Cloud, FakeProvider, Fault};
 use cloudberth_runtime::metrics::controllers::RouteLabels;
 use embedded_kube::{self as kube, Harm};
 use serde_json::json;
-use testing_kit::ClusterFixture;
+use testing_kit::{ClusterFixture, PROGRAM};
 
 fn settings() -> RouteSettings {
     RouteSettings {
@@ -262,4 +276,117 @@ async fn two_passes_are_never_close_whoever_asks() {
     let at: Vec<_> = listings.skip(1).map(|call| call.at.0.as_secs_f64()).collect();
     assert!(at.len() > 6 && at.windows(2).all(|two| two[1] - two[0] > 9.9), "FW-304 FW-305 {at:?}");
     assert_eq!(routes(&stage.clouds[0]).len(), 59, "FW-305");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_network_that_cannot_be_routed_is_told_once_and_the_other_gets_its_route() {
+    let mut stage = ClusterFixture::new();
+    begin(&mut stage);
+    let id = stage.clouds[0].add_instance("a", "north-1").id;
+    let cidrs = json!(["10.244.1.0/24", "fd00:1::/64"]);
+    let spec = json!({"providerID": format!("alpha://{id}"), "podCIDRs": cidrs, "podCIDR": cidrs[0]});
+    stage.create(&stage.nodes(), "Node", "a", json!({"spec": spec})).await;
+    stage.pass(60).await;
+    node(&stage, 0, "b", "10.244.2.0/24").await;
+    stage.pass(3_600).await;
+    assert_eq!(routes(&stage.clouds[0]), ["a 10.244.1.0/24", "b 10.244.2.0/24"], "BL-148");
+    assert_eq!(condition(&stage, "a").await.unwrap(), "False RouteCreated", "BL-148");
+    let told = stage.events("a");
+    assert_eq!(told.len(), 1, "BL-148 {told:?}");
+    assert!(told[0].contains("UnroutableNetwork") && told[0].contains("fd00:1::/64"), "BL-148 {told:?}");
+}
+
+/// Routes that track addresses, with a provider that keeps what it is given.
+struct Probe {
+    inner: FakeProvider,
+    /// The nodes and instances of each listing, and the number that came back with each change.
+    listed: Mutex<Vec<(Vec<String>, Vec<String>)>>,
+    applied: Mutex<Vec<Option<usize>>>,
+}
+
+impl Provider for Probe {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn scheme(&self) -> &str {
+        self.inner.scheme()
+    }
+
+    fn instances(&self) -> Option<&dyn Instances> {
+        self.inner.instances()
+    }
+
+    fn routes(&self) -> Option<&dyn Routes> {
+        Some(self)
+    }
+}
+
+impl Routes for Probe {
+    fn list<'a>(
+        &'a self,
+        call: &'a Call,
+        nodes: &'a [Arc<NodeView>],
+        fleet: &'a Arc<dyn Fleet>,
+    ) -> Boxed<'a, Result<RouteTable>> {
+        Box::pin(async move {
+            let mut table = Routes::list(&self.inner, call, nodes, fleet).await?;
+            table.routes.items.iter_mut().for_each(|route| route.addresses = Some(Vec::new()));
+            let instances = (*fleet.listing().await).as_ref().clone()?;
+            let names = nodes.iter().map(|node| node.name.clone()).collect();
+            let instances = instances.items.into_iter().map(|instance| instance.name).collect();
+            let mut listed = self.listed.lock().unwrap();
+            listed.push((names, instances));
+            Ok(RouteTable { data: Arc::new(listed.len()), ..table })
+        })
+    }
+
+    fn apply<'a>(
+        &'a self,
+        call: &'a Call,
+        listed: Option<&'a RouteData>,
+        changes: &'a [RouteChange],
+    ) -> Boxed<'a, Vec<Result<Vec<Notice>>>> {
+        Box::pin(async move {
+            let number = listed.map(|data| *data.downcast_ref::<usize>().unwrap());
+            self.applied.lock().unwrap().push(number);
+            let answers = self.inner.apply(call, None, changes).await.into_iter().zip(changes);
+            let notice = |change: &RouteChange| match change {
+                RouteChange::Create(new) => {
+                    let text = format!("{} checks sources", new.provider_id.as_deref().unwrap());
+                    vec![Notice::warning(reason::FAILED_TO_CREATE_ROUTE, text)]
+                }
+                RouteChange::Delete(_) => Vec::new(),
+            };
+            answers.map(|(answer, change)| answer.map(|_| notice(change))).collect()
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_sees_nodes_with_their_instances_and_gets_back_what_it_read() {
+    let mut stage = ClusterFixture::new();
+    let inner = FakeProvider::new("alpha", &stage.clouds[0], PROGRAM, Arc::clone(&stage.clock));
+    let probe = Arc::new(Probe { inner, listed: Mutex::default(), applied: Mutex::default() });
+    let members = vec![(Arc::clone(&probe) as Arc<dyn Provider>, BTreeSet::new())];
+    stage.ctx.clouds = Clouds::new(members, None, &stage.clock).unwrap();
+    begin(&mut stage);
+    stage.create(&stage.nodes(), "Node", "s", json!({"spec": {"providerID": "other://1"}})).await;
+    node(&stage, 0, "a", "10.244.1.0/24").await;
+    stage.pass(30).await;
+    let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(probe.listed.lock().unwrap().last().unwrap(), &(names(&["a"]), names(&["a"])));
+    let told = stage.events("a");
+    assert!(
+        told.len() == 1 && told[0].contains("alpha://") && told[0].contains("checks sources"),
+        "{told:?}"
+    );
+
+    // Another address: a deletion and a creation, and for the second round what was read before the first is outdated.
+    probe.applied.lock().unwrap().clear();
+    let address = json!([{"type": "InternalIP", "address": "10.0.0.9"}]);
+    stage.merge_status(&stage.nodes(), "a", json!({"status": {"addresses": address}})).await;
+    stage.pass(1).await;
+    let last = probe.listed.lock().unwrap().len();
+    assert_eq!(*probe.applied.lock().unwrap(), [Some(last), None]);
 }

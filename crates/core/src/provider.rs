@@ -11,16 +11,19 @@
 //! - It ends by the deadline of its [`Call`], and it never panics because of what the cloud sent.
 //! - Errors name what was attempted and carry no secret.
 
-use std::{pin::Pin, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use crate::{
     call::Call,
     error::{Error, Result},
     instance::{Instance, InstanceState},
     label::{Region, Zone},
+    lb::{Fleet, Notice},
     lookup::{Listing, Lookup},
+    net::IpFamily,
     provider_id::{ProviderId, Reading},
-    route::{Route, RouteChange},
+    route::{RouteChange, RouteData, RouteTable},
+    view::NodeView,
 };
 
 pub use crate::lb::LoadBalancers;
@@ -102,13 +105,33 @@ pub trait Instances: Send + Sync {
 
 /// The routes of a cloud.
 pub trait Routes: Send + Sync {
+    /// The families whose networks it can route. A node's networks of another family get no route: people are told, and
+    /// the node is none the worse for it.
+    fn families(&self) -> &[IpFamily] {
+        &[IpFamily::V4, IpFamily::V6]
+    }
+
     /// Every route that the cloud has in the networks of this cluster.
-    fn list<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Listing<Route>>>;
+    ///
+    /// `nodes` are the cluster's nodes in this cloud; the `fleet` knows their instances.
+    fn list<'a>(
+        &'a self,
+        call: &'a Call,
+        nodes: &'a [Arc<NodeView>],
+        fleet: &'a Arc<dyn Fleet>,
+    ) -> Boxed<'a, Result<RouteTable>>;
 
     /// Carries out changes, batched per routing object and in the given order within each.
     ///
-    /// The answers stand in the order of the changes; a failure of one does not keep the others from being tried.
-    fn apply<'a>(&'a self, call: &'a Call, changes: &'a [RouteChange]) -> Boxed<'a, Vec<Result<()>>>;
+    /// The answers stand in the order of the changes; a failure of one does not keep the others from being tried. What
+    /// people should be told about the node of a new route comes with its answer. `listed` is what [`list`](Self::list)
+    /// read, and `None` if something was changed since.
+    fn apply<'a>(
+        &'a self,
+        call: &'a Call,
+        listed: Option<&'a RouteData>,
+        changes: &'a [RouteChange],
+    ) -> Boxed<'a, Vec<Result<Vec<Notice>>>>;
 }
 
 /// A zone and the region around it.
@@ -130,7 +153,6 @@ pub trait Zones: Send + Sync {
 mod tests {
     use std::{
         pin::pin,
-        sync::Arc,
         task::{Context, Poll, Waker},
     };
 

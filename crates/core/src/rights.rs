@@ -32,6 +32,17 @@ pub enum Scope {
     KubeSystem,
 }
 
+/// What a cloud asks for whose load balancers [need endpoints](crate::lb::Balancers::needs_endpoints).
+pub const ENDPOINT_SLICES: Right = Right {
+    purpose: "know on which nodes the pods of a Service are ready",
+    scope: Scope::Cluster,
+    group: "discovery.k8s.io",
+    resource: "endpointslices",
+    name: "",
+    verbs: &["list", "watch"],
+    needed: true,
+};
+
 impl fmt::Display for Right {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let group = if self.group.is_empty() { String::new() } else { format!(".{}", self.group) };

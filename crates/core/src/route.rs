@@ -1,12 +1,13 @@
 //! Routes to the pods of a node, where the cloud has a router that needs them.
 
-use std::net::IpAddr;
+use std::{any::Any, net::IpAddr, sync::Arc};
 
 use ipnet::IpNet;
 
 use crate::{
     address::NodeAddress,
     error::{Error, Result},
+    lookup::Listing,
     net,
 };
 
@@ -30,6 +31,24 @@ pub struct Route {
     pub ours: bool,
 }
 
+/// What a provider read to list its routes, for its own use when it changes them.
+pub type RouteData = Arc<dyn Any + Send + Sync>;
+
+/// The routes of a cloud, as they were listed.
+#[derive(Clone, Debug)]
+pub struct RouteTable {
+    /// The routes.
+    pub routes: Listing<Route>,
+    /// What they were read from; `()` where the provider has no use for it.
+    pub data: RouteData,
+}
+
+impl From<Listing<Route>> for RouteTable {
+    fn from(routes: Listing<Route>) -> Self {
+        Self { routes, data: Arc::new(()) }
+    }
+}
+
 /// A route that should exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRoute {
@@ -37,6 +56,8 @@ pub struct NewRoute {
     pub hint: String,
     /// The node it leads to.
     pub node: String,
+    /// The provider id of that node.
+    pub provider_id: Option<String>,
     /// The node's addresses.
     pub addresses: Vec<NodeAddress>,
     /// The network, as the node spells it.

@@ -37,7 +37,7 @@ use cloudberth_runtime::{
 };
 use futures_util::{
     FutureExt,
-    future::{BoxFuture, Shared, join, join4, pending},
+    future::{BoxFuture, Shared, join, join3, pending},
 };
 use kube::Client;
 
@@ -102,11 +102,13 @@ impl Replica {
             Some(election) => Arc::clone(election) as _,
             None => Arc::new(Unguarded),
         };
-        let cluster = Cluster::new(client, Arc::clone(&clock), Arc::clone(&gate)).metered(&metrics.queues);
+        let clouds = Clouds::new(parts.clouds, parts.default_cloud, &clock)?.metered(&metrics.queues);
+        let cluster = Cluster::new(client, Arc::clone(&clock), Arc::clone(&gate))
+            .with_endpoints(clouds.need_endpoints())
+            .metered(&metrics.queues);
         let dropped = metrics.manager.events_dropped.clone();
         let recorder = EventRecorder::counting(cluster.clone(), Arc::clone(&random), dropped);
         told_by.get_or_init(|| Arc::downgrade(&recorder));
-        let clouds = Clouds::new(parts.clouds, parts.default_cloud, &clock)?.metered(&metrics.queues);
         let ctx = ControllerContext {
             cluster,
             clouds,
@@ -139,12 +141,7 @@ impl Replica {
     /// take effect. Dropping the future is a crash: the next leader waits until the Lease expires.
     pub async fn run(&self, stop: impl Future<Output = ()> + Send) {
         let ControllerContext { cluster, recorder, random, .. } = self.ctx();
-        let ground = join4(
-            cluster.nodes.run(cluster.client().clone(), Arc::clone(random)),
-            cluster.services.run(cluster.client().clone(), Arc::clone(random)),
-            recorder.run(),
-            cluster.learn_version(random),
-        );
+        let ground = join3(cluster.watch(random), recorder.run(), cluster.learn_version(random));
         tokio::select! {
             biased;
             _ = self.branch.run(stop.shared()) => {}
@@ -236,14 +233,13 @@ impl Branch {
                 }
             };
             let mut lost = pin!(lost);
-            let Cluster { nodes, services, .. } = &self.ctx.cluster;
             // A replica whose watches were broken must not act on old stores: nodes and Services may have come back
             // since, and what belongs to them in the cloud would be deleted.
             tokio::select! {
                 biased;
                 () = stop.clone() => return true,
                 () = &mut lost => continue,
-                _ = join(nodes.current(), services.current()) => {}
+                () = self.ctx.cluster.current() => {}
             }
             let Ok(controllers) = ControllerSet::new(&self.ctx, &self.controllers) else { return true };
             tracing::info!(?controllers, "this replica leads");

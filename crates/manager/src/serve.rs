@@ -9,7 +9,12 @@ use std::{
 };
 
 use cloudberth_core::{Clock, Error, Random, Tick, error::Result};
-use cloudberth_runtime::metrics::{Registry, render};
+use cloudberth_runtime::{
+    cluster::Cluster,
+    informer::Informer,
+    metrics::{Registry, render},
+    object::Watched,
+};
 use cloudberth_serving::{
     AlwaysAllow, Bind, CertificateSource, CertificateStore, Check, CheckFn, Checks, Guard, Limits, Metrics,
     Pages, ProxyHeaders, Server, Settled, TlsSettings, listen,
@@ -196,18 +201,20 @@ fn election_check(replica: &Arc<Replica>) -> Option<Arc<dyn Check>> {
     Some(check("leaderElection", move |_| election.health().map_err(|why| why.to_string())))
 }
 
-fn watch_checks(replica: &Arc<Replica>) -> [Arc<dyn Check>; 2] {
-    let failing = |since: Option<Tick>, now: Tick| match since.map(|since| now.since(since)) {
+fn watch_checks(replica: &Arc<Replica>) -> Vec<Arc<dyn Check>> {
+    let Cluster { nodes, services, endpoint_slices, .. } = &replica.ctx().cluster;
+    let slices = endpoint_slices.as_ref().map(watch_check);
+    [watch_check(nodes), watch_check(services)].into_iter().chain(slices).collect()
+}
+
+fn watch_check<V: Watched>(informer: &Arc<Informer<V>>) -> Arc<dyn Check> {
+    let informer = Arc::clone(informer);
+    check(V::WATCH, move |now| match informer.broken_since().map(|since| now.since(since)) {
         Some(age) if age > WATCH_TOLERANCE => {
             Err(format!("the watch has been failing for {} s", age.as_secs()))
         }
         _ => Ok(()),
-    };
-    let (nodes, services) = (Arc::clone(replica), Arc::clone(replica));
-    [
-        check("watch-nodes", move |now| failing(nodes.ctx().cluster.nodes.broken_since(), now)),
-        check("watch-services", move |now| failing(services.ctx().cluster.services.broken_since(), now)),
-    ]
+    })
 }
 
 /// A cloud is healthy if its newest listing succeeded, and before its first one.

@@ -15,6 +15,7 @@ use cloudberth_core::{
     lookup::Lookup,
     rate::Backoff,
     time::Tick,
+    view::EndpointSliceView,
 };
 use kube::{
     Client,
@@ -48,13 +49,61 @@ pub struct Cluster {
     pub nodes: Arc<Informer<NodeView>>,
     /// All Services, kept current by a watch.
     pub services: Arc<Informer<ServiceView>>,
+    /// Where the pods of Services are ready, kept current by a watch if a cloud needs it.
+    pub endpoint_slices: Option<Arc<Informer<EndpointSliceView>>>,
 }
 
 impl Cluster {
     /// A cluster that is written to as far as `gate` allows.
     pub fn new(client: Client, clock: Arc<dyn Clock>, gate: Arc<dyn Gate>) -> Self {
         let (nodes, services) = (Informer::new(Arc::clone(&clock)), Informer::new(Arc::clone(&clock)));
-        Self { client, clock, gate, version: Arc::default(), nodes, services }
+        Self { client, clock, gate, version: Arc::default(), nodes, services, endpoint_slices: None }
+    }
+
+    /// Watches the `EndpointSlices` too, if they are `needed`.
+    #[must_use]
+    pub fn with_endpoints(self, needed: bool) -> Self {
+        let endpoint_slices = needed.then(|| Informer::new(Arc::clone(&self.clock)));
+        Self { endpoint_slices, ..self }
+    }
+
+    /// Keeps the stores current until it is dropped.
+    pub async fn watch(&self, random: &Arc<Random>) {
+        let slices = async {
+            match &self.endpoint_slices {
+                Some(slices) => slices.run(self.client.clone(), Arc::clone(random)).await,
+                None => std::future::pending().await,
+            }
+        };
+        let nodes = self.nodes.run(self.client.clone(), Arc::clone(random));
+        let services = self.services.run(self.client.clone(), Arc::clone(random));
+        futures_util::future::join3(nodes, services, slices).await;
+    }
+
+    /// Waits until every store is as new as the API server can make it.
+    pub async fn current(&self) {
+        let slices = async {
+            if let Some(slices) = &self.endpoint_slices {
+                slices.current().await;
+            }
+        };
+        futures_util::future::join3(self.nodes.current(), self.services.current(), slices).await;
+    }
+
+    /// Each kind that is watched, and whether one listing of it has been complete.
+    pub fn synced(&self) -> Vec<(&'static str, bool)> {
+        let slices = self.endpoint_slices.iter().map(|slices| ("EndpointSlices", slices.is_synced()));
+        let others = [("nodes", self.nodes.is_synced()), ("Services", self.services.is_synced())];
+        others.into_iter().chain(slices).collect()
+    }
+
+    /// Waits until one listing of every kind that is watched has been complete.
+    pub async fn until_synced(&self) {
+        self.nodes.until_synced().await;
+        self.services.until_synced().await;
+        if let Some(slices) = &self.endpoint_slices {
+            slices.until_synced().await;
+        }
     }
 
     /// Counts panics of listeners in the metrics.
@@ -62,6 +111,7 @@ impl Cluster {
     pub fn metered(self, metrics: &QueueMetrics) -> Self {
         self.nodes.count_panics(metrics);
         self.services.count_panics(metrics);
+        self.endpoint_slices.iter().for_each(|slices| slices.count_panics(metrics));
         self
     }
 

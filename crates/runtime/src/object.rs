@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, fmt::Debug};
 
-use cloudberth_core::{NodeView, ObjectKey, Result, ServiceView};
+use cloudberth_core::{NodeView, ObjectKey, Result, ServiceView, view::EndpointSliceView};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Resource, core::DynamicResourceScope};
 use serde::{Deserialize, Deserializer};
@@ -16,6 +16,8 @@ pub trait Watched: Clone + Debug + Send + Sync + 'static {
     /// Identifies an object of this kind.
     type Key: Clone + Debug + Ord + Send + Sync;
 
+    /// The API group and version.
+    const GROUP: (&'static str, &'static str) = ("", "v1");
     /// `Node`, `Service`.
     const KIND: &'static str;
     /// `nodes`, `services`.
@@ -89,6 +91,34 @@ impl Watched for ServiceView {
     }
 }
 
+impl Watched for EndpointSliceView {
+    type Key = ObjectKey;
+    const GROUP: (&'static str, &'static str) = ("discovery.k8s.io", "v1");
+    const KIND: &'static str = "EndpointSlice";
+    const PLURAL: &'static str = "endpointslices";
+    const WATCH: &'static str = "watch-endpointslices";
+
+    fn read(json: &Value) -> Result<Self> {
+        Self::from_json(json)
+    }
+
+    fn key_of(namespace: &str, name: &str) -> ObjectKey {
+        ObjectKey::new(namespace, name)
+    }
+
+    fn key(&self) -> ObjectKey {
+        self.key()
+    }
+
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    fn resource_version(&self) -> &str {
+        &self.resource_version
+    }
+}
+
 /// An object as a watch delivers it.
 #[derive(Clone, Debug)]
 pub struct Object<V> {
@@ -139,11 +169,11 @@ impl<V: Watched> Resource for Object<V> {
     }
 
     fn group((): &()) -> Cow<'_, str> {
-        "".into()
+        V::GROUP.0.into()
     }
 
     fn version((): &()) -> Cow<'_, str> {
-        "v1".into()
+        V::GROUP.1.into()
     }
 
     fn plural((): &()) -> Cow<'_, str> {

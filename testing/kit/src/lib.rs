@@ -8,6 +8,7 @@
 
 pub mod checks;
 pub mod cloudscale;
+mod hooked;
 mod people;
 
 use std::{collections::BTreeSet, fmt, ops::Deref, sync::Arc, time::Duration};
@@ -38,6 +39,7 @@ use tokio::{
     time::Instant,
 };
 
+pub use hooked::Hooks;
 pub use people::People;
 
 /// The instances of a cloud, as all Services of one survey that is begun now see them.
@@ -122,7 +124,9 @@ fn ctx(
     let default = members.first().map(|(provider, _)| provider.name().to_owned());
     let clouds = Clouds::new(members, default, clock).unwrap();
     let metrics = Metrics::new(&mut Registry::default());
-    let cluster = Cluster::new(client.clone(), Arc::clone(clock), gate).metered(&metrics.queues);
+    let cluster = Cluster::new(client.clone(), Arc::clone(clock), gate)
+        .with_endpoints(clouds.need_endpoints())
+        .metered(&metrics.queues);
     let random = Arc::new(Random::seeded(1));
     let recorder = EventRecorder::new(cluster.clone(), Arc::clone(&random));
     ControllerContext { cluster, clouds, recorder, metrics, random, cluster_name: "test".into() }
@@ -145,12 +149,8 @@ impl ClusterFixture {
     pub fn with(names: &[&str], adjust: impl Fn(&mut SimSettings)) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(Paused(Instant::now()));
         let (api, people) = cluster(&clock);
-        let mut settings = SimSettings {
-            latency: Duration::from_millis(20),
-            lag: Duration::ZERO,
-            build: Duration::ZERO,
-            quota: 1_000,
-        };
+        let mut settings =
+            SimSettings { latency: Duration::from_millis(20), quota: 1_000, ..SimSettings::default() };
         adjust(&mut settings);
         let cloud = |seed| Cloud::new(Arc::clone(&clock), Random::seeded(seed), settings);
         let clouds: Vec<_> = (0..).take(names.len()).map(cloud).collect();
@@ -198,7 +198,8 @@ impl ClusterFixture {
     pub fn reboot(&mut self) {
         self.running.drain(..).for_each(|task| task.abort());
         let cluster =
-            Cluster::new(self.people.client().clone(), Arc::clone(&self.clock), Arc::new(Unguarded));
+            Cluster::new(self.people.client().clone(), Arc::clone(&self.clock), Arc::new(Unguarded))
+                .with_endpoints(self.ctx.clouds.need_endpoints());
         self.ctx.recorder = EventRecorder::new(cluster.clone(), Arc::clone(&self.ctx.random));
         self.ctx.cluster = cluster;
     }
@@ -206,9 +207,7 @@ impl ClusterFixture {
     /// Runs the watches and the event recorder.
     pub fn run_watches(&mut self) {
         let ControllerContext { cluster, recorder, random, .. } = self.ctx.clone();
-        let (other, random_too) = (cluster.clone(), Arc::clone(&random));
-        self.run(async move { cluster.nodes.run(cluster.client().clone(), random).await });
-        self.run(async move { other.services.run(other.client().clone(), random_too).await });
+        self.run(async move { cluster.watch(&random).await });
         self.run(async move { recorder.run().await });
     }
 

@@ -29,12 +29,16 @@ impl People {
         &self.0
     }
 
-    /// Objects of a kind in `namespace`; empty for those that have none.
+    /// Objects of a kind of the core in `namespace`; empty for those that have none.
     pub fn objects(&self, kind: &str, plural: &str, namespace: &str) -> Api<DynamicObject> {
+        self.objects_of("", kind, plural, namespace)
+    }
+
+    fn objects_of(&self, group: &str, kind: &str, plural: &str, namespace: &str) -> Api<DynamicObject> {
         let resource = ApiResource {
-            group: String::new(),
+            group: group.into(),
             version: "v1".into(),
-            api_version: "v1".into(),
+            api_version: if group.is_empty() { "v1".into() } else { format!("{group}/v1") },
             kind: kind.into(),
             plural: plural.into(),
         };
@@ -54,9 +58,16 @@ impl People {
         self.objects("Service", "services", "default")
     }
 
+    /// The slices of endpoints in `default`.
+    pub fn endpoint_slices(&self) -> Api<DynamicObject> {
+        self.objects_of("discovery.k8s.io", "EndpointSlice", "endpointslices", "default")
+    }
+
     /// A person or a kubelet creates something; `body` is the rest of it.
     pub async fn create(&self, api: &Api<DynamicObject>, kind: &str, name: &str, mut body: Value) -> Value {
-        body["apiVersion"] = json!("v1");
+        if body["apiVersion"].is_null() {
+            body["apiVersion"] = json!("v1");
+        }
         body["kind"] = json!(kind);
         body["metadata"]["name"] = json!(name);
         let object = serde_json::from_value(body).unwrap();

@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex};
 
 use cloudberth_core::{
-    Call, Clock, Instance, Instances, Listing, LoadBalancers, Lookup, Provider, ProviderId, Result, Routes,
-    ServiceView, Zones,
+    Call, Clock, Instance, Instances, Listing, LoadBalancers, Lookup, NodeView, Provider, ProviderId, Result,
+    Routes, ServiceView, Zones,
     decide::service::ownership::Ownership,
     lb::{
         Desired, Effects, Fleet, Goal, IntentMark, Permit, Profile, Publish, Refusal, Request, StepReport,
@@ -148,6 +148,10 @@ impl LoadBalancers for Watched {
 
     fn read(&self, service: &ServiceView, cluster: &str) -> Request {
         self.balancers().read(service, cluster)
+    }
+
+    fn accepts(&self, node: &NodeView, own: bool) -> bool {
+        self.balancers().accepts(node, own)
     }
 
     fn screen(&self, want: &Desired) -> Vec<Refusal> {

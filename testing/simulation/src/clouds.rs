@@ -30,6 +30,7 @@ impl SimulatedClouds {
                 lag: Duration::from_secs(random.bits() % 30),
                 build: Duration::from_secs(random.bits() % 20),
                 quota: 100,
+                ..SimSettings::default()
             };
             NamedCloud { name, cloud: Cloud::new(Arc::clone(clock), Random::seeded(seed ^ salt), settings) }
         };

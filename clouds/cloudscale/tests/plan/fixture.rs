@@ -13,7 +13,7 @@ use cloudberth_cloudscale::{
 use cloudberth_core::{
     NodeView, Result, ServiceView,
     decide::nodeset,
-    lb::{Backend, Decision, Desired, Goal, Impact, Next, locate_among},
+    lb::{Backend, Claims, Decision, Desired, Goal, Impact, Next, locate_among},
     view::{ServicePort, ServiceProtocol, ServiceType},
 };
 use cloudberth_http::{Flawed, Item};
@@ -115,6 +115,8 @@ pub(crate) fn want(service: ServiceView, nodes: impl IntoIterator<Item = NodeVie
         goal: Goal::Present,
         backends: backends.into_iter().map(|node| Backend { node, local_endpoint: None }).collect(),
         rivals: Vec::new(),
+        nodes: Vec::new(),
+        claims: Claims::default(),
     }
 }
 

@@ -123,6 +123,10 @@ impl Balancers for Fakes {
         TABLE.parse(&service.annotations).try_get(&NODE_SELECTOR)
     }
 
+    fn needs_endpoints(&self) -> bool {
+        self.network.shared.local_endpoints
+    }
+
     fn width(&self) -> usize {
         4
     }

@@ -158,7 +158,9 @@ impl<'a> Spec<'a> {
             ));
         }
         let prefix = format!("{scheme}://");
-        let ids = want.backends.iter().filter_map(|b| b.node.provider_id.as_deref()?.strip_prefix(&prefix));
+        // Traffic that stays on its node is lost on one without a pod.
+        let useful = want.backends.iter().filter(|b| b.local_endpoint != Some(false));
+        let ids = useful.filter_map(|b| b.node.provider_id.as_deref()?.strip_prefix(&prefix));
         Self { listeners, instances: ids.map(str::to_owned).collect(), annotations: parsed, refused }
     }
 }

@@ -24,6 +24,8 @@ pub struct SimSettings {
     pub build: Duration,
     /// How many load balancers there may be.
     pub quota: usize,
+    /// Its load balancers send the traffic of a Service with policy Local only to nodes with a ready pod.
+    pub local_endpoints: bool,
     /// Instances that are powered off are listed as running; only who asks about one learns the truth.
     pub hides_power: bool,
 }
@@ -35,6 +37,7 @@ impl Default for SimSettings {
             lag: Duration::ZERO,
             build: Duration::ZERO,
             quota: usize::MAX,
+            local_endpoints: false,
             hides_power: false,
         }
     }
@@ -61,6 +64,7 @@ impl Cloud {
             log: Mutex::default(),
             planner: Mutex::default(),
             latency: Mutex::new(settings.latency),
+            local_endpoints: settings.local_endpoints,
             hides_power: settings.hides_power,
             clock,
             random,

@@ -104,6 +104,7 @@ pub(crate) struct Shared {
     pub(crate) log: Mutex<CallLog<CallRecord>>,
     pub(crate) planner: Mutex<Planner<Request, Fault>>,
     pub(crate) latency: Mutex<Duration>,
+    pub(crate) local_endpoints: bool,
     pub(crate) hides_power: bool,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Random,

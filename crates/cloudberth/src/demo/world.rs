@@ -67,9 +67,9 @@ impl World {
             Arc::new(RunningClock { begun: Instant::now(), wall: surroundings.now() });
         let settings = SimSettings {
             latency: Duration::from_millis(40),
-            lag: Duration::ZERO,
             build: Duration::from_secs(2),
             quota: 10,
+            ..SimSettings::default()
         };
         let cloud = Cloud::new(Arc::clone(&clock), Random::seeded(surroundings.rng().u64(..)), settings);
         let random = Arc::new(Random::seeded(surroundings.rng().u64(..)));

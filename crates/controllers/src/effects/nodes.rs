@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use cloudberth_core::{
     Call, Error, Lookup, NodeView, Result, Tick,
     decide::node::{patch::NodePatch, taints},
-    lb::Impact,
+    lb::{Impact, Notice},
     provider::Routes,
-    route::RouteChange,
+    route::{RouteChange, RouteData},
 };
 use cloudberth_runtime::{cluster::Cluster, recorder::Event};
 
@@ -41,8 +41,9 @@ pub(crate) trait Effects: Send + Sync {
         &self,
         call: &Call,
         routes: &dyn Routes,
+        listed: Option<&RouteData>,
         changes: &[RouteChange],
-    ) -> impl Future<Output = Vec<Result<()>>> + Send;
+    ) -> impl Future<Output = Vec<Result<Vec<Notice>>>> + Send;
 
     /// Publishes an event about a node, and logs it.
     fn publish(&self, event: Event);
@@ -81,9 +82,10 @@ impl Effects for Live<'_> {
         &self,
         call: &Call,
         routes: &dyn Routes,
+        listed: Option<&RouteData>,
         changes: &[RouteChange],
-    ) -> Vec<Result<()>> {
-        routes.apply(call, changes).await
+    ) -> Vec<Result<Vec<Notice>>> {
+        routes.apply(call, listed, changes).await
     }
 
     fn publish(&self, event: Event) {
@@ -162,7 +164,13 @@ impl Effects for Dry<'_> {
         Ok(())
     }
 
-    async fn apply_routes(&self, _: &Call, _: &dyn Routes, changes: &[RouteChange]) -> Vec<Result<()>> {
+    async fn apply_routes(
+        &self,
+        _: &Call,
+        _: &dyn Routes,
+        _: Option<&RouteData>,
+        changes: &[RouteChange],
+    ) -> Vec<Result<Vec<Notice>>> {
         for change in changes {
             let (impact, label) = match change {
                 RouteChange::Delete(route) => {
@@ -175,7 +183,7 @@ impl Effects for Dry<'_> {
             };
             lock(&self.run).step(impact, label);
         }
-        vec![Ok(()); changes.len()]
+        vec![Ok(Vec::new()); changes.len()]
     }
 
     /// Warnings are what people would be told; everything else is said by the steps.

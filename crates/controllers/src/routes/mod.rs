@@ -11,6 +11,7 @@
 mod pass;
 
 use std::{
+    collections::BTreeSet,
     fmt,
     sync::{Arc, Mutex},
     time::Duration,
@@ -20,7 +21,7 @@ use cloudberth_core::{
     NodeView, Result,
     decide::{
         outage::SPREAD,
-        routes::{FULL_PASS, PASS_GAP, Pace, Start, Trigger, full_pass, start, trigger},
+        routes::{FULL_PASS, PASS_GAP, Pace, Start, Trigger, Unroutable, full_pass, start, trigger},
     },
     route::ClusterCidrs,
 };
@@ -53,6 +54,8 @@ struct Router {
     pace: Mutex<Pace>,
     /// The last pass failed because the cloud may be away.
     silent: Mutex<bool>,
+    /// The networks of which people were told that they cannot be routed.
+    unroutable: Mutex<BTreeSet<Unroutable>>,
     pool: WorkerPool<Trigger>,
 }
 
@@ -156,7 +159,14 @@ impl Router {
     fn new(ctx: &ControllerContext, cloud: Cloud, networks: ClusterCidrs) -> Self {
         // There are only as many keys as triggers, so there is always room.
         let pool = ctx.pool("Routes", usize::MAX, (PASS_GAP, FULL_PASS), LATENESS);
-        Self { cloud, networks, pace: Mutex::default(), silent: Mutex::default(), pool }
+        Self {
+            cloud,
+            networks,
+            pace: Mutex::default(),
+            silent: Mutex::default(),
+            unroutable: Mutex::default(),
+            pool,
+        }
     }
 }
 

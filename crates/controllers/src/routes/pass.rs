@@ -7,10 +7,12 @@ use cloudberth_core::{
     decide::{
         outage::is_silence,
         queue::{Requeue, requeue},
-        routes::{Failure, Network, Outcome, Pass, Trigger, conclude, condition_patch, plan},
+        routes::{Network, Outcome, Pass, RouteNotice, Trigger, conclude, condition_patch, plan},
     },
+    lb::{Fleet, Notice, Severity},
     provider::Routes,
     reason::EventSource,
+    route::RouteTable,
 };
 use cloudberth_runtime::recorder::{Event, ObjectRef};
 use futures_util::{StreamExt, stream};
@@ -19,12 +21,15 @@ use super::{RouteController, Router};
 use crate::{
     dry_run::DryRun,
     effects::nodes::{Dry, Effects, Live},
+    inventory::SurveyFleet,
     lock,
 };
 
 /// All nodes of a moment, by name.
 type Nodes = BTreeMap<String, Arc<NodeView>>;
 
+/// A listing of instances that is at most as old as this serves.
+const MAX_AGE: Duration = Duration::from_secs(3);
 /// How long a pass may take.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// How many nodes are written to at once.
@@ -84,21 +89,38 @@ impl RouteController {
         effects: &E,
         router: &Router,
         table: &dyn Routes,
-        nodes: impl FnOnce() -> Vec<Arc<NodeView>>,
+        nodes: impl Fn() -> Vec<Arc<NodeView>>,
     ) -> Result<(Nodes, Pass)> {
         let call = self.ctx.cluster.call(PATIENCE);
-        let listed = table.list(&call).await;
-        let nodes: Nodes = nodes().into_iter().map(|node| (node.name.clone(), node)).collect();
-        let mine = nodes.values().filter(|node| self.is_of(router, node)).map(AsRef::as_ref);
+        let of_router = |all: &[Arc<NodeView>]| -> Vec<Arc<NodeView>> {
+            all.iter().filter(|node| self.is_of(router, node)).cloned().collect()
+        };
+        let inventory = Arc::clone(&router.cloud.inventory);
+        let fleet: Arc<dyn Fleet> = Arc::new(SurveyFleet::new(inventory, effects.now() - MAX_AGE));
+        let listed = table.list(&call, &of_router(&nodes()), &fleet).await;
+        let (listed, data) = match listed {
+            Ok(RouteTable { routes, data }) => (Ok(routes), Some(data)),
+            Err(why) => (Err(why), None),
+        };
+        let nodes = nodes();
+        let mine = of_router(&nodes);
+        let nodes: Nodes = nodes.into_iter().map(|node| (node.name.clone(), node)).collect();
         let unclaimed = |name: &str| {
             let node = nodes.get(name);
             node.is_some_and(|node| node.provider_id.is_none() && self.ctx.clouds.owner(node).is_none())
         };
-        let plan = plan(listed, mine, unclaimed, &router.networks)?;
+        let mine = mine.iter().map(AsRef::as_ref);
+        let plan = plan(listed, mine, unclaimed, &router.networks, table.families())?;
+        let told = std::mem::replace(&mut *lock(&router.unroutable), plan.unroutable.clone());
+        for one in plan.unroutable.difference(&told) {
+            effects.publish(event(&one.node, &one.uid, one.notice()));
+        }
         let begun = effects.now();
         let mut answers = Vec::with_capacity(plan.rounds.len());
-        for round in &plan.rounds {
-            answers.push(effects.apply_routes(&call, table, round).await);
+        for (number, round) in plan.rounds.iter().enumerate() {
+            // After the first round it is outdated.
+            let data = data.as_ref().filter(|_| number == 0);
+            answers.push(effects.apply_routes(&call, table, data, round).await);
         }
         let pass = conclude(&plan, &answers, effects.now().since(begun));
         Ok((nodes, pass))
@@ -106,10 +128,8 @@ impl RouteController {
 
     /// Publishes what came of a pass: events, conditions of nodes, and when to come back.
     async fn record<E: Effects>(&self, effects: &E, router: &Router, nodes: &Nodes, pass: Pass) -> Requeue {
-        for Failure { node, uid, reason, message } in pass.failures {
-            let about = ObjectRef::core("Node", "", &node, &uid);
-            let component = EventSource::Route.component();
-            effects.publish(Event { about, warning: true, reason, message, component });
+        for RouteNotice { node, uid, notice } in pass.notices {
+            effects.publish(event(&node, &uid, notice));
         }
         for leftover in pass.leftovers {
             tracing::warn!(cloud = router.cloud.name(), "{leftover}");
@@ -148,4 +168,10 @@ impl RouteController {
             _ => Ok(()),
         }
     }
+}
+
+fn event(node: &str, uid: &str, Notice { severity, reason, message }: Notice) -> Event {
+    let about = ObjectRef::core("Node", "", node, uid);
+    let component = EventSource::Route.component();
+    Event { about, warning: severity == Severity::Warning, reason, message, component }
 }

@@ -9,7 +9,7 @@ use std::{
 use cloudberth_core::{
     ObjectKey, ServiceView,
     decide::service::need::{has_finalizer, wants},
-    lb::{LockKey, Request, Rival, rivals},
+    lb::{Claims, LockKey, Request, Rival, rivals},
     view::ServiceType,
 };
 
@@ -26,7 +26,7 @@ pub(super) struct Entry {
     /// What it asks for there.
     pub(super) request: Request,
     /// The version that all this was read from.
-    version: Arc<ServiceView>,
+    pub(super) version: Arc<ServiceView>,
 }
 
 /// All entries.
@@ -80,6 +80,12 @@ impl ServiceIndex {
         rivals(me, mine, &others)
     }
 
+    /// The others that lay claim to this one thing at `cloud`.
+    fn claimants(&self, me: &ObjectKey, cloud: &str, key: &LockKey) -> Vec<ObjectKey> {
+        let all = self.claimants.get(&(cloud.to_owned(), key.clone())).into_iter().flatten();
+        all.filter(|other| *other != me).cloned().collect()
+    }
+
     /// The Services that want a load balancer.
     pub(super) fn wanting(&self) -> impl Iterator<Item = (&ObjectKey, &Entry)> {
         self.entries.iter().filter(|(_, entry)| entry.wants)
@@ -98,6 +104,12 @@ impl ServiceIndex {
 }
 
 impl ServiceController {
+    /// What the others lay claim to at `cloud`.
+    pub(super) fn claims(&self, me: &ObjectKey, cloud: &str) -> Claims {
+        let (index, me, cloud) = (Arc::clone(&self.index), me.clone(), cloud.to_owned());
+        Claims::new(move |key| lock(&index).claimants(&me, &cloud, key))
+    }
+
     /// Updates what is known about a Service, and enqueues those that waited for something it gave up.
     ///
     /// A Service on which the provider panics gets no entry; its own pass panics again and says so. This runs where the

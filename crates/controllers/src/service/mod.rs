@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Services ──► trigger ─────────────► queue ──► worker: locks ──► sync: observe, decide, act, record
-//!   Nodes ─────► collect, compare ────►                               │                  │
+//!   Nodes, pods ► collect, compare ───►                               │                  │
 //!   time ──────► drift ───────────────►                         shared surveys    effects: live or dry
 //! ```
 //!
@@ -41,7 +41,7 @@ use std::{
 use cloudberth_core::{
     Error, NodeView, ObjectKey, ServiceView,
     decide::{
-        nodeset::synced::Synced,
+        nodeset::{local::LocalEndpoints, synced::Synced},
         outage::SPREAD,
         queue::{ItemExponential, Requeue, WorkQueue},
         service::{
@@ -53,13 +53,14 @@ use cloudberth_core::{
     lb::{Intents, LockTable, Notice, Severity},
     reason::EventSource,
     time::Tick,
+    view::EndpointSliceView,
 };
 use cloudberth_runtime::{
     informer::{Change, Listener},
     recorder::{Event, ObjectRef},
     worker_pool::WorkerPool,
 };
-use futures_util::future::{FutureExt, join, join_all};
+use futures_util::future::{FutureExt, join, join_all, join3};
 
 use crate::{context::ControllerContext, lock};
 use cloud_limits::CloudLimits;
@@ -104,13 +105,15 @@ pub struct ServiceController {
     pool: WorkerPool<ObjectKey>,
     node_pool: WorkerPool<()>,
     clouds: BTreeMap<String, SurveyCache>,
-    index: Mutex<ServiceIndex>,
+    index: Arc<Mutex<ServiceIndex>>,
     pub(crate) states: ServiceStates,
     pub(crate) locks: Mutex<LockTable>,
     limits: Mutex<CloudLimits>,
     pub(crate) synced: Mutex<Synced>,
     pub(crate) intents: Mutex<Intents>,
     node_changes: Mutex<NodeChanges>,
+    /// Where the pods of Services are ready, and of which Services that changed since the last round.
+    endpoints: Mutex<(LocalEndpoints, BTreeSet<ObjectKey>)>,
     /// Changes of nodes, by when they came, and the Services that have not taken them in yet.
     batches: Mutex<Vec<(Tick, BTreeSet<ObjectKey>)>>,
 }
@@ -136,13 +139,14 @@ impl ServiceController {
             clouds: clouds
                 .map(|cloud| (cloud.name().to_owned(), SurveyCache::new(cloud.clone(), Arc::clone(clock))))
                 .collect(),
-            index: Mutex::default(),
+            index: Arc::default(),
             states: ServiceStates::default(),
             locks: Mutex::default(),
             limits: Mutex::new(limits),
             synced: Mutex::default(),
             intents: Mutex::default(),
             node_changes: Mutex::default(),
+            endpoints: Mutex::default(),
             batches: Mutex::default(),
             ctx,
         })
@@ -152,12 +156,19 @@ impl ServiceController {
     pub async fn run(self: Arc<Self>) {
         let cluster = &self.ctx.cluster;
         let (nodes, services) = (Arc::clone(&self) as _, Arc::clone(&self) as _);
-        let synced = join(cluster.nodes.follow(nodes), cluster.services.follow(services)).map(|_| ());
+        let endpoints = async {
+            if let Some(slices) = &cluster.endpoint_slices {
+                slices.follow(Arc::clone(&self) as _).await;
+            }
+        };
+        let synced =
+            join3(cluster.nodes.follow(nodes), cluster.services.follow(services), endpoints).map(|_| ());
         if !self.pool.starts_after(synced).await {
             return;
         }
         // Every Service is in the queue already, and gets the nodes as they are now.
         *lock(&self.node_changes) = NodeChanges::default();
+        lock(&self.endpoints).1.clear();
         let bug = |key: &ObjectKey, _: &str| self.tell_of_bug(key);
         let affected = async |(), _| {
             self.enqueue_affected();
@@ -316,6 +327,16 @@ impl Listener<ServiceView> for ServiceController {
 impl Listener<NodeView> for ServiceController {
     fn changed(&self, change: &Change<NodeView>) {
         if lock(&self.node_changes).add(change) {
+            self.node_pool.add_after((), GATHER);
+        }
+    }
+}
+
+impl Listener<EndpointSliceView> for ServiceController {
+    fn changed(&self, change: &Change<EndpointSliceView>) {
+        let (endpoints, moved) = &mut *lock(&self.endpoints);
+        moved.extend(endpoints.update(change.old.as_deref(), change.new.as_ref()));
+        if !moved.is_empty() {
             self.node_pool.add_after((), GATHER);
         }
     }

@@ -1,23 +1,25 @@
-//! From changes of nodes to the Services that they affect.
+//! From changes of nodes, and of the nodes that pods run on, to the Services that they affect.
 //!
-//! Nodes change in bursts. Changes are collected for a moment, and then a Service is enqueued once, and only if the set
+//! Both change in bursts. Changes are collected for a moment, and then a Service is enqueued once, and only if the set
 //! of nodes that it should have differs from the one that it got last.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use cloudberth_core::{
-    NodeView, ObjectKey,
+    NodeView, ObjectKey, ServiceView,
     decide::nodeset::{
         Selector,
         eligible::members,
+        local::is_local,
         synced::Fleet,
         trigger::{Trigger, affects, trigger},
     },
+    lb::Backend,
 };
 use cloudberth_runtime::informer::Change;
 
 use super::{index::Entry, state::SyncReason};
-use crate::clouds::Clouds;
+use crate::clouds::{Cloud, Clouds};
 
 /// A node as it was at the last round, and as it is now.
 #[derive(Clone, Debug)]
@@ -48,45 +50,71 @@ impl NodeChanges {
 
     /// Whether they affect the load balancer of a Service.
     fn affect(&self, clouds: &Clouds, entry: &Entry) -> bool {
-        let owned = |node: &NodeView| owns(clouds, &entry.cloud, node);
+        let accepted = |node: &NodeView| accepts(clouds, &entry.cloud, node);
         self.0.values().any(|node| {
-            affects(node.old.as_deref(), node.new.as_deref(), owned, entry.request.selector.as_ref())
+            affects(node.old.as_deref(), node.new.as_deref(), accepted, entry.request.selector.as_ref())
         })
     }
 }
 
-/// Whether a node belongs to this cloud.
-fn owns(clouds: &Clouds, cloud: &str, node: &NodeView) -> bool {
-    clouds.owner(node).is_some_and(|owner| owner.name() == cloud)
+/// Whether a node may stand behind the load balancers of this cloud.
+fn accepts(clouds: &Clouds, cloud: &str, node: &NodeView) -> bool {
+    let own = clouds.owner(node).is_some_and(|owner| owner.name() == cloud);
+    clouds.named(cloud).and_then(Cloud::load_balancers).is_some_and(|balancers| balancers.accepts(node, own))
 }
 
 impl super::ServiceController {
-    /// Those of `nodes` that belong behind a load balancer.
-    pub(super) fn members(
+    /// Those of `nodes` that may stand behind load balancers of this cloud, whatever the Service says.
+    pub(super) fn accepted(&self, cloud: &str, nodes: &[Arc<NodeView>]) -> Vec<Arc<NodeView>> {
+        nodes.iter().filter(|node| accepts(&self.ctx.clouds, cloud, node)).cloned().collect()
+    }
+
+    /// Those of the `accepted` nodes that belong behind the load balancer of a Service.
+    pub(super) fn backends(
         &self,
         cloud: &str,
+        service: &ServiceView,
         selector: Option<&Selector>,
-        nodes: &[Arc<NodeView>],
-    ) -> Vec<Arc<NodeView>> {
-        let owned = |node: &NodeView| owns(&self.ctx.clouds, cloud, node);
-        members(nodes, owned, selector)
+        accepted: &[Arc<NodeView>],
+    ) -> Vec<Backend> {
+        let local = self.looks_at_endpoints(cloud, service).then(|| {
+            let (endpoints, _) = &*crate::lock(&self.endpoints);
+            endpoints.nodes(&service.key())
+        });
+        let backend = |node: Arc<NodeView>| Backend {
+            local_endpoint: local.as_ref().map(|nodes| nodes.contains(&node.name)),
+            node,
+        };
+        members(accepted, |_| true, selector).into_iter().map(backend).collect()
+    }
+
+    /// Whether it has to be known on which nodes the pods of a Service are, and is known.
+    fn looks_at_endpoints(&self, cloud: &str, service: &ServiceView) -> bool {
+        let needs = |cloud: &Cloud| cloud.load_balancers().is_some_and(|all| all.profile().needs_endpoints);
+        is_local(service)
+            && self.ctx.clouds.named(cloud).is_some_and(needs)
+            && self.ctx.cluster.endpoint_slices.as_ref().is_some_and(|slices| slices.is_synced())
     }
 
     /// Enqueues the Services whose set of nodes has changed.
     pub(super) fn enqueue_affected(&self) {
         let changes = std::mem::take(&mut *crate::lock(&self.node_changes));
+        let moved = std::mem::take(&mut crate::lock(&self.endpoints).1);
         let touched: Vec<(ObjectKey, Entry)> = crate::lock(&self.index)
             .wanting()
-            .filter(|(_, entry)| changes.affect(&self.ctx.clouds, entry))
+            .filter(|(key, entry)| changes.affect(&self.ctx.clouds, entry) || moved.contains(*key))
             .map(|(key, entry)| (key.clone(), entry.clone()))
             .collect();
         let nodes = self.ctx.cluster.nodes.all();
+        let mut accepted: BTreeMap<String, Vec<Arc<NodeView>>> = BTreeMap::new();
         // Most Services want the same nodes.
-        let mut fleets: BTreeMap<(String, Option<String>), Fleet> = BTreeMap::new();
-        let wanting = touched.into_iter().map(|(key, entry)| {
-            let kind = (entry.cloud.clone(), entry.request.selector.as_ref().map(ToString::to_string));
+        let mut fleets: BTreeMap<(String, Option<String>, Option<ObjectKey>), Fleet> = BTreeMap::new();
+        let wanting = touched.into_iter().map(|(key, Entry { cloud, request, version, .. })| {
+            let of_its_own = self.looks_at_endpoints(&cloud, &version).then(|| key.clone());
+            let kind = (cloud.clone(), request.selector.as_ref().map(ToString::to_string), of_its_own);
             let fleet = fleets.entry(kind).or_insert_with(|| {
-                Fleet::of(&self.members(&entry.cloud, entry.request.selector.as_ref(), &nodes))
+                let accepted = accepted.entry(cloud.clone()).or_insert_with(|| self.accepted(&cloud, &nodes));
+                Fleet::of(&self.backends(&cloud, &version, request.selector.as_ref(), accepted))
             });
             (key, fleet.clone())
         });

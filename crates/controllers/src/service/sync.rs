@@ -193,43 +193,46 @@ impl<'a> Pass<'a> {
     /// Has a turn of the loop with the newest nodes.
     async fn turn(&self, input: &SyncInput<'a>, survey: &Survey, permit: Permit) -> Ended {
         let want = self.desired(input);
-        let members: Vec<_> = want.backends.iter().map(|backend| Arc::clone(&backend.node)).collect();
         if want.goal == Goal::Present && !self.effects.is_dry() {
-            lock(&self.controller.synced).note(&want.service.key(), Fleet::of(&members));
+            lock(&self.controller.synced).note(&want.service.key(), Fleet::of(&want.backends));
         }
         let call = self.controller.ctx.cluster.call(TURN_TIMEOUT);
         let mut under_way = UnderWay { pass: self, input, permit, ended: false };
         let turn = input.balancers.turn(&call, survey, &want, permit, &under_way).await;
         under_way.ended = true;
-        Ended { turn, permit, nodes: members.iter().map(|node| node.name.clone()).collect() }
+        Ended { turn, permit, nodes: names(&want.backends) }
     }
 
     /// What the Service wants of its cloud, with the nodes that belong behind its load balancer.
     fn desired(&self, input: &SyncInput<'a>) -> Desired {
         let ctx = &self.controller.ctx;
         let (provider, goal) = input.task().unwrap_or((input.cloud.name(), Goal::Gone));
-        let backend = |node| Backend { node, local_endpoint: None };
+        let me = input.service.key();
+        let nodes = self.controller.accepted(provider, &self.effects.nodes());
         Desired {
             service: Arc::clone(&input.service),
             cluster: ctx.cluster_name.clone(),
             goal,
-            backends: self.members(input).into_iter().map(backend).collect(),
-            rivals: lock(&self.controller.index).rivals(&input.service.key(), provider, input.keys()),
+            backends: self.backends(input, &nodes),
+            nodes,
+            rivals: lock(&self.controller.index).rivals(&me, provider, input.keys()),
+            claims: self.controller.claims(&me, provider),
         }
     }
 
     /// The nodes behind the load balancer; none behind one that has to go.
-    fn members(&self, input: &SyncInput<'a>) -> Vec<Arc<NodeView>> {
+    fn backends(&self, input: &SyncInput<'a>, accepted: &[Arc<NodeView>]) -> Vec<Backend> {
         match input.task() {
             Some((provider, Goal::Present)) => {
-                self.controller.members(provider, input.request.selector.as_ref(), &self.effects.nodes())
+                let selector = input.request.selector.as_ref();
+                self.controller.backends(provider, &input.service, selector, accepted)
             }
             _ => Vec::new(),
         }
     }
 
     fn unknown(&self, input: &SyncInput<'a>, why: Error) -> Ended {
-        let nodes = self.members(input).iter().map(|node| node.name.clone()).collect();
+        let nodes = names(&self.desired(input).backends);
         Ended { turn: Turn::unknown(why), permit: Permit::NoCreate, nodes }
     }
 
@@ -297,6 +300,10 @@ impl<'a> Pass<'a> {
         let body = patch::record(&self.effects.newest(), &publish, clear_intent);
         patch::written(self.effects.write(body).await)
     }
+}
+
+fn names(backends: &[Backend]) -> Vec<String> {
+    backends.iter().map(|backend| backend.node.name.clone()).collect()
 }
 
 fn seen_and_gone() -> Error {

@@ -185,6 +185,9 @@ impl ServiceController {
         for service in &services {
             self.update_index(&service.key(), Some(service));
         }
+        for slice in self.ctx.cluster.endpoint_slices.iter().flat_map(|slices| slices.all()) {
+            lock(&self.endpoints).0.update(None, Some(&slice));
+        }
         let world = DryWorld::new(self.ctx.clock().now(), nodes);
         let mut all = Vec::new();
         for service in &services {

@@ -5,6 +5,7 @@
 
 mod account;
 mod crash;
+mod endpoints;
 mod fixture;
 mod life;
 mod nodes;

@@ -1,21 +1,13 @@
 //! Clouds and API servers that do not answer, lie late, or refuse; and a planner with a bug.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::time::Duration;
 
-use cloudberth_controllers::{
-    clouds::Clouds,
-    service::{ServiceController, ServiceSettings},
-};
-use cloudberth_core::{
-    Call, Category, Lookup, Provider, Result, ServiceView,
-    decide::service::ownership::Ownership,
-    lb::{Desired, Effects, Fleet, Permit, Profile, Refusal, Request, Survey, Turn},
-    provider::{Boxed, LoadBalancers},
-};
-use cloudberth_fake::{FakeProvider, Fault};
+use cloudberth_controllers::service::{ServiceController, ServiceSettings};
+use cloudberth_core::{Category, ServiceView, lb::Desired};
+use cloudberth_fake::Fault;
 use embedded_kube::{Fault as ApiFault, Harm};
 use serde_json::json;
-use testing_kit::{ClusterFixture, PROGRAM};
+use testing_kit::{ClusterFixture, Hooks};
 
 use crate::fixture::Fixture;
 
@@ -274,82 +266,23 @@ async fn a_watch_that_breaks_loses_nothing() {
     assert_eq!(scene.balancers().len(), 2);
 }
 
-/// A provider with a bug that one Service meets.
-struct Buggy(FakeProvider);
+/// Bugs that single Services meet.
+struct Buggy;
 
-impl Provider for Buggy {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn scheme(&self) -> &str {
-        self.0.scheme()
-    }
-
-    fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
-        Some(self)
-    }
-}
-
-impl Buggy {
-    fn inner(&self) -> &dyn LoadBalancers {
-        self.0.load_balancers().unwrap()
-    }
-}
-
-impl LoadBalancers for Buggy {
-    fn profile(&self) -> Profile<'_> {
-        self.inner().profile()
-    }
-
-    fn read(&self, service: &ServiceView, cluster: &str) -> Request {
+impl Hooks for Buggy {
+    fn read(&self, service: &ServiceView) {
         assert_ne!(service.name, "odd", "met where the watch is read");
-        self.inner().read(service, cluster)
     }
 
-    fn screen(&self, want: &Desired) -> Vec<Refusal> {
-        self.inner().screen(want)
-    }
-
-    fn shows<'a>(&'a self, call: &'a Call, id: &'a str) -> Boxed<'a, Lookup<()>> {
-        self.inner().shows(call, id)
-    }
-
-    fn survey<'a>(&'a self, call: &'a Call, fleet: &'a Arc<dyn Fleet>) -> Boxed<'a, Result<Survey>> {
-        self.inner().survey(call, fleet)
-    }
-
-    fn owner<'a>(
-        &'a self,
-        call: &'a Call,
-        survey: &'a Survey,
-        want: &'a Desired,
-    ) -> Boxed<'a, Lookup<Ownership>> {
-        self.inner().owner(call, survey, want)
-    }
-
-    fn turn<'a>(
-        &'a self,
-        call: &'a Call,
-        survey: &'a Survey,
-        want: &'a Desired,
-        permit: Permit,
-        effects: &'a dyn Effects,
-    ) -> Boxed<'a, Turn> {
-        Box::pin(async move {
-            let turn = self.inner().turn(call, survey, want, permit, effects).await;
-            assert_ne!(want.service.name, "bad", "the secret is hunter2");
-            turn
-        })
+    fn ended(&self, want: &Desired) {
+        assert_ne!(want.service.name, "bad", "the secret is hunter2");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_bug_that_one_service_meets_is_its_own() {
     let mut stage = ClusterFixture::new();
-    let fake = FakeProvider::new("alpha", &stage.clouds[0], PROGRAM, Arc::clone(&stage.clock));
-    let members: Vec<(Arc<dyn Provider>, BTreeSet<String>)> = vec![(Arc::new(Buggy(fake)), BTreeSet::new())];
-    stage.ctx.clouds = Clouds::new(members, None, &stage.clock).unwrap();
+    stage.hook(Buggy);
     let scene = Fixture::on(stage, ServiceSettings { workers: 2, drift: None, ..ServiceSettings::default() });
     let instance = scene.node("n1").await;
     for name in ["bad", "odd", "good1", "good2", "good3"] {

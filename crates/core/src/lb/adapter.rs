@@ -17,7 +17,7 @@ use crate::{
     lookup::Lookup,
     net::parse_ip,
     provider::Boxed,
-    view::ServiceView,
+    view::{NodeView, ServiceView},
 };
 
 /// A survey of any cloud, shared by all Services of a pass. Only the provider that made it can read it.
@@ -32,6 +32,8 @@ pub struct Profile<'a> {
     pub marks: &'a [&'static str],
     /// [`Balancers::settle_time`].
     pub settle_time: Duration,
+    /// [`Balancers::needs_endpoints`].
+    pub needs_endpoints: bool,
 }
 
 /// What one version of a Service asks of a cloud, before the cloud is looked at.
@@ -53,6 +55,9 @@ pub trait LoadBalancers: Send + Sync {
 
     /// What a Service asks for. Pure.
     fn read(&self, service: &ServiceView, cluster: &str) -> Request;
+
+    /// [`Balancers::accepts`]. Pure.
+    fn accepts(&self, node: &NodeView, own: bool) -> bool;
 
     /// [`Balancers::screen`]. Pure.
     fn screen(&self, want: &Desired) -> Vec<Refusal>;
@@ -85,7 +90,12 @@ pub trait LoadBalancers: Send + Sync {
 
 impl<B: Balancers> LoadBalancers for B {
     fn profile(&self) -> Profile<'_> {
-        Profile { annotations: self.annotations(), marks: self.marks(), settle_time: self.settle_time() }
+        Profile {
+            annotations: self.annotations(),
+            marks: self.marks(),
+            settle_time: self.settle_time(),
+            needs_endpoints: self.needs_endpoints(),
+        }
     }
 
     fn read(&self, service: &ServiceView, cluster: &str) -> Request {
@@ -100,6 +110,10 @@ impl<B: Balancers> LoadBalancers for B {
         }
         let selector = self.selector(service).ok().flatten();
         Request { name: self.name_for(service, cluster), keys, selector }
+    }
+
+    fn accepts(&self, node: &NodeView, own: bool) -> bool {
+        Balancers::accepts(self, node, own)
     }
 
     fn screen(&self, want: &Desired) -> Vec<Refusal> {

@@ -9,7 +9,7 @@ use crate::{
     error::{Error, Result},
     lb::{Decision, Desired, Fleet, Identity, LockKey, Name, Refusal},
     lookup::Lookup,
-    view::ServiceView,
+    view::{NodeView, ServiceView},
 };
 
 /// What became of a mutation that was sent.
@@ -77,6 +77,18 @@ pub trait Balancers: Send + Sync {
     /// read is an error here and a refusal of the plan. Pure.
     fn selector(&self, _service: &ServiceView) -> Result<Option<Selector>> {
         Ok(None)
+    }
+
+    /// Whether the `local_endpoint` of backends has to be known for Services with `externalTrafficPolicy: Local`. The
+    /// `EndpointSlices` of the cluster are watched only if a cloud says so, and its factory then lists
+    /// [`ENDPOINT_SLICES`](crate::rights::ENDPOINT_SLICES) among its rights.
+    fn needs_endpoints(&self) -> bool {
+        false
+    }
+
+    /// Whether a node may stand behind its load balancers; `own` says whether the node is this cloud's. Pure.
+    fn accepts(&self, _node: &NodeView, own: bool) -> bool {
+        own
     }
 
     /// How many independent steps for one load balancer may be under way at once. One, where the cloud serialises

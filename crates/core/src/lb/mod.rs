@@ -28,8 +28,8 @@ pub use fleet::{Fleet, Located, SharedInstances, locate, locate_among};
 pub use intent::{INTENT_ANNOTATION, Intent, Intents, intended_name, intent_value};
 pub use locks::{Freshness, LockTable, Stamp, rivals};
 pub use model::{
-    Backend, Creation, Decision, Desired, Goal, Identity, Impact, LockKey, LockKind, Name, Next, Notice,
-    Permit, PlannedStep, Publish, Refusal, Rival, Severity, Step, Turn, TurnEnd,
+    Backend, Claims, Creation, Decision, Desired, Goal, Identity, Impact, LockKey, LockKind, Name, Next,
+    Notice, Permit, PlannedStep, Publish, Refusal, Rival, Severity, Step, Turn, TurnEnd,
 };
 pub use server::ServerVersion;
 pub use trail::{Candidate, Trail};

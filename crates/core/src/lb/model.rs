@@ -113,12 +113,36 @@ pub enum Goal {
 pub struct Backend {
     /// The node; it belongs to the load balancer's own cloud.
     pub node: Arc<NodeView>,
-    /// Whether a ready pod of the Service runs on it; `None` where nobody looked.
+    /// Whether a ready pod of the Service runs on it; `None` where that does not matter or where nobody looked.
     pub local_endpoint: Option<bool>,
 }
 
+/// What the other Services lay claim to at a cloud, as it is when it is asked.
+///
+/// Asked while the cloud is observed, so that a decision rests on what was observed and on nothing else.
+#[derive(Clone, Default)]
+pub struct Claims(Option<Arc<dyn Fn(&LockKey) -> Vec<ObjectKey> + Send + Sync>>);
+
+impl Claims {
+    /// Answered by `claimants`.
+    pub fn new(claimants: impl Fn(&LockKey) -> Vec<ObjectKey> + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(claimants)))
+    }
+
+    /// The other Services that lay claim to this.
+    pub fn on(&self, key: &LockKey) -> Vec<ObjectKey> {
+        self.0.as_ref().map_or_else(Vec::new, |claimants| claimants(key))
+    }
+}
+
+impl fmt::Debug for Claims {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Claims")
+    }
+}
+
 /// Everything that the wish for a load balancer consists of.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Desired {
     /// The Service, in its newest form.
     pub service: Arc<ServiceView>,
@@ -128,8 +152,12 @@ pub struct Desired {
     pub goal: Goal,
     /// The nodes that take traffic, sorted by name.
     pub backends: Vec<Backend>,
+    /// All nodes of the cloud, those that take no traffic included, and also if the load balancer has to go.
+    pub nodes: Vec<Arc<NodeView>>,
     /// Other Services that claim the same things.
     pub rivals: Vec<Rival>,
+    /// What other Services claim besides.
+    pub claims: Claims,
 }
 
 /// One mutation, described.

@@ -104,6 +104,10 @@ crate::reasons! {
         when: "The route to the pods of the node could not be created. The message has the cause.",
         advice: "It is tried again by itself; until then other nodes do not reach the pods of this one. Correct what the message names, such as a quota or the token.";
 
+    UNROUTABLE_NETWORK = Warning, Route, "UnroutableNetwork",
+        when: "The node has a network for pods of an IP family that the cloud cannot route.",
+        advice: "Use a network plugin that needs no routes for that family, or a cluster of the other family only. The node is not held back by it.";
+
     LEADER_ELECTION = Normal, Election, "LeaderElection",
         when: "A replica became leader, or stopped leading.",
         advice: "Nothing, after a restart or an update. If it happens again and again, the leader does not reach the API server in time: look at the load of both.";

@@ -1,11 +1,13 @@
 //! Kubernetes objects, read once from their JSON, without the types of its client.
 
+mod endpoint_slice;
 mod node;
 mod node_decode;
 mod pairs;
 mod service;
 mod service_decode;
 
+pub use endpoint_slice::EndpointSliceView;
 pub use node::{Condition, NodeView, Ready, Taint, TaintEffect};
 pub use pairs::Pairs;
 pub use service::{

@@ -12,8 +12,8 @@ use cloudberth_core::{
     annotation::Table,
     call::Unguarded,
     lb::{
-        Backend, Balancers, Creation, Desired, Effects, Fleet, Goal, IntentMark, Outcome, Permit, Publish,
-        Rival, SharedInstances, StepReport, Turn, TurnEnd, drive,
+        Backend, Balancers, Claims, Creation, Desired, Effects, Fleet, Goal, IntentMark, Outcome, Permit,
+        Publish, Rival, SharedInstances, StepReport, Turn, TurnEnd, drive,
     },
     provider::{Boxed, LoadBalancers},
     view::ServicePort,
@@ -221,6 +221,8 @@ pub fn want(ports: &[i64], nodes: &[&str]) -> Desired {
         goal: Goal::Present,
         backends: nodes.iter().map(node).collect(),
         rivals: Vec::new(),
+        nodes: Vec::new(),
+        claims: Claims::default(),
     }
 }
 

@@ -9,7 +9,7 @@ use cloudberth_core::{
     view::NodeView,
 };
 
-use super::{Pair, apply, changes, cluster, node, plan_for, route, tracking};
+use super::{BOTH, Pair, apply, changes, cluster, node, plan_for, route, tracking};
 
 const A4: &str = "10.120.0.0/24";
 const B4: &str = "10.120.1.0/24";
@@ -229,7 +229,7 @@ fn routes_become_what_the_nodes_need_and_then_rest() {
         assert_eq!(pass.outcome, if idle { Outcome::Noop } else { Outcome::Changed }, "{name}");
         let told: Vec<_> = pass.networks.iter().map(|(node, network)| (node.as_str(), *network)).collect();
         assert_eq!(told, case.told, "{name}");
-        assert_eq!((pass.failures.len(), pass.leftovers.len(), pass.retry), (0, 0, None), "{name}");
+        assert_eq!((pass.notices.len(), pass.leftovers.len(), pass.retry), (0, 0, None), "{name}");
         let second = plan_for(&case.routes, &case.nodes);
         assert!(second.rounds.is_empty(), "L4-21 {name}: {second:?}");
         assert_eq!(conclude(&second, &[], Duration::ZERO).outcome, Outcome::Noop, "L4-21 {name}");
@@ -276,23 +276,24 @@ fn deletions_come_first_and_are_awaited_where_addresses_are_tracked() {
 #[test]
 fn nothing_is_decided_on_a_listing_that_failed_or_is_short() {
     let stale = || vec![route("x", "10.120.9.0/24")];
-    let failed = plan(Err(Error::temporary("503")), &single(), |_| false, &cluster()).unwrap_err();
+    let failed = plan(Err(Error::temporary("503")), &single(), |_| false, &cluster(), &BOTH).unwrap_err();
     assert_eq!(failed, Error::temporary("listing routes: 503"), "FW-290");
     let short =
-        plan(Ok(Listing::short(stale(), "page 2 is missing")), &single(), |_| false, &cluster()).unwrap_err();
+        plan(Ok(Listing::short(stale(), "page 2 is missing")), &single(), |_| false, &cluster(), &BOTH)
+            .unwrap_err();
     assert_eq!(
         short,
         Error::temporary("listing routes: the listing is incomplete: page 2 is missing"),
         "L5-21"
     );
     assert_eq!(Outcome::of(Err(&failed)), Outcome::Error, "FW-290");
-    assert!(plan(Ok(Listing::complete(stale())), &single(), |_| false, &cluster()).is_ok());
+    assert!(plan(Ok(Listing::complete(stale())), &single(), |_| false, &cluster(), &BOTH).is_ok());
 }
 
 #[test]
 fn a_route_to_a_node_that_no_cloud_has_claimed_is_left_alone() {
     let routes = vec![route("x", "10.120.9.0/24"), route("y", "10.120.8.0/24")];
-    let plan = plan(Ok(Listing::complete(routes)), &[], |name| name == "x", &cluster()).unwrap();
+    let plan = plan(Ok(Listing::complete(routes)), &[], |name| name == "x", &cluster(), &BOTH).unwrap();
     let want = (vec![("y".to_owned(), "10.120.8.0/24".to_owned())], vec![]);
     assert_eq!(changes(&plan), want, "L3-121");
 }

@@ -9,8 +9,13 @@ mod properties;
 use cloudberth_core::{
     AddressKind, Listing, NodeAddress, NodeView, Result,
     decide::routes::{Plan, plan},
+    lb::Notice,
+    net::IpFamily,
     route::{ClusterCidrs, Route, RouteChange},
 };
+
+/// The families that most clouds can route.
+const BOTH: [IpFamily; 2] = [IpFamily::V4, IpFamily::V6];
 
 /// Names of a node and a network: what a route is about.
 type Pair = (String, String);
@@ -51,7 +56,7 @@ fn tracking(target: &str, cidr: &str, ips: &[&str]) -> Route {
 }
 
 fn plan_for(routes: &[Route], nodes: &[NodeView]) -> Plan {
-    plan(Ok(Listing::complete(routes.to_vec())), nodes, |_| false, &cluster()).unwrap()
+    plan(Ok(Listing::complete(routes.to_vec())), nodes, |_| false, &cluster(), &BOTH).unwrap()
 }
 
 /// What is deleted and what is created, sorted.
@@ -83,7 +88,7 @@ fn apply_one(routes: &mut Vec<Route>, change: &RouteChange, tracks: bool) {
 }
 
 /// Carries out a whole plan; every change succeeds.
-fn apply(routes: &mut Vec<Route>, plan: &Plan, tracks: bool) -> Vec<Vec<Result<()>>> {
+fn apply(routes: &mut Vec<Route>, plan: &Plan, tracks: bool) -> Vec<Vec<Result<Vec<Notice>>>> {
     plan.rounds.iter().flatten().for_each(|change| apply_one(routes, change, tracks));
-    plan.rounds.iter().map(|round| round.iter().map(|_| Ok(())).collect()).collect()
+    plan.rounds.iter().map(|round| round.iter().map(|_| Ok(Vec::new())).collect()).collect()
 }

@@ -6,6 +6,7 @@ use std::{collections::BTreeSet, time::Duration};
 use cloudberth_core::{
     Error, NodeView, Result,
     decide::routes::{Network, Outcome, conclude, responsible},
+    lb::Notice,
     route::Route,
 };
 use proptest::prelude::*;
@@ -110,11 +111,11 @@ proptest! {
             }
             let mut answers = Vec::new();
             for round in &plan.rounds {
-                let mut told: Vec<Result<()>> = Vec::new();
+                let mut told: Vec<Result<Vec<Notice>>> = Vec::new();
                 for change in round {
                     if luck.next() == Some(true) {
                         apply_one(&mut routes, change, tracks);
-                        told.push(Ok(()));
+                        told.push(Ok(Vec::new()));
                     } else {
                         told.push(Err(Error::temporary("503")));
                     }

@@ -18,7 +18,6 @@ use cloudberth_controllers::{
     service::ServiceController,
 };
 use cloudberth_core::call::ReadOnly;
-use futures_util::future::join;
 use serde::Serialize;
 
 /// The exit code when there is nothing to do.
@@ -153,21 +152,15 @@ pub async fn plan(ctx: &ControllerContext, settings: &ControllerSettings) -> Pla
 /// could not be told.
 pub async fn run_plan(ctx: &ControllerContext, settings: &ControllerSettings, patience: Duration) -> Plan {
     let cluster = &ctx.cluster;
-    let watch = join(
-        cluster.nodes.run(cluster.client().clone(), Arc::clone(&ctx.random)),
-        cluster.services.run(cluster.client().clone(), Arc::clone(&ctx.random)),
-    );
-    let listed = join(cluster.nodes.until_synced(), cluster.services.until_synced());
     // What is planned is one moment: the watches end with the listings.
     tokio::select! {
         biased;
-        _ = listed => {}
-        _ = watch => {}
+        () = cluster.until_synced() => {}
+        () = cluster.watch(&ctx.random) => {}
         () = tokio::time::sleep(patience) => {}
     }
     let mut late = Plan::default();
-    let kinds = [("nodes", cluster.nodes.is_synced()), ("Services", cluster.services.is_synced())];
-    for (what, _) in kinds.into_iter().filter(|(_, synced)| !synced) {
+    for (what, _) in cluster.synced().into_iter().filter(|(_, synced)| !synced) {
         let why =
             format!("the API server did not list them within {patience:?}; the log says what it answered");
         late.could_not_be_told(format!("all {what}"), None, &why);

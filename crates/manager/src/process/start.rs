@@ -210,12 +210,14 @@ pub(super) async fn preview(
     let ceiling = throttle(options, clock);
     let dialler = Dialler { config: &found.kube, ceiling: &ceiling, metrics: &found.metrics.rest };
     let client = dialler.client("cloudberth/plan", clock)?;
-    let cluster = Cluster::new(client, Arc::clone(clock), Arc::new(ReadOnly));
     let default_cloud = options.clouds.default_provider.clone();
+    let clouds = Clouds::new(members(options, found.clouds), default_cloud, clock)?;
+    let cluster =
+        Cluster::new(client, Arc::clone(clock), Arc::new(ReadOnly)).with_endpoints(clouds.need_endpoints());
     let ctx = ControllerContext {
         recorder: EventRecorder::new(cluster.clone(), Arc::clone(random)),
         cluster,
-        clouds: Clouds::new(members(options, found.clouds), default_cloud, clock)?,
+        clouds,
         metrics: found.metrics.clone(),
         random: Arc::clone(random),
         cluster_name: options.clouds.cluster_name.clone(),

@@ -22,7 +22,7 @@ fn is_of_another_program(event: &Value) -> bool {
 }
 
 fn is_in_a_table(event: &Value) -> bool {
-    cloudberth::reasons().map(|reason| reason.row()).any(|row| {
+    cloudberth::reasons().map(cloudberth_core::Reason::row).any(|row| {
         text(event, "/reason") == row.name
             && text(event, "/source/component") == row.source.component()
             && text(event, "/involvedObject/kind") == row.source.kind()

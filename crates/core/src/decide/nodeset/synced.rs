@@ -4,18 +4,19 @@
 //! the queue by itself, and a second pass over all Services must not double it. The real members are always read from the
 //! cloud, so a wrong record costs one pass and nothing else.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
-use crate::view::{NodeView, ObjectKey};
+use crate::{lb::Backend, view::ObjectKey};
 
-/// A set of nodes as far as load balancers care: name to provider id.
+/// A set of nodes as far as load balancers care: by name, the provider id and whether pods of the Service are there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fleet(BTreeMap<String, Option<String>>);
+pub struct Fleet(BTreeMap<String, (Option<String>, Option<bool>)>);
 
 impl Fleet {
     /// The set of these nodes, in whatever order.
-    pub fn of(nodes: &[Arc<NodeView>]) -> Self {
-        Self(nodes.iter().map(|node| (node.name.clone(), node.provider_id.clone())).collect())
+    pub fn of(backends: &[Backend]) -> Self {
+        let facts = |backend: &Backend| (backend.node.provider_id.clone(), backend.local_endpoint);
+        Self(backends.iter().map(|backend| (backend.node.name.clone(), facts(backend))).collect())
     }
 }
 
@@ -51,6 +52,8 @@ impl Synced {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::{
         decide::{
@@ -63,7 +66,7 @@ mod tests {
                 need::wants,
             },
         },
-        view::{ExternalTrafficPolicy, Ready, ServiceType, ServiceView},
+        view::{ExternalTrafficPolicy, NodeView, Ready, ServiceType, ServiceView},
     };
 
     fn service(name: &str, service_type: ServiceType) -> ServiceView {
@@ -74,12 +77,17 @@ mod tests {
         names.iter().map(|name| service(name, ServiceType::LoadBalancer)).collect()
     }
 
+    fn fleet(nodes: impl IntoIterator<Item = Arc<NodeView>>) -> Fleet {
+        let backends = nodes.into_iter().map(|node| Backend { node, local_endpoint: None });
+        Fleet::of(&backends.collect::<Vec<_>>())
+    }
+
     /// The names of the Services that a pass over all of them works on.
     fn pass(synced: &mut Synced, services: &[ServiceView], nodes: &[NodeView]) -> Vec<String> {
         let candidate = Candidate { name: "cloud".to_owned(), ..Candidate::default() };
         let assignments = Assignments::new(vec![candidate], Some("cloud".to_owned())).unwrap();
         let nodes: Vec<_> = nodes.iter().cloned().map(Arc::new).collect();
-        let fleet = Fleet::of(&members(&nodes, |_| true, None));
+        let fleet = fleet(members(&nodes, |_| true, None));
         let wanting = services.iter().filter(|s| wants(s, &assignments.of(s)));
         let lacking = synced.lacking(wanting.map(|s| (s.key(), fleet.clone())));
         lacking.into_iter().map(|key| key.name).collect()
@@ -148,8 +156,19 @@ mod tests {
         let (mut synced, services) = (Synced::default(), balanced(&["a", "b"]));
         pass(&mut synced, &services, &[node("n1")]);
         let newer = [node("n1"), node("n2")].map(Arc::new);
-        synced.note(&services[1].key(), Fleet::of(&newer));
+        synced.note(&services[1].key(), fleet(newer));
         assert_eq!(pass(&mut synced, &services, &[node("n1"), node("n2")]), ["a"], "FW-230");
+    }
+
+    #[test]
+    fn pods_that_move_make_another_set() {
+        let with = |local_endpoint| Fleet::of(&[Backend { node: Arc::new(node("n1")), local_endpoint }]);
+        let (mut synced, key) = (Synced::default(), ObjectKey::new("default", "a"));
+        let steps = [(Some(false), true), (Some(false), false), (Some(true), true), (None, true)];
+        for (local, lacks) in steps {
+            let lacking = synced.lacking([(key.clone(), with(local))]);
+            assert_eq!(!lacking.is_empty(), lacks, "BL-102 {local:?}");
+        }
     }
 
     #[test]

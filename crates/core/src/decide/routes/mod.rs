@@ -18,7 +18,7 @@ mod start;
 mod watch;
 
 pub use condition::{NETWORK_UNAVAILABLE, Network, condition_patch};
-pub use pass::{Failure, Outcome, Pass, conclude};
-pub use plan::{Plan, plan, responsible};
+pub use pass::{Outcome, Pass, RouteNotice, conclude};
+pub use plan::{Plan, Unroutable, plan, responsible};
 pub use start::{Start, start};
 pub use watch::{FULL_PASS, PASS_GAP, Pace, Trigger, full_pass, trigger};

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use super::{condition::Network, plan::Plan};
 use crate::{
     error::{Category, Doing, Error, Result, Retry},
-    reason::Reason,
+    lb::Notice,
     route::{NewRoute, RouteChange},
 };
 
@@ -38,17 +38,15 @@ impl Outcome {
     }
 }
 
-/// A route that could not be created: a warning event on its node.
+/// An event about a node: its route could not be created, or the cloud has something to say about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct RouteNotice {
     /// The node.
     pub node: String,
     /// Its UID, for the event's reference.
     pub uid: String,
-    /// The reason of the event.
-    pub reason: Reason,
-    /// The text of the event.
-    pub message: String,
+    /// What is said.
+    pub notice: Notice,
 }
 
 /// The account of one pass.
@@ -59,7 +57,7 @@ pub struct Pass {
     /// What the condition of each node should say; nodes that are not here keep theirs.
     pub networks: BTreeMap<String, Network>,
     /// Events about single nodes.
-    pub failures: Vec<Failure>,
+    pub notices: Vec<RouteNotice>,
     /// Deletions that failed, for the log.
     pub leftovers: Vec<String>,
     /// When to come back because of what failed; `None` where nothing did or where only a change can help.
@@ -72,11 +70,11 @@ pub struct Pass {
 /// A creation that we broke off ourselves, or whose answer is missing, says nothing about its node: the condition
 /// stays as it is and the pass comes back (law 1).
 #[must_use]
-pub fn conclude(plan: &Plan, answers: &[Vec<Result<()>>], elapsed: Duration) -> Pass {
+pub fn conclude(plan: &Plan, answers: &[Vec<Result<Vec<Notice>>>], elapsed: Duration) -> Pass {
     let mut pass = Pass {
         outcome: Outcome::Noop,
         networks: plan.networks.clone(),
-        failures: Vec::new(),
+        notices: Vec::new(),
         leftovers: Vec::new(),
         retry: None,
     };
@@ -85,7 +83,12 @@ pub fn conclude(plan: &Plan, answers: &[Vec<Result<()>>], elapsed: Duration) -> 
     for (round, changes) in plan.rounds.iter().enumerate() {
         for (index, change) in changes.iter().enumerate() {
             match (answers.get(round).and_then(|answers| answers.get(index)), change) {
-                (Some(Ok(())), _) => pass.outcome = Outcome::Changed,
+                (Some(Ok(notices)), change) => {
+                    pass.outcome = Outcome::Changed;
+                    if let RouteChange::Create(new) = change {
+                        pass.notices.extend(notices.iter().map(|notice| about(new, notice.clone())));
+                    }
+                }
                 (Some(Err(error)), change) if error.category() != Category::Cancelled => {
                     retries.push(error.category().retry());
                     match change {
@@ -116,15 +119,19 @@ pub fn conclude(plan: &Plan, answers: &[Vec<Result<()>>], elapsed: Duration) -> 
 
 impl Pass {
     fn fail(&mut self, new: &NewRoute, error: &Error, elapsed: Duration) {
-        let NewRoute { hint: uid, node, destination, .. } = new;
+        let NewRoute { hint, node, destination, .. } = new;
         self.networks.insert(node.clone(), Network::NotCreated);
         if let Some(reason) = Doing::CreateRoute.failed(error.category()) {
             let message = format!(
-                "Could not create route {uid} {destination} for node {node} after {elapsed:?}: {error}"
+                "Could not create route {hint} {destination} for node {node} after {elapsed:?}: {error}"
             );
-            self.failures.push(Failure { node: node.clone(), uid: uid.clone(), reason, message });
+            self.notices.push(about(new, Notice::warning(reason, message)));
         }
     }
+}
+
+fn about(new: &NewRoute, notice: Notice) -> RouteNotice {
+    RouteNotice { node: new.node.clone(), uid: new.hint.clone(), notice }
 }
 
 /// One wait for all: a cloud that asked us to stay away is obeyed, to the longest wait it named; otherwise the most

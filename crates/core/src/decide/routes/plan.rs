@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::condition::Network;
 use crate::{
     error::{Context, Error, Result},
+    lb::Notice,
     lookup::Listing,
-    net,
+    net::{self, IpFamily},
+    reason,
     route::{ClusterCidrs, NewRoute, Route, RouteChange},
     view::NodeView,
 };
@@ -17,24 +19,52 @@ pub struct Plan {
     /// One call of [`Routes::apply`](crate::provider::Routes::apply) each, deletions first; a round begins when the
     /// one before it was answered. Empty when everything is as it should be.
     pub rounds: Vec<Vec<RouteChange>>,
+    /// The networks of nodes that the cloud cannot route.
+    pub unroutable: BTreeSet<Unroutable>,
     /// What each node that routes concern may be told if every change succeeds.
     pub(super) networks: BTreeMap<String, Network>,
+}
+
+/// A network of a node that the cloud cannot route.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unroutable {
+    /// The node.
+    pub node: String,
+    /// Its UID.
+    pub uid: String,
+    /// The network, as the node spells it.
+    pub network: String,
+}
+
+impl Unroutable {
+    /// What people are told.
+    #[must_use]
+    pub fn notice(&self) -> Notice {
+        let message = format!(
+            "{} gets no route: this cloud cannot route networks of its IP family. Pods are reached by their addresses of \
+             the other family, or give the cluster a network plugin that needs no routes",
+            self.network
+        );
+        Notice::warning(reason::UNROUTABLE_NETWORK, message)
+    }
 }
 
 /// Compares what the cloud lists with what the nodes need.
 ///
 /// `nodes` are all nodes of this cloud. A route to a node that is `unclaimed`, because no cloud knows it for its own yet,
-/// is left alone; a route to anybody else is of no use. Nothing is decided on a listing that failed or is short; the error is then the outcome of the pass.
+/// is left alone; a route to anybody else is of no use. Nothing is decided on a listing that failed or is short; the error
+/// is then the outcome of the pass.
 ///
 /// - A route is kept if it leads to a node that has its network, spelled the same, and its addresses, where the cloud
 ///   tracks them, are the node's in any order.
 /// - Every other route that is ours and inside the cluster's networks is deleted, and so is a blackhole there.
-/// - What a node needs and no remaining route provides is created, once.
+/// - What a node needs and no remaining route provides is created, once, if its family is one of `families`.
 pub fn plan<'a>(
     listed: Result<Listing<Route>>,
     nodes: impl IntoIterator<Item = &'a NodeView>,
     unclaimed: impl Fn(&str) -> bool,
     cluster: &ClusterCidrs,
+    families: &[IpFamily],
 ) -> Result<Plan> {
     let listed = listed.context("listing routes")?;
     if let Some(why) = listed.short {
@@ -60,20 +90,33 @@ pub fn plan<'a>(
         }
     }
     let missing = wanted.iter().filter(|(key, _)| !provided.contains(*key));
+    let (missing, beyond): (Vec<_>, Vec<_>) = missing.partition(|((_, cidr), _)| is_routable(cidr, families));
     let creates: Vec<_> =
-        missing.map(|((_, cidr), node)| RouteChange::Create(new_route(node, cidr))).collect();
+        missing.iter().map(|((_, cidr), node)| RouteChange::Create(new_route(node, cidr))).collect();
+    let unroutable = beyond.iter().map(|((_, cidr), node)| Unroutable {
+        node: node.name.clone(),
+        uid: node.uid.clone(),
+        network: (*cidr).to_owned(),
+    });
 
     // Where routes track addresses, an outdated one may stand in its successor's way until it is really gone.
     let barrier = listed.items.iter().any(|route| route.addresses.is_some());
     let rounds = if barrier { vec![deletes, creates] } else { vec![[deletes, creates].concat()] };
     let rounds = rounds.into_iter().filter(|round| !round.is_empty()).collect();
 
-    let reached = wanted.keys().map(|(node, _)| ((*node).to_owned(), Network::Created));
+    let without: BTreeSet<_> = beyond.iter().map(|(key, _)| **key).collect();
+    let reached = wanted.keys().filter(|key| !without.contains(*key));
+    let reached = reached.map(|(node, _)| ((*node).to_owned(), Network::Created));
     // A node that has routes and no network of its own lost its network.
     let targets = listed.items.iter().filter_map(|route| nodes.get(route.target.as_deref()?));
     let lost =
         targets.filter(|node| node.pod_cidrs.is_empty()).map(|node| (node.name.clone(), Network::NotCreated));
-    Ok(Plan { rounds, networks: reached.chain(lost).collect() })
+    Ok(Plan { rounds, unroutable: unroutable.collect(), networks: reached.chain(lost).collect() })
+}
+
+/// A network that cannot be read is the cloud's to refuse.
+fn is_routable(cidr: &str, families: &[IpFamily]) -> bool {
+    net::parse_cidr(cidr).is_none_or(|network| families.contains(&IpFamily::of(network.addr())))
 }
 
 /// Whether a destination lies in the cluster's networks, so that a route to it is ours to judge: its first or its
@@ -95,6 +138,7 @@ fn new_route(node: &NodeView, cidr: &str) -> NewRoute {
     NewRoute {
         hint: node.uid.clone(),
         node: node.name.clone(),
+        provider_id: node.provider_id.clone(),
         addresses: node.addresses.clone(),
         destination: cidr.to_owned(),
     }
