@@ -19,8 +19,9 @@ use cloudberth_core::{
     call::{Call, ReadOnly},
     decide::outage::{Outage, is_silence},
     error::Error,
+    instance::InstanceListing,
     lb::{Fleet, SharedInstances},
-    lookup::{Listing, Lookup},
+    lookup::Lookup,
     provider::{Boxed, Provider},
     time::Tick,
 };
@@ -39,13 +40,13 @@ const PROOF: Duration = Duration::from_secs(30);
 const JITTER: f64 = 0.5;
 
 /// The instances of a cloud at one time, or why they are not known.
-pub type Snapshot = Landed<Result<Listing<Instance>>>;
+pub type Snapshot = Landed<Result<InstanceListing>>;
 
 /// The instances of one cloud.
 pub struct Inventory {
     provider: Arc<dyn Provider>,
     clock: Arc<dyn Clock>,
-    flights: SingleFlight<Result<Listing<Instance>>>,
+    flights: SingleFlight<Result<InstanceListing>>,
     outage: Mutex<Outage>,
     landed: watch::Sender<Tick>,
     /// How often the cloud came back.
@@ -198,11 +199,11 @@ impl Fleet for SurveyFleet {
     }
 }
 
-async fn list(provider: Arc<dyn Provider>, begun: Tick) -> Result<Listing<Instance>> {
+async fn list(provider: Arc<dyn Provider>, begun: Tick) -> Result<InstanceListing> {
     let instances = provider.instances().ok_or_else(|| no_instances(provider.name()))?;
     let call = Call::new(begun + PATIENCE, Arc::new(ReadOnly));
     let listing = AssertUnwindSafe(instances.list(&call)).catch_unwind().await;
-    listing.unwrap_or_else(|_| Err(bug(provider.name())))
+    listing.unwrap_or_else(|_| Err(bug(provider.name()))).map(InstanceListing::from)
 }
 
 fn no_instances(provider: &str) -> Error {

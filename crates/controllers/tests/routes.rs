@@ -334,7 +334,7 @@ impl Routes for Probe {
             table.routes.items.iter_mut().for_each(|route| route.addresses = Some(Vec::new()));
             let instances = (*fleet.listing().await).as_ref().clone()?;
             let names = nodes.iter().map(|node| node.name.clone()).collect();
-            let instances = instances.items.into_iter().map(|instance| instance.name).collect();
+            let instances = instances.items.iter().map(|instance| instance.name.clone()).collect();
             let mut listed = self.listed.lock().unwrap();
             listed.push((names, instances));
             Ok(RouteTable { data: Arc::new(listed.len()), ..table })

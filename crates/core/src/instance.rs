@@ -1,10 +1,11 @@
 //! An instance, as its cloud describes it.
 
-use std::{any::Any, collections::BTreeMap, fmt, sync::Arc};
+use std::{any::Any, collections::BTreeMap, fmt, ops::Deref, sync::Arc};
 
 use crate::{
     address::NodeAddress,
     label::{LabelKey, LabelValue, Region, Zone},
+    lookup::{Listing, Lookup},
     provider_id::ProviderId,
 };
 
@@ -108,6 +109,50 @@ impl Instance {
     }
 }
 
+/// A listing of instances in which one is found without looking at all of them: a burst of new nodes asks about each
+/// several times, and must not cost the square of their number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstanceListing {
+    listing: Listing<Instance>,
+    by_id: BTreeMap<ProviderId, usize>,
+    by_name: BTreeMap<String, Vec<usize>>,
+}
+
+impl From<Listing<Instance>> for InstanceListing {
+    fn from(listing: Listing<Instance>) -> Self {
+        let (mut by_id, mut by_name) = (BTreeMap::new(), BTreeMap::<String, Vec<usize>>::new());
+        for (place, instance) in listing.items.iter().enumerate() {
+            by_id.entry(instance.id.clone()).or_insert(place);
+            by_name.entry(instance.name.clone()).or_default().push(place);
+        }
+        Self { listing, by_id, by_name }
+    }
+}
+
+impl InstanceListing {
+    /// The first instance with this id. A short listing can show it, never deny it.
+    #[must_use]
+    pub fn by_id(&self, id: &ProviderId) -> Lookup<&Instance> {
+        match self.by_id.get(id).and_then(|place| self.listing.items.get(*place)) {
+            Some(instance) => Lookup::Present(instance),
+            None => self.listing.find(|_| false),
+        }
+    }
+
+    /// Every instance of this name that the listing shows, in its order.
+    pub fn called(&self, name: &str) -> impl Iterator<Item = &Instance> {
+        self.by_name.get(name).into_iter().flatten().filter_map(|place| self.listing.items.get(*place))
+    }
+}
+
+impl Deref for InstanceListing {
+    type Target = Listing<Instance>;
+
+    fn deref(&self) -> &Listing<Instance> {
+        &self.listing
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,6 +162,22 @@ mod tests {
         let facts = PrivateFacts::new(7_u32);
         assert_eq!((facts.get::<u32>(), facts.get::<String>()), (Some(&7), None));
         assert!(facts == facts.clone() && facts != PrivateFacts::new(7_u32));
+    }
+
+    #[test]
+    fn an_instance_is_found_by_its_id_or_its_name() {
+        let id = |text: &str| text.parse::<ProviderId>().unwrap();
+        let all = ["a", "twin", "b", "twin"].iter().enumerate();
+        let all: Vec<_> = all.map(|(n, name)| Instance::new(id(&format!("fake://{n}")), name)).collect();
+        let complete = InstanceListing::from(Listing::complete(all.clone()));
+        let short = InstanceListing::from(Listing::short(all.clone(), "page 2"));
+        assert_eq!(complete.by_id(&id("fake://2")), Lookup::Present(&all[2]), "FW-44");
+        assert_eq!(short.by_id(&id("fake://2")), Lookup::Present(&all[2]));
+        assert_eq!(complete.by_id(&id("fake://9")), Lookup::Absent);
+        assert!(matches!(short.by_id(&id("fake://9")), Lookup::Unknown(_)), "L1-206");
+        assert_eq!(complete.called("twin").collect::<Vec<_>>(), [&all[1], &all[3]]);
+        assert_eq!(complete.called("nobody").count(), 0);
+        assert_eq!(complete.items, all);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::{
     call::Call,
     error::{Category, Error, Result},
-    instance::Instance,
+    instance::{Instance, InstanceListing},
     lb::Backend,
     lookup::{Listing, Lookup},
     provider::Boxed,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A listing of instances that others use too, or why there is none.
-pub type SharedInstances = Arc<dyn AsRef<Result<Listing<Instance>>> + Send + Sync>;
+pub type SharedInstances = Arc<dyn AsRef<Result<InstanceListing>> + Send + Sync>;
 
 /// How many instances that a listing lacks are looked up one by one. If all of them are absent, the others are taken to be
 /// absent too.
@@ -201,10 +201,10 @@ mod tests {
         numbers.into_iter().map(|n| backend(&format!("node{n}"), Some(id(n).to_string()))).collect()
     }
 
-    struct Scripted(Result<Listing<Instance>>);
+    struct Scripted(Result<InstanceListing>);
 
-    impl AsRef<Result<Listing<Instance>>> for Scripted {
-        fn as_ref(&self) -> &Result<Listing<Instance>> {
+    impl AsRef<Result<InstanceListing>> for Scripted {
+        fn as_ref(&self) -> &Result<InstanceListing> {
             &self.0
         }
     }
@@ -219,7 +219,7 @@ mod tests {
 
     impl Script {
         fn new(listing: Result<Listing<Instance>>, beside: &[usize]) -> Self {
-            let listing = Arc::new(Scripted(listing));
+            let listing = Arc::new(Scripted(listing.map(InstanceListing::from)));
             Self { listing, beside: beside.to_vec(), error: None, asked: Mutex::default() }
         }
     }

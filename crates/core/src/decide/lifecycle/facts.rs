@@ -3,8 +3,7 @@
 use super::verdict::at_once;
 use crate::{
     decide::node::taints::{SHUTDOWN, TO_BE_DELETED, UNINITIALISED},
-    instance::Instance,
-    lookup::Listing,
+    instance::InstanceListing,
     provider_id::{ProviderId, Reading},
     time::Tick,
     view::{NodeView, Ready},
@@ -84,8 +83,8 @@ impl NodeFacts {
 
     /// Whether the listing lacks its instance, and that could matter.
     #[must_use]
-    pub fn is_missed_by(&self, listing: &Listing<Instance>) -> bool {
-        let lacks = |id: &ProviderId| listing.find(|instance| instance.id == *id).is_absent();
+    pub fn is_missed_by(&self, listing: &InstanceListing) -> bool {
+        let lacks = |id: &ProviderId| listing.by_id(id).is_absent();
         at_once(self).is_none() && self.id().is_some_and(lacks)
     }
 

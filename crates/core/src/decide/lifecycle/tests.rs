@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::{
     error::{Category, Error},
-    instance::{Instance, InstanceState},
+    instance::{Instance, InstanceListing, InstanceState},
     lookup::{Listing, Lookup},
     provider_id::ProviderId,
     time::Tick,
@@ -47,8 +47,8 @@ fn instance(number: usize, state: InstanceState) -> Instance {
     Instance { state, ..Instance::new(id(number), &format!("node{number}")) }
 }
 
-fn instances(numbers: impl IntoIterator<Item = usize>) -> Listing<Instance> {
-    Listing::complete(numbers.into_iter().map(|n| instance(n, InstanceState::Running)).collect())
+fn instances(numbers: impl IntoIterator<Item = usize>) -> InstanceListing {
+    Listing::complete(numbers.into_iter().map(|n| instance(n, InstanceState::Running)).collect()).into()
 }
 
 /// A round that takes a second.

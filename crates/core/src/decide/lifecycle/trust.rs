@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     error::{Category, Error},
-    instance::{Instance, InstanceState},
-    lookup::{Listing, Lookup},
+    instance::{Instance, InstanceListing, InstanceState},
+    lookup::Lookup,
     provider_id::ProviderId,
 };
 
@@ -72,7 +72,7 @@ pub fn has_witnesses(nodes: &[NodeFacts]) -> bool {
 
 /// The doubt about a listing that shows none of the instances that it should show.
 #[must_use]
-pub fn shows_none(listing: &Listing<Instance>, nodes: &[NodeFacts]) -> Option<Doubt> {
+pub fn shows_none(listing: &InstanceListing, nodes: &[NodeFacts]) -> Option<Doubt> {
     let listed: BTreeSet<_> = listing.items.iter().map(|instance| &instance.id).collect();
     let strange = has_witnesses(nodes) && !witnesses(nodes).any(|(_, id)| listed.contains(id));
     strange.then(|| Doubt::ShowsNone { nodes: witnesses(nodes).count() })
@@ -87,7 +87,7 @@ pub fn shows_none(listing: &Listing<Instance>, nodes: &[NodeFacts]) -> Option<Do
 /// A raised cap does not raise what is believed: the threshold is never above the law's own.
 #[must_use]
 pub fn trust(
-    listing: &Listing<Instance>,
+    listing: &InstanceListing,
     nodes: &[NodeFacts],
     cap: Cap,
     recorded_is_visible: bool,
@@ -112,9 +112,9 @@ pub fn trust(
 
 impl ListingTrust {
     /// What the listing says about one node's instance. A short listing denies nothing, whatever its trust.
-    pub fn ask(&self, listing: &Listing<Instance>, facts: &NodeFacts) -> Lookup<InstanceState> {
+    pub fn ask(&self, listing: &InstanceListing, facts: &NodeFacts) -> Lookup<InstanceState> {
         let instance = match facts.id() {
-            Some(id) => listing.find(|instance| instance.id == *id),
+            Some(id) => listing.by_id(id),
             None => by_name(listing, &facts.name),
         };
         match (instance.map(|instance| instance.state), self) {
@@ -129,12 +129,12 @@ impl ListingTrust {
     #[must_use]
     pub fn warn(
         &self,
-        listing: &Listing<Instance>,
+        listing: &InstanceListing,
         facts: &NodeFacts,
         memory: &mut NodeHistory,
     ) -> Option<NodeEvent> {
         let Self::Doubtful(doubt) = self else { return None };
-        let absent = facts.id().is_some_and(|id| listing.find(|instance| instance.id == *id).is_absent());
+        let absent = facts.id().is_some_and(|id| listing.by_id(id).is_absent());
         let held_up = absent && !facts.ready && !facts.deleting && !facts.is_expected_to_be_gone();
         (held_up && memory.tell(facts, Warning::Doubtful))
             .then(|| event::listing_doubtful(facts, doubt, MACHINE_IS_GONE))
@@ -142,9 +142,9 @@ impl ListingTrust {
 }
 
 /// A name that several instances share leads to none of them.
-fn by_name<'a>(listing: &'a Listing<Instance>, name: &str) -> Lookup<&'a Instance> {
-    match listing.items.iter().filter(|instance| instance.name == name).count() {
-        0 | 1 => listing.find(|instance| instance.name == name),
+fn by_name<'a>(listing: &'a InstanceListing, name: &str) -> Lookup<&'a Instance> {
+    match listing.called(name).count() {
+        0 | 1 => listing.called(name).next().map_or_else(|| listing.find(|_| false), Lookup::Present),
         several => Lookup::Unknown(Error::new(
             Category::Conflict,
             format!("{several} instances are called {name:?}"),

@@ -10,9 +10,8 @@ use super::node_ip;
 use crate::{
     address::NodeAddress,
     error::{Category, Error},
-    instance::Instance,
-    lookup::{Listing, Lookup},
-    provider_id::ProviderId,
+    instance::{Instance, InstanceListing},
+    lookup::Lookup,
     view::NodeView,
 };
 
@@ -27,25 +26,19 @@ impl Instance {
     }
 }
 
-/// The instance with this id. A short listing can show it, never deny it.
-pub fn by_id<'a>(id: &ProviderId, instances: &'a Listing<Instance>) -> Lookup<&'a Instance> {
-    instances.find(|instance| instance.id == *id)
-}
-
 /// The instance that is called like the node.
 ///
 /// Of several with that name, the one that has an address of the node; if that does not single one out it is
 /// `Unknown`, and the error names them. A short listing is `Unknown` too, even if it shows one: the missing part may
 /// hold its namesake.
-pub fn by_name<'a>(node: &NodeView, instances: &'a Listing<Instance>) -> Lookup<&'a Instance> {
+pub fn by_name<'a>(node: &NodeView, instances: &'a InstanceListing) -> Lookup<&'a Instance> {
     if let Some(why) = &instances.short {
         return Lookup::Unknown(Error::temporary(format!(
             "looking for the instance of node {:?}: the listing is incomplete: {why}",
             node.name
         )));
     }
-    let namesakes: Vec<&Instance> =
-        instances.items.iter().filter(|instance| instance.name == node.name).collect();
+    let namesakes: Vec<&Instance> = instances.called(&node.name).collect();
     match namesakes.as_slice() {
         [] => Lookup::Absent,
         [instance] => Lookup::Present(instance),
@@ -107,7 +100,10 @@ fn distance(a: &str, b: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::node::fixture::{instance, node};
+    use crate::{
+        decide::node::fixture::{instance, node},
+        lookup::Listing,
+    };
 
     fn listing() -> Vec<Instance> {
         vec![
@@ -119,20 +115,8 @@ mod tests {
     }
 
     #[test]
-    fn an_id_finds_its_instance_whatever_the_names() {
-        let complete = Listing::complete(listing());
-        let short = Listing::short(listing(), "page 2 is missing");
-        let id = |text: &str| text.parse::<ProviderId>().unwrap();
-        assert_eq!(by_id(&id("fake://3"), &complete), Lookup::Present(&complete.items[2]), "FW-44");
-        assert_eq!(by_id(&id("fake://3"), &short), Lookup::Present(&short.items[2]));
-        assert_eq!(by_id(&id("fake://9"), &complete), Lookup::Absent);
-        assert!(matches!(by_id(&id("fake://9"), &short), Lookup::Unknown(_)), "L1-206");
-        assert_eq!(by_id(&id("other://3"), &complete), Lookup::Absent);
-    }
-
-    #[test]
     fn a_name_finds_an_instance_only_if_there_is_no_doubt() {
-        let all = Listing::complete(listing());
+        let all = InstanceListing::from(Listing::complete(listing()));
         let found = |node: &NodeView| match by_name(node, &all) {
             Lookup::Present(instance) => instance.id.to_string(),
             Lookup::Absent => "absent".to_owned(),
@@ -159,7 +143,7 @@ mod tests {
         let why = by_name(&node("twin"), &all).known().unwrap_err();
         assert_eq!(why.category(), Category::Conflict);
         assert!(why.message().contains("\"twin\": fake://2, fake://3;"), "{why}");
-        let short = Listing::short(listing(), "page 2 is missing");
+        let short = InstanceListing::from(Listing::short(listing(), "page 2 is missing"));
         let why = by_name(&node("web-1"), &short).known().unwrap_err();
         assert!(
             why.message().contains("\"web-1\"") && why.message().contains("page 2 is missing"),

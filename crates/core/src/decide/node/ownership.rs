@@ -10,8 +10,8 @@ use std::fmt;
 use super::{events::MESSAGE_LIMIT, instance};
 use crate::{
     error::{Category, Error, Result, cut},
-    instance::Instance,
-    lookup::{Listing, Lookup},
+    instance::{Instance, InstanceListing},
+    lookup::Lookup,
     provider_id::Reading,
     view::NodeView,
 };
@@ -27,7 +27,7 @@ pub struct Cloud<'a> {
     /// How it reads the text of a provider id.
     pub read: &'a (dyn Fn(&str) -> Reading + Send + Sync),
     /// Its newest listing, or why there is none.
-    pub instances: &'a Result<Listing<Instance>>,
+    pub instances: &'a Result<InstanceListing>,
 }
 
 impl fmt::Debug for Cloud<'_> {
@@ -60,7 +60,7 @@ pub enum NodeOwner<'a> {
 
 /// Where an instance was looked for in vain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Searched<'a>(Vec<(&'a str, &'a Listing<Instance>)>);
+pub struct Searched<'a>(Vec<(&'a str, &'a InstanceListing)>);
 
 impl<'a> Searched<'a> {
     fn new(clouds: &[Cloud<'a>]) -> Self {
@@ -116,7 +116,7 @@ fn by_id<'a>(node: &NodeView, id: &str, clouds: &[Cloud<'a>]) -> NodeOwner<'a> {
         match (cloud.read)(id) {
             Reading::Mine(id) => {
                 let instance = match cloud.instances {
-                    Ok(instances) => instance::by_id(&id, instances),
+                    Ok(instances) => instances.by_id(&id),
                     Err(why) => Lookup::Unknown(why.clone().context(cloud.name)),
                 };
                 return NodeOwner::Ours { cloud: cloud.name, instance };
@@ -183,6 +183,7 @@ fn join(items: impl Iterator<Item = String>) -> String {
 mod tests {
     use super::*;
     use crate::decide::node::fixture::{instance, node};
+    use crate::lookup::Listing;
     use crate::provider_id::ProviderId;
 
     fn alpha(text: &str) -> Reading {
@@ -197,7 +198,7 @@ mod tests {
         Reading::plain(text, |id| id.scheme() == "beta")
     }
 
-    type Instances = Result<Listing<Instance>>;
+    type Instances = Result<InstanceListing>;
 
     fn two<'a>(a: &'a Instances, b: &'a Instances) -> [Cloud<'a>; 2] {
         [
@@ -208,7 +209,7 @@ mod tests {
 
     fn listed(instances: &[(&str, &str)]) -> Instances {
         let instance = |(id, name): &(&str, &str)| Ok(Instance::new(id.parse()?, name));
-        instances.iter().map(instance).collect::<Result<_>>().map(Listing::complete)
+        instances.iter().map(instance).collect::<Result<_>>().map(|all| Listing::complete(all).into())
     }
 
     /// `cloud instance`, `foreign`, `nowhere` or `undecided`.
@@ -230,7 +231,8 @@ mod tests {
         let a = listed(&[("alpha://1", "n"), ("alpha://2", "other")]);
         let b = listed(&[("beta://1", "n")]);
         let broken: Instances = Err(Error::temporary("503"));
-        let partial: Instances = Ok(Listing::short(vec![instance("alpha://1", "n")], "page 2 is missing"));
+        let partial: Instances =
+            Ok(Listing::short(vec![instance("alpha://1", "n")], "page 2 is missing").into());
         let table = [
             ("FW-43 by id, whatever the name", node("n").id("alpha://2"), &a, &b, "alpha alpha://2"),
             ("the other cloud does not answer", node("n").id("alpha://2"), &a, &broken, "alpha alpha://2"),
@@ -276,7 +278,8 @@ mod tests {
         let n2 = listed(&[("beta://1", "n")]);
         let twins = listed(&[("alpha://1", "n"), ("alpha://2", "n")]);
         let broken: Instances = Err(Error::temporary("503"));
-        let partial: Instances = Ok(Listing::short(vec![instance("alpha://1", "n")], "page 2 is missing"));
+        let partial: Instances =
+            Ok(Listing::short(vec![instance("alpha://1", "n")], "page 2 is missing").into());
         let table = [
             ("in one", &n1, &empty, None, "alpha alpha://1"),
             ("in the other", &empty, &n2, None, "beta beta://1"),

@@ -18,9 +18,8 @@ use crate::{
         service::FINALIZER,
     },
     error::{Category, Error, Result},
-    instance::Instance,
+    instance::InstanceListing,
     lb::{Goal, INTENT_ANNOTATION, Intent, LockKey, LockKind, Turn, TurnEnd},
-    lookup::Listing,
     view::ServiceView,
 };
 
@@ -51,7 +50,7 @@ fn remembers(service: &ServiceView, keys: &[LockKey]) -> bool {
 /// means nothing.
 ///
 /// Only for clusters whose [nodes can tell](crate::decide::lifecycle::has_witnesses).
-pub fn vouch(instances: &Result<Listing<Instance>>, nodes: &[NodeFacts]) -> Result<()> {
+pub fn vouch(instances: &Result<InstanceListing>, nodes: &[NodeFacts]) -> Result<()> {
     let doing = "the load balancer is not found, and whether this is the right account is not known";
     let listing = instances.as_ref().map_err(|why| why.clone().context(doing))?;
     let Some(doubt) = shows_none(listing, nodes) else { return Ok(()) };
@@ -82,7 +81,9 @@ mod tests {
             },
             service::testing::{MARK, annotated, service},
         },
+        instance::Instance,
         lb::Creation,
+        lookup::Listing,
         view::Ingress,
     };
     use std::time::Duration;
@@ -179,8 +180,8 @@ mod tests {
         let instances = |numbers: &[usize]| {
             numbers.iter().map(|&n| Instance::new(id(n), &format!("node{n}"))).collect::<Vec<_>>()
         };
-        let complete = |numbers: &[usize]| Ok(Listing::complete(instances(numbers)));
-        let short = |numbers: &[usize]| Ok(Listing::short(instances(numbers), "page 2 is missing"));
+        let complete = |numbers: &[usize]| Ok(Listing::complete(instances(numbers)).into());
+        let short = |numbers: &[usize]| Ok(Listing::short(instances(numbers), "page 2 is missing").into());
         let three = || vec![node(1), node(2), node(3)];
         let stranger = Some((Category::Unauthorised, "none of the instances whose ids 3 nodes carry"));
         let table = [
@@ -225,7 +226,7 @@ mod tests {
     #[test]
     fn a_warning_about_a_strange_account_says_the_ways_out_and_fits_an_event() {
         let nodes: Vec<_> = (0..5000).map(node).collect();
-        let why = vouch(&Ok(Listing::complete(vec![])), &nodes).unwrap_err();
+        let why = vouch(&Ok(Listing::complete(vec![]).into()), &nodes).unwrap_err();
         for way in ["put the right one back", "delete their nodes", MACHINE_IS_GONE, FINALIZER] {
             assert!(why.message().contains(way), "L1-837 {way}: {why}");
         }

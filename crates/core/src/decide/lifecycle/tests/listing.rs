@@ -72,7 +72,9 @@ fn a_doubtful_listing_denies_only_what_is_expected() {
     let why = "the cloud lists none of the instances whose ids 3 nodes carry";
     let unknown = |text: &str| Lookup::Unknown(Error::temporary(text));
     let listing = || instances([1]);
-    let short = || Listing::short(vec![instance(1, InstanceState::Stopped)], "page 2 is missing");
+    let short = || {
+        InstanceListing::from(Listing::short(vec![instance(1, InstanceState::Stopped)], "page 2 is missing"))
+    };
     let incomplete = || unknown("the listing is incomplete: page 2 is missing");
     let removed = || NodeFacts { autoscaler_removes: true, ..node(2) };
     let declared = || NodeFacts { declared_gone: true, ..node(2) };
@@ -97,7 +99,8 @@ fn a_doubtful_listing_denies_only_what_is_expected() {
         (
             "by a name that two instances have",
             ListingTrust::Believed,
-            Listing::complete(vec![instance(1, InstanceState::Running), instance(1, InstanceState::Stopped)]),
+            Listing::complete(vec![instance(1, InstanceState::Running), instance(1, InstanceState::Stopped)])
+                .into(),
             NodeFacts { tie: Tie::NoId, ..node(1) },
             Lookup::Unknown(Error::new(Category::Conflict, "2 instances are called \"node1\"")),
         ),
@@ -152,7 +155,7 @@ fn the_doubt_is_told_once_with_the_way_out() {
     for (case, trust, facts) in silent {
         assert_eq!(trust.warn(&listing, &facts, &mut NodeHistory::default()), None, "{case}");
     }
-    let short = Listing::short(vec![], "x");
+    let short = InstanceListing::from(Listing::short(vec![], "x"));
     assert_eq!(
         doubt.warn(&short, &node(2), &mut NodeHistory::default()),
         None,
