@@ -16,6 +16,8 @@ use cloudberth_core::{
 use crate::{
     Base, Observer, Proxies, Resolver, Roots, TokenSource, Transport, connect,
     env::{Env, Token},
+    file::read_text,
+    yaml::{self, Fields},
 };
 
 /// A cloud that this build can serve. A provider crate exports one; the program lists them all in one place, and
@@ -92,6 +94,9 @@ impl Notes {
     }
 }
 
+/// No file of settings is longer; a longer one was named by mistake.
+const MAX_CONFIG: u64 = 1024 * 1024;
+
 /// The variables that name proxies, in either case.
 const PROXIES: [&str; 4] = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"];
 
@@ -106,6 +111,21 @@ impl ProviderContext<'_> {
                 TokenSource::file(path, Arc::clone(&self.clock)).context(format!("{name}_FILE")).map(Some)
             }
         }
+    }
+
+    /// The settings in the file of `--cloud-config`, read [strictly](crate::yaml); `None` if there is no file. Reports every
+    /// mistake at once.
+    pub fn read_config<T>(
+        &self,
+        read: impl for<'y> FnOnce(&mut Fields<'y>) -> Option<T>,
+    ) -> Result<Option<T>, Vec<Error>> {
+        let Some(path) = self.config else { return Ok(None) };
+        let wrong =
+            |why: &dyn fmt::Display| Error::user_input(format!("--cloud-config {}: {why}", path.display()));
+        let text = read_text(path, MAX_CONFIG).map_err(|why| vec![wrong(&why)])?;
+        let settings =
+            yaml::read(&text, read).map_err(|mistakes| mistakes.iter().map(|why| wrong(why)).collect());
+        settings.map(Some)
     }
 
     /// The transport to the API at `base`, through the proxies that the environment names.

@@ -46,6 +46,7 @@ mod client;
 mod env;
 mod explain;
 mod factory;
+mod file;
 mod grant;
 mod item;
 mod lazy;
@@ -63,6 +64,7 @@ pub mod testing;
 mod token;
 mod transport;
 mod wire;
+pub mod yaml;
 
 pub use answer::Answer;
 pub use auth::{Anonymous, Authenticator, Authorization};
