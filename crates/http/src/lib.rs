@@ -72,7 +72,7 @@ pub use base::Base;
 pub use budget::{Budget, Permit};
 pub use classify::Dialect;
 pub use client::{Builder, Client};
-pub use env::Env;
+pub use env::{Env, Variable};
 pub use explain::explain;
 pub use factory::{Notes, OpenResult, ProviderContext, ProviderFactory};
 pub use item::{Flawed, Item};
