@@ -79,7 +79,7 @@ pub(super) async fn find(
         let meter = metrics.clouds.cloud(&mut registry, factory.name);
         let ctx = ProviderContext {
             env,
-            config: options.clouds.config_file.as_deref(),
+            config: options.clouds.config_files.get(factory.name).map(PathBuf::as_path),
             cluster_name: &options.clouds.cluster_name,
             observer: Arc::new(CountCalls(meter)),
             clock: Arc::clone(clock),
