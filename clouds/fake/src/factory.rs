@@ -49,7 +49,7 @@ fn open(ctx: &ProviderContext<'_>) -> OpenResult {
 mod tests {
     use std::{fs, path::Path};
 
-    use cloudberth_http::{Env, NoResolver, Notes, Unobserved, surroundings::SystemClock};
+    use cloudberth_http::{Env, GivenFlags, NoResolver, Notes, Unobserved, surroundings::SystemClock};
 
     use super::*;
 
@@ -57,6 +57,7 @@ mod tests {
         (FACTORY.open)(&ProviderContext {
             env: &Env::default(),
             config,
+            given: &GivenFlags::default(),
             cluster_name: "kubernetes",
             observer: Arc::new(Unobserved),
             clock: Arc::new(SystemClock::new()),

@@ -1,6 +1,7 @@
 //! What a provider crate exports: one factory, from which everything that depends on the list of clouds is derived.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
@@ -49,6 +50,8 @@ pub struct ProviderContext<'a> {
     pub env: &'a Env,
     /// The file of `--cloud-config`.
     pub config: Option<&'a Path>,
+    /// The flags that somebody gave.
+    pub given: &'a GivenFlags,
     /// The cluster's name, as it appears in what is made in the cloud.
     pub cluster_name: &'a str,
     /// Sees every call to the cloud.
@@ -61,6 +64,24 @@ pub struct ProviderContext<'a> {
     pub resolver: Arc<dyn Resolver>,
     /// Remarks about the settings that are not mistakes.
     pub notes: &'a Notes,
+}
+
+/// The flags that somebody gave, with their values. A provider for which a flag's default is not enough to turn something
+/// on asks here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GivenFlags(BTreeMap<&'static str, String>);
+
+impl GivenFlags {
+    /// The value of a flag, by its name without dashes and as `--help` shows values; `None` if nobody gave it.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+impl FromIterator<(&'static str, String)> for GivenFlags {
+    fn from_iter<T: IntoIterator<Item = (&'static str, String)>>(flags: T) -> Self {
+        Self(flags.into_iter().collect())
+    }
 }
 
 /// Log lines that wait until there is a log: settings are read before logging is set up.
@@ -179,6 +200,7 @@ mod tests {
         look(&ProviderContext {
             env: &env,
             config: None,
+            given: &GivenFlags::default(),
             cluster_name: "test",
             observer: Arc::new(Unobserved),
             clock: Arc::new(SystemClock::default()),

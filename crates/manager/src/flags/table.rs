@@ -145,6 +145,9 @@ flags! {
             "A certificate and its key for some host names of the webhook server.";
     }
     SecureServing {
+        address: IpAddr = ANY, "address",
+            Deprecated("there is no port without TLS; use --bind-address for the one with TLS"),
+            "The address of the port without TLS.";
         bind_address: IpAddr = ANY, "bind-address", Works,
             "The address that the secure port is opened on. 0.0.0.0 and :: are all interfaces.";
         cert_dir: String = text(""), "cert-dir", Works,

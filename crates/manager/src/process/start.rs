@@ -68,6 +68,7 @@ pub(super) async fn find(
     let address =
         Address { kubeconfig: options.kube.kubeconfig.clone(), master: options.kube.master.clone() };
     let kube = configure(&address).await.map_err(|why| mistakes.push(why)).ok();
+    let given = line.given();
     let (mut clouds, mut rights, notes) = (Vec::new(), RIGHTS.to_vec(), Notes::default());
     let chosen = options
         .clouds
@@ -80,6 +81,7 @@ pub(super) async fn find(
         let ctx = ProviderContext {
             env,
             config: options.clouds.config_files.get(factory.name).map(PathBuf::as_path),
+            given: &given,
             cluster_name: &options.clouds.cluster_name,
             observer: Arc::new(CountCalls(meter)),
             clock: Arc::clone(clock),
