@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use cloudberth_core::Random;
 use cloudberth_http::{OpenResult, ProviderContext, ProviderFactory, yaml::Fields};
 
-use crate::{Cloud, FakeProvider, SimSettings, TABLE};
+use crate::{Cloud, FakeProvider, SimSettings, TABLE, provider::Starts};
 
 /// The fake cloud, as the program lists it. It replaces no program, so no name presets it.
 pub const FACTORY: ProviderFactory =
@@ -23,26 +23,30 @@ struct Settings {
     latency: Duration,
     /// How long a load balancer takes to be built.
     build: Duration,
+    starts: Starts,
 }
 
 impl Settings {
-    fn read(file: &mut Fields<'_>) -> Option<Self> {
+    fn read(file: &mut Fields<'_>) -> Self {
         let mut millis =
             |name| Duration::from_millis(file.optional(name).integer(0..=LONGEST).unwrap_or_default());
         let (latency, build) = (millis("latency"), millis("build"));
-        Some(Self { instances: file.optional("instances").items(|name| name.text()), latency, build })
+        let unanswered = file.optional("unansweredStarts").integer(0..=u64::MAX).unwrap_or_default().into();
+        let starts = Starts { unanswered, refuses: file.optional("refuses").boolean().unwrap_or_default() };
+        Self { instances: file.optional("instances").items(|name| name.text()), latency, build, starts }
     }
 }
 
 fn open(ctx: &ProviderContext<'_>) -> OpenResult {
-    let settings = ctx.read_config(Settings::read)?.unwrap_or_default();
+    let settings = ctx.read_config(|file| Some(Settings::read(file)))?.unwrap_or_default();
     let simulated =
         SimSettings { latency: settings.latency, build: settings.build, lag: Duration::ZERO, quota: 1_000 };
     let cloud = Cloud::new(Arc::clone(&ctx.clock), Random::seeded(ctx.random.bits()), simulated);
     for instance in &settings.instances {
         cloud.add_instance(instance, "north-1");
     }
-    Ok(Arc::new(FakeProvider::new(FACTORY.name, &cloud, "cloudberth", Arc::clone(&ctx.clock))))
+    let provider = FakeProvider::new(FACTORY.name, &cloud, "cloudberth", Arc::clone(&ctx.clock));
+    Ok(Arc::new(provider.starting(settings.starts)))
 }
 
 #[cfg(test)]
