@@ -57,7 +57,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use cloudberth_core::{Clock, Random};
-    use cloudberth_http::{Env, NoResolver, Notes, Unobserved, surroundings::SystemClock};
+    use cloudberth_http::{Env, GivenFlags, NoResolver, Notes, Unobserved, surroundings::SystemClock};
 
     use super::*;
 
@@ -71,8 +71,9 @@ mod tests {
         let notes = &Notes::default();
         let (observer, random) = (Arc::new(Unobserved), Arc::new(Random::seeded(1)));
         let (cluster_name, resolver) = ("kubernetes", Arc::new(NoResolver));
+        let (env, given) = (&env, &GivenFlags::default());
         let ctx =
-            ProviderContext { env: &env, config, cluster_name, observer, clock, random, resolver, notes };
+            ProviderContext { env, config, given, cluster_name, observer, clock, random, resolver, notes };
         (FACTORY.open)(&ctx)
             .map(|provider| provider.name().to_owned())
             .map_err(|wrong| wrong.iter().map(|why| why.message().to_owned()).collect())

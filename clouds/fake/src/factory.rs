@@ -1,34 +1,47 @@
 //! The provider from its settings, as the program opens it: a cloud of its own that is gone when the process ends.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use cloudberth_core::{Error, Random, Result};
-use cloudberth_http::{OpenResult, ProviderContext, ProviderFactory};
-use serde::Deserialize;
+use cloudberth_core::Random;
+use cloudberth_http::{OpenResult, ProviderContext, ProviderFactory, yaml::Fields};
 
-use crate::{Cloud, FakeProvider, SimSettings, TABLE};
+use crate::{Cloud, FakeProvider, SimSettings, TABLE, provider::Starts};
 
 /// The fake cloud, as the program lists it. It replaces no program, so no name presets it.
 pub const FACTORY: ProviderFactory =
     ProviderFactory { name: "fake", replaces: &[], annotations: &TABLE, reasons: &[], rights: &[], open };
 
-/// The file of `--cloud-config`, in YAML.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+/// The most milliseconds that something may take: an hour.
+const LONGEST: u64 = 3_600_000;
+
+/// The file of `--cloud-config`.
+#[derive(Debug, Default)]
 struct Settings {
     /// The names of the instances that exist at the start.
     instances: Vec<String>,
-    /// How many milliseconds an answer takes.
-    latency: u64,
-    /// How many milliseconds a load balancer takes to be built.
-    build: u64,
+    /// How long an answer takes.
+    latency: Duration,
+    /// How long a load balancer takes to be built.
+    build: Duration,
+    starts: Starts,
+}
+
+impl Settings {
+    fn read(file: &mut Fields<'_>) -> Option<Self> {
+        let mut millis =
+            |name| Duration::from_millis(file.optional(name).integer(0..=LONGEST).unwrap_or_default());
+        let (latency, build) = (millis("latency"), millis("build"));
+        let unanswered = file.optional("unansweredStarts").integer(0..=u64::MAX).unwrap_or_default().into();
+        let starts = Starts { unanswered, refuses: file.optional("refuses").boolean().unwrap_or_default() };
+        Some(Self { instances: file.optional("instances").items(|name| name.text()), latency, build, starts })
+    }
 }
 
 fn open(ctx: &ProviderContext<'_>) -> OpenResult {
-    let settings = read(ctx).map_err(|why| vec![why])?;
+    let settings = ctx.read_config(Settings::read)?.unwrap_or_default();
     let simulated = SimSettings {
-        latency: Duration::from_millis(settings.latency),
-        build: Duration::from_millis(settings.build),
+        latency: settings.latency,
+        build: settings.build,
         quota: 1_000,
         ..SimSettings::default()
     };
@@ -36,22 +49,15 @@ fn open(ctx: &ProviderContext<'_>) -> OpenResult {
     for instance in &settings.instances {
         cloud.add_instance(instance, "north-1");
     }
-    Ok(Arc::new(FakeProvider::new(FACTORY.name, &cloud, "cloudberth", Arc::clone(&ctx.clock))))
-}
-
-fn read(ctx: &ProviderContext<'_>) -> Result<Settings> {
-    let Some(path) = ctx.config else { return Ok(Settings::default()) };
-    let wrong = |why: String| Error::user_input(format!("--cloud-config {}: {why}", path.display()));
-    let text = fs::read_to_string(path).map_err(|why| wrong(why.to_string()))?;
-    // A cloud's file may hold a token, so errors must not quote the file.
-    serde_saphyr::from_str(&text).map_err(|why| wrong(why.without_snippet().to_string()))
+    let provider = FakeProvider::new(FACTORY.name, &cloud, "cloudberth", Arc::clone(&ctx.clock));
+    Ok(Arc::new(provider.starting(settings.starts)))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::{fs, path::Path};
 
-    use cloudberth_http::{Env, NoResolver, Notes, Unobserved, surroundings::SystemClock};
+    use cloudberth_http::{Env, GivenFlags, NoResolver, Notes, Unobserved, surroundings::SystemClock};
 
     use super::*;
 
@@ -59,6 +65,7 @@ mod tests {
         (FACTORY.open)(&ProviderContext {
             env: &Env::default(),
             config,
+            given: &GivenFlags::default(),
             cluster_name: "kubernetes",
             observer: Arc::new(Unobserved),
             clock: Arc::new(SystemClock::new()),
@@ -74,17 +81,29 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_mistake_in_the_file_is_reported_without_quoting_the_file() {
+    async fn all_mistakes_in_the_file_are_reported_without_quoting_a_secret() {
         let path = std::env::temp_dir().join(format!("cloudberth-fake-{}", std::process::id()));
-        for (text, good) in [("instances: [a]\nlatency: 5\n", true), ("token: s3cr3t\n", false)] {
+        let table: [(&str, &[&str]); 3] = [
+            ("", &[]),
+            ("instances: [a]\nlatency: 5\n", &[]),
+            (
+                "token: s3cr3t\nlatncy: 5\nbuild: soon\n",
+                &[
+                    "line 1, field token: there is no such field",
+                    "line 2, field latncy: there is no such field; did you mean latency?",
+                    "line 3, field build: it must be a whole number from 0 to 3600000, not soon",
+                ],
+            ),
+        ];
+        for (text, want) in table {
             fs::write(&path, text).unwrap();
             let opened = opened(Some(&path));
             fs::remove_file(&path).unwrap();
-            let wrong: Vec<_> =
-                opened.err().unwrap_or_default().iter().map(|why| why.message().to_owned()).collect();
-            assert_eq!(wrong.is_empty(), good, "{wrong:?}");
-            let named = |why: &String| why.starts_with("--cloud-config /") && !why.contains("s3cr3t");
-            assert!(wrong.iter().all(named), "{wrong:?}");
+            let wrong = opened.err().unwrap_or_default();
+            let wrong: Vec<_> = wrong.iter().map(|why| why.message().to_owned()).collect();
+            let shown = path.display();
+            let want: Vec<_> = want.iter().map(|why| format!("--cloud-config {shown}: {why}")).collect();
+            assert_eq!(wrong, want, "{text}");
         }
         let gone = opened(Some(Path::new("/nowhere/at-all"))).err().unwrap_or_default();
         assert!(gone.len() == 1 && gone[0].message().starts_with("--cloud-config /nowhere/at-all: "));

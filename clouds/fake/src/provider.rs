@@ -1,11 +1,14 @@
 //! Which capabilities the cloud has.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use cloudberth_core::{
-    Clock, Instances, LoadBalancers, Provider, Region, Routes, Zone, Zones,
+    Call, Clock, Error, Instances, LoadBalancers, Provider, Region, Result, Routes, Zone, Zones,
     lookup::Listing,
-    provider::{Boxed, Place},
+    provider::{Boxed, Place, Start},
 };
 
 use crate::{balancers::Fakes, cloud::Cloud, cloud::Network};
@@ -16,6 +19,16 @@ pub struct FakeProvider {
     pub(crate) name: String,
     pub(crate) network: Network,
     balancers: Fakes,
+    starts: Starts,
+}
+
+/// How a cloud behaves when it is started.
+#[derive(Debug, Default)]
+pub(crate) struct Starts {
+    /// How many starts it leaves without an answer.
+    pub(crate) unanswered: AtomicU64,
+    /// It refuses for good.
+    pub(crate) refuses: bool,
 }
 
 impl FakeProvider {
@@ -24,7 +37,12 @@ impl FakeProvider {
     pub fn new(name: &str, cloud: &Cloud, who: &str, clock: Arc<dyn Clock>) -> Self {
         let network = cloud.connect(who, clock);
         let balancers = Fakes::new(name, network.clone());
-        Self { name: name.to_owned(), network, balancers }
+        Self { name: name.to_owned(), network, balancers, starts: Starts::default() }
+    }
+
+    /// The same with other starts.
+    pub(crate) fn starting(self, starts: Starts) -> Self {
+        Self { starts, ..self }
     }
 
     /// Its load balancers, which it always has.
@@ -40,6 +58,19 @@ impl Provider for FakeProvider {
 
     fn scheme(&self) -> &str {
         &self.name
+    }
+
+    fn start<'a>(&'a self, _call: &'a Call) -> Boxed<'a, Start> {
+        let Starts { unanswered, refuses } = &self.starts;
+        let is_left = |left: u64| left.checked_sub(1);
+        let start = if *refuses {
+            Start::Fatal(Error::user_input("refuses is true in the file of --cloud-config"))
+        } else if unanswered.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_left).is_ok() {
+            Start::Later(Error::temporary("unansweredStarts says that this start has no answer"))
+        } else {
+            Start::Ready
+        };
+        Box::pin(std::future::ready(start))
     }
 
     fn instances(&self) -> Option<&dyn Instances> {
@@ -60,15 +91,12 @@ impl Provider for FakeProvider {
 }
 
 impl Zones for FakeProvider {
-    fn list<'a>(
-        &'a self,
-        _call: &'a cloudberth_core::Call,
-    ) -> Boxed<'a, cloudberth_core::Result<Listing<Place>>> {
+    fn list<'a>(&'a self, _call: &'a Call) -> Boxed<'a, Result<Listing<Place>>> {
         let place = |zone| {
             let region = Region::new("north")?;
             Zone::new(zone).map(|zone| Place { region, zone: Some(zone) })
         };
-        let places = ["north-1", "north-2"].into_iter().map(place).collect::<cloudberth_core::Result<_>>();
+        let places = ["north-1", "north-2"].into_iter().map(place).collect::<Result<_>>();
         Box::pin(std::future::ready(places.map(Listing::complete)))
     }
 }

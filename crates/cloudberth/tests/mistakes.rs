@@ -30,6 +30,7 @@ fn every_mistake_is_named_once_and_all_are_named_at_once() {
     let cloud = format!("--cloud-config={}", place.write("cloud", "instances: []"));
     let bad_cloud = format!("--cloud-config={}", place.write("bad-cloud", "instances: [\n"));
     let odd_cloud = format!("--cloud-config={}", place.write("odd-cloud", "tokn: s3cr3t-s3cr3t\n"));
+    let refusing = format!("--cloud-config={}", place.write("refusing", "refuses: true\n"));
     let bad_kubeconfig = format!("--kubeconfig={}", place.write("bad", "clusters: {"));
     let good = ["--cloud-provider=fake", &kubeconfig, &cloud, "--bind-address=127.0.0.1", "--secure-port=0"];
     // Later flags win, so each row spoils a call that is good otherwise.
@@ -48,7 +49,17 @@ fn every_mistake_is_named_once_and_all_are_named_at_once() {
         ("kubeconfig not readable", &[&bad_kubeconfig], &["--kubeconfig "]),
         ("cloud config not there", &["--cloud-config=/nowhere"], &["fake: --cloud-config /nowhere: "]),
         ("cloud config not readable", &[&bad_cloud], &["bad-cloud: "]),
-        ("cloud config of another", &[&odd_cloud], &["odd-cloud: "]),
+        (
+            "cloud config of another",
+            &[&odd_cloud],
+            &["odd-cloud: line 1, field tokn: there is no such field"],
+        ),
+        (
+            "cloud config of whom",
+            &["--cloud-config=cloudscale=/nowhere"],
+            &["none of --cloud-provider: fake"],
+        ),
+        ("a cloud that refuses", &[&refusing], &["fake: refuses is true"]),
         ("port in use", &[&port], &[taken_address(&port).leak()]),
         (
             "three at once",

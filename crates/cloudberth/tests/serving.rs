@@ -204,3 +204,29 @@ async fn nothing_below_tls_1_2_is_spoken() {
         assert_eq!([answer[0], answer[5], answer[6]], want, "{version}: {answer:?}");
     }
 }
+
+#[tokio::test]
+async fn a_cloud_that_does_not_answer_yet_is_not_ready_and_then_it_is() {
+    let cluster = Cluster::start().await;
+    cluster.place.write("away", "instances: [one]\nunansweredStarts: 1000\n");
+    let (mut process, _, client) = manager(&cluster, &["--cloud-config=away"]).await;
+    process.says(&["cloud not ready", "cloud=\"fake\""]).await;
+    cluster.join("one", false).await;
+    let answer = get(&client, "/readyz?verbose", Some(TOKEN)).await;
+    assert!(answer.status == 500 && answer.body.contains("[-]fake"), "L1-1536 {answer:?}");
+    let healthy = get(&client, "/healthz", None).await;
+    assert_eq!(healthy.status, 200, "no reason to start the program anew");
+    let node = cluster.get("/api/v1/nodes/one").await.unwrap();
+    assert!(node["spec"]["providerID"].is_null(), "L1-1537 {node}");
+
+    let cluster = Cluster::start().await;
+    cluster.place.write("late", "instances: [one]\nunansweredStarts: 1\n");
+    let (mut process, _, client) = manager(&cluster, &["--cloud-config=late"]).await;
+    process.says(&["cloud ready"]).await;
+    cluster.sees_work("one").await;
+    until("it is ready", async || {
+        let answer = ask(&client, Method::GET, "/readyz?verbose", Some(TOKEN), "").await?;
+        (answer.status == 200 && answer.body.contains("[+]fake ok")).then_some(())
+    })
+    .await;
+}

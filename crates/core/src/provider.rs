@@ -15,7 +15,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use crate::{
     call::Call,
-    error::{Error, Result},
+    error::{Error, Result, Retry},
     instance::{Instance, InstanceState},
     label::{Region, Zone},
     lb::{Fleet, Notice},
@@ -30,6 +30,30 @@ pub use crate::lb::LoadBalancers;
 
 /// A future in a box, as object-safe traits need it.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What became of starting a provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// The cloud can be worked with.
+    Ready,
+    /// The cloud did not answer. Nothing is known about it, and it is started again later.
+    Later(Error),
+    /// The cloud refused for good. The error names the setting to change.
+    Fatal(Error),
+}
+
+/// A failure is fatal if waiting does not help.
+impl From<Result<()>> for Start {
+    fn from(result: Result<()>) -> Self {
+        match result {
+            Ok(()) => Self::Ready,
+            Err(why) => match why.category().retry() {
+                Retry::OnChange | Retry::Slowly => Self::Fatal(why),
+                Retry::Backoff | Retry::After(_) | Retry::Never => Self::Later(why),
+            },
+        }
+    }
+}
 
 /// One cloud, and which capabilities it has.
 pub trait Provider: Send + Sync {
@@ -47,6 +71,18 @@ pub trait Provider: Send + Sync {
     /// Reads the text of a node's provider id, in every spelling that was ever written for this cloud.
     fn read_id(&self, text: &str) -> Reading {
         Reading::plain(text, |id| self.owns(id))
+    }
+
+    /// Asks the cloud what has to be known before it is worked with, and begins what the provider runs by itself. After
+    /// [`Start::Later`] it is called again. It may not write to the cloud.
+    fn start<'a>(&'a self, _call: &'a Call) -> Boxed<'a, Start> {
+        Box::pin(std::future::ready(Start::Ready))
+    }
+
+    /// Ends what the provider runs by itself, whether or not it was ever ready. It is the last call to it; what is not
+    /// done by the deadline is given up.
+    fn stop<'a>(&'a self, _call: &'a Call) -> Boxed<'a, ()> {
+        Box::pin(std::future::ready(()))
     }
 
     /// Instances.
@@ -157,7 +193,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{call::ReadOnly, time::Tick};
+    use crate::{call::ReadOnly, error::Category, time::Tick};
 
     /// A cloud that can do as little as a cloud can.
     struct Least;
@@ -194,6 +230,18 @@ mod tests {
         assert_eq!((owns("least://1"), owns("other://1")), (true, false), "L3-10");
         assert!(Least.instances().is_none() && Least.load_balancers().is_none());
         assert!(Least.routes().is_none() && Least.zones().is_none());
+    }
+
+    #[test]
+    fn a_start_fails_for_good_only_where_waiting_does_not_help() {
+        assert_eq!(Start::from(Ok(())), Start::Ready);
+        for category in Category::ALL {
+            let why = Error::new(category, "x");
+            let for_good =
+                matches!(category, Category::UserInput | Category::Unauthorised | Category::Permanent);
+            let want = if for_good { Start::Fatal(why.clone()) } else { Start::Later(why.clone()) };
+            assert_eq!(Start::from(Err(why)), want, "L1-1530");
+        }
     }
 
     #[test]

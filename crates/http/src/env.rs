@@ -7,9 +7,20 @@ use cloudberth_core::{
     secret::Secret,
 };
 
-/// Environment variables. An empty one counts as not set. `Debug` shows names only.
+/// Environment variables. `Debug` shows names only.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Env(BTreeMap<String, String>);
+
+/// One environment variable. `Debug` does not show its value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Variable<'a> {
+    /// There is none of this name.
+    Unset,
+    /// There is one, and it is empty.
+    Empty,
+    /// Its value, which is not empty.
+    Set(&'a str),
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
@@ -19,9 +30,32 @@ pub(crate) enum Token {
 }
 
 impl Env {
-    /// The value of a variable.
+    /// The variable of this name.
+    pub fn variable(&self, name: &str) -> Variable<'_> {
+        match self.0.get(name).map(String::as_str) {
+            None => Variable::Unset,
+            Some("") => Variable::Empty,
+            Some(value) => Variable::Set(value),
+        }
+    }
+
+    /// The value of a variable, where an empty one counts as not set.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+        match self.variable(name) {
+            Variable::Unset | Variable::Empty => None,
+            Variable::Set(value) => Some(value),
+        }
+    }
+
+    /// The name and the value of the first of several variables that is set and not empty.
+    pub fn first<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &str)> {
+        names.iter().find_map(|name| Some((*name, self.get(name)?)))
+    }
+
+    /// Whether the variable `name` holds only white space, and no file is named instead.
+    pub(crate) fn is_blank(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|text| text.trim().is_empty())
+            && self.get(&format!("{name}_FILE")).is_none()
     }
 
     /// The token that the variable `name` holds, or whose file the variable `name` followed by `_FILE` names. Both at
@@ -36,6 +70,16 @@ impl Env {
                 Err(Error::user_input(format!("{name} and {file} are both set; set one of them only")))
             }
         }
+    }
+}
+
+impl fmt::Debug for Variable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unset => "Unset",
+            Self::Empty => "Empty",
+            Self::Set(_) => "Set(..)",
+        })
     }
 }
 
@@ -88,6 +132,19 @@ mod tests {
         let env = env(&[("X_TOKEN", "s3cr3t"), ("HOME", "/root")]);
         assert_eq!(format!("{env:?}"), "{\"HOME\", \"X_TOKEN\"}", "L10-601");
         assert!(!format!("{:?}", env.token("X_TOKEN")).contains("s3cr3t"), "L10-602");
+        assert!(!format!("{:?}", env.variable("X_TOKEN")).contains("s3cr3t"), "L10-1507");
         assert_eq!(env.get("HOME"), Some("/root"));
+    }
+
+    #[test]
+    fn empty_is_not_unset_and_the_first_of_several_counts() {
+        let env = env(&[("EMPTY", ""), ("ONE", "1"), ("TWO", "2")]);
+        let table = [("EMPTY", Variable::Empty), ("ONE", Variable::Set("1")), ("NONE", Variable::Unset)];
+        for (name, want) in table {
+            assert_eq!(env.variable(name), want, "{name}");
+        }
+        assert_eq!((env.get("EMPTY"), env.get("NONE")), (None, None));
+        assert_eq!(env.first(&["NONE", "EMPTY", "TWO", "ONE"]), Some(("TWO", "2")));
+        assert_eq!(env.first(&["NONE", "EMPTY"]), None);
     }
 }

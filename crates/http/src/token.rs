@@ -1,8 +1,6 @@
 //! A token that may be replaced while the program runs.
 
 use std::{
-    fs,
-    io::Read,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -11,7 +9,10 @@ use std::{
 use cloudberth_core::{Call, Clock, Error, Result, Secret, Tick, provider::Boxed};
 use tracing::{info, warn};
 
-use crate::auth::{Authenticator, Authorization};
+use crate::{
+    auth::{Authenticator, Authorization},
+    file::read_text,
+};
 
 /// How long a token from a file is used before the file is read again. A mounted Kubernetes Secret takes longer than this
 /// to change anyway.
@@ -124,20 +125,8 @@ impl FileToken {
 }
 
 fn read(path: &Path) -> Result<Secret> {
-    let fault = |why: &dyn std::fmt::Display| {
-        Error::user_input(format!("the token file {} cannot be read: {why}", path.display()))
-    };
-    // A pipe or a device would block the whole program.
-    if !fs::metadata(path).map_err(|e| fault(&e))?.is_file() {
-        return Err(fault(&"it is not a regular file"));
-    }
-    let mut text = String::new();
-    let file = fs::File::open(path).map_err(|e| fault(&e))?;
-    file.take(MAX_TOKEN + 1).read_to_string(&mut text).map_err(|e| fault(&e))?;
-    if text.len() as u64 > MAX_TOKEN {
-        return Err(fault(&"it is too long for a token"));
-    }
-    Secret::new(&text).map_err(|e| fault(&e))
+    let text = read_text(path, MAX_TOKEN).and_then(|text| Secret::new(&text).map_err(|why| why.to_string()));
+    text.map_err(|why| Error::user_input(format!("the token file {} cannot be read: {why}", path.display())))
 }
 
 impl Authenticator for TokenSource {
@@ -163,6 +152,8 @@ impl Authenticator for TokenSource {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::surroundings::SystemClock;
 

@@ -5,6 +5,7 @@
 use std::{ffi::OsString, fmt::Write};
 
 use cloudberth_core::error::Error;
+use cloudberth_http::GivenFlags;
 
 use crate::{
     flags::{self, Flags, VersionFlag},
@@ -99,6 +100,12 @@ impl CommandLine {
             VersionFlag::Report(version) => version,
             _ => program::VERSION,
         }
+    }
+
+    /// The flags that somebody gave.
+    pub fn given(&self) -> GivenFlags {
+        let given = self.flags.all().into_iter().filter(|flag| flag.is_given());
+        given.map(|flag| (flag.about().name, flag.text())).collect()
     }
 
     /// A line for the log about every flag, by name, for verbosity 1 and more.
@@ -206,6 +213,14 @@ Error: two lines
         let read = read_preset(old, &manifest);
         assert_eq!(read.complaint(&[]), None);
         assert_eq!(read.notices.len(), 1);
+    }
+
+    #[test]
+    fn a_default_and_a_preset_are_not_given() {
+        let given = read_preset(Some("cloudscale"), &["--configure_cloud_routes", "--cluster-cidr="]).given();
+        assert_eq!(given.get("configure-cloud-routes"), Some("true"), "although that is the default");
+        assert_eq!(given.get("cluster-cidr"), Some(""));
+        assert_eq!((given.get("cloud-provider"), given.get("cluster-name")), (None, None));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use cloudberth_core::decide::selection;
 use serde_json::{Value, json};
 
 use crate::{
-    flags::{Flags, GoDuration},
+    flags::{AnyFlag, Flags, GoDuration},
     options::{Election, Options},
 };
 
@@ -96,7 +96,7 @@ fn shared(flags: &Flags, options: &Options) -> Value {
     json!({
         "CloudProvider": {
             "Name": options.clouds.providers.join(","),
-            "CloudConfigFile": flags.cloud_config.get(),
+            "CloudConfigFile": flags.cloud_config.text(),
         },
         "ExternalCloudVolumePlugin": flags.external_cloud_volume_plugin.get(),
         "UseServiceAccountCredentials": options.kube.own_accounts,
@@ -200,7 +200,7 @@ mod tests {
             "--cloud-provider=cloudscale,binarylane",
             "--default-provider=binarylane",
             "--load-balancer-class=cloudscale=example.com/lb",
-            "--cloud-config=/etc/cloud",
+            "--cloud-config=cloudscale=/etc/cloud",
             "--controllers=*,-route",
             "--concurrent-node-syncs=5",
             "--concurrent-service-syncs=2",
@@ -217,7 +217,7 @@ mod tests {
         ]);
         let table = [
             ("/KubeCloudShared/CloudProvider/Name", json!("cloudscale,binarylane")),
-            ("/KubeCloudShared/CloudProvider/CloudConfigFile", json!("/etc/cloud")),
+            ("/KubeCloudShared/CloudProvider/CloudConfigFile", json!("cloudscale=/etc/cloud")),
             ("/KubeCloudShared/UseServiceAccountCredentials", json!(true)),
             ("/KubeCloudShared/ClusterCIDR", json!("10.0.0.0/8")),
             ("/Generic/Controllers", json!(["*", "-node-route-controller"])),

@@ -11,6 +11,7 @@ pub mod connect;
 pub mod flags;
 pub mod gates;
 pub mod heartbeat;
+pub mod late;
 pub mod logging;
 pub mod migration;
 pub mod options;

@@ -1,7 +1,7 @@
 //! The file of `--leader-migration-config`: which controllers move from one program to another, behind a second lock.
 
 use cloudberth_core::{decide::selection::ControllerLeader, error::Error};
-use serde::Deserialize;
+use cloudberth_http::yaml::{self, Value};
 
 /// The kind of lock that exists.
 pub const LEASES: &str = "leases";
@@ -22,51 +22,6 @@ pub struct Migration {
     pub controller_leaders: Vec<ControllerLeader>,
 }
 
-#[derive(Deserialize)]
-struct Head {
-    #[serde(rename = "apiVersion", default)]
-    api_version: String,
-    #[serde(default)]
-    kind: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Entry {
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    component: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Beta {
-    #[serde(rename = "apiVersion")]
-    _api_version: String,
-    #[serde(rename = "kind")]
-    _kind: String,
-    #[serde(default)]
-    leader_name: String,
-    #[serde(default)]
-    resource_lock: String,
-    #[serde(default)]
-    controller_leaders: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Stable {
-    #[serde(rename = "apiVersion")]
-    _api_version: String,
-    #[serde(rename = "kind")]
-    _kind: String,
-    #[serde(default)]
-    leader_name: String,
-    #[serde(default)]
-    controller_leaders: Vec<Entry>,
-}
-
 impl Migration {
     /// What holds if migration is on and no file is given. Two of the names are not those that controllers have today,
     /// so only the node-lifecycle controller moves.
@@ -82,31 +37,37 @@ impl Migration {
     }
 
     /// Reads a file. Unknown fields and fields given twice are errors: a slip here would run a controller twice.
-    pub fn decode(text: &str) -> Result<Self, Error> {
-        let head: Head = serde_saphyr::from_str(text).map_err(unreadable)?;
-        let version = head.api_version.strip_prefix(GROUP).and_then(|rest| rest.strip_prefix('/'));
-        let (leader_name, resource_lock, entries) = match (head.kind.as_str(), version) {
-            (KIND, Some("v1alpha1" | "v1beta1")) => {
-                let file: Beta = serde_saphyr::from_str(text).map_err(unreadable)?;
-                (file.leader_name, file.resource_lock, file.controller_leaders)
-            }
-            (KIND, Some("v1")) => {
-                let file: Stable = serde_saphyr::from_str(text).map_err(unreadable)?;
-                (file.leader_name, LEASES.to_owned(), file.controller_leaders)
-            }
-            (kind, _) => {
-                return Err(Error::user_input(format!(
-                    "it is of kind {kind:?} and apiVersion {:?}; they must be {KIND} and {GROUP}/v1 (or v1beta1, \
-                     v1alpha1)",
-                    head.api_version
-                )));
-            }
-        };
-        let controller_leaders = entries
-            .into_iter()
-            .map(|Entry { name, component }| ControllerLeader { name, component })
-            .collect();
-        Ok(Self { leader_name, resource_lock, controller_leaders })
+    pub fn decode(text: &str) -> Result<Self, Vec<Error>> {
+        let read = yaml::read(text, |file| {
+            let (api_version, kind) = (file.optional("apiVersion"), file.optional("kind"));
+            let (version, name) = (api_version.text().unwrap_or_default(), kind.text().unwrap_or_default());
+            let known = version.strip_prefix(GROUP).and_then(|rest| rest.strip_prefix('/'));
+            let resource_lock = match (name.as_str(), known) {
+                (KIND, Some("v1alpha1" | "v1beta1")) => {
+                    file.optional("resourceLock").text().unwrap_or_default()
+                }
+                (KIND, Some("v1")) => LEASES.to_owned(),
+                _ => {
+                    kind.wrong(format!(
+                        "it is {name:?} and apiVersion is {version:?}; they must be {KIND} and {GROUP}/v1 (or \
+                         v1beta1, v1alpha1)"
+                    ));
+                    return None;
+                }
+            };
+            let leader = |entry: Value<'_>| {
+                entry.fields(|entry| {
+                    let mut text = |name| entry.optional(name).text().unwrap_or_default();
+                    Some(ControllerLeader { name: text("name"), component: text("component") })
+                })
+            };
+            Some(Self {
+                leader_name: file.optional("leaderName").text().unwrap_or_default(),
+                resource_lock,
+                controller_leaders: file.optional("controllerLeaders").items(leader),
+            })
+        });
+        read.map_err(|mistakes| mistakes.iter().map(|why| Error::user_input(why.to_string())).collect())
     }
 
     /// Every mistake in what was read, each naming the field.
@@ -141,15 +102,6 @@ impl Migration {
             ))
         })
     }
-}
-
-/// The first line of the library's message, without its advice to programmers; the rest repeats the file.
-#[expect(clippy::needless_pass_by_value, reason = "it stands behind map_err")]
-fn unreadable(why: serde_saphyr::Error) -> Error {
-    let text = why.to_string();
-    let line = text.lines().next().unwrap_or_default();
-    let line = line.strip_prefix("error: ").unwrap_or(line);
-    Error::user_input(line.split_once(", set DuplicateKeyPolicy").map_or(line, |(line, _)| line))
 }
 
 #[cfg(test)]
@@ -191,19 +143,19 @@ mod tests {
         for (case, text) in table {
             assert!(Migration::decode(&text).is_err(), "{case}: {:?}", Migration::decode(&text));
         }
-        let kind = Migration::decode("apiVersion: v1\nkind: Pod\n").unwrap_err();
-        assert!(kind.message().contains("\"Pod\"") && kind.message().contains(KIND), "{kind}");
-        let table = [
-            (
-                "leader: b\n",
-                "line 3 column 1: unknown field `leader`, expected one of apiVersion, kind, leaderName, \
-                 controllerLeaders",
-            ),
-            ("leaderName: a\nleaderName: b\n", "line 4 column 1: duplicate mapping key: leaderName"),
+        let kind = Migration::decode("apiVersion: v1\nkind: Pod\nspec: {}\n").unwrap_err();
+        assert!(
+            kind.len() == 1 && kind[0].message().starts_with("line 2, field kind: it is \"Pod\""),
+            "{kind:?}"
+        );
+        let slips = "leadername: a\nresourceLock: leases\ncontrollerLeaders:\n- name: a\n  name: b\n";
+        let wrong = Migration::decode(&format!("{V1}{slips}")).unwrap_err();
+        let want = [
+            "line 3, field leadername: there is no such field; did you mean leaderName?",
+            "line 4, field resourceLock: there is no such field",
+            "line 7, field controllerLeaders[0].name: it is given already on line 6",
         ];
-        for (body, want) in table {
-            assert_eq!(Migration::decode(&format!("{V1}{body}")).unwrap_err().message(), want);
-        }
+        assert_eq!(texts(&wrong), want);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! ```text
 //!   arguments ──► options ──► kubeconfig, clouds, port ──► every mistake at once, exit 1
 //!                                      │
+//!                                      ├──► a cloud refuses for good: exit 1
 //!                                      ├──► --dry-run: the plan to stdout, exit 0, 1 or 2
 //!                                      └──► replica and HTTPS port ──► SIGTERM ──► the Lease is released, exit 0
 //! ```
@@ -100,7 +101,7 @@ async fn run(line: &CommandLine, factories: &[ProviderFactory]) -> ExitCode {
     if let Some(complaint) = line.complaint(more) {
         return complain(&complaint, EXIT_MISTAKE);
     }
-    let Ok(found) = found else { return ExitCode::from(EXIT_MISTAKE) };
+    let Ok(mut found) = found else { return ExitCode::from(EXIT_MISTAKE) };
 
     let number = |level: Level| i32::try_from(level.0).unwrap_or(i32::MAX);
     let logging = &line.options.logging;
@@ -110,6 +111,9 @@ async fn run(line: &CommandLine, factories: &[ProviderFactory]) -> ExitCode {
     let _ = tracing::subscriber::set_global_default(log(logging.format, &verbosity, std::io::stderr));
     log_settings(line, &verbosity);
     found.notes.log();
+    if let Some(complaint) = line.complaint(&found.start_clouds(&clock).await) {
+        return complain(&complaint, EXIT_MISTAKE);
+    }
     if line.options.dry_run {
         return match start::preview(line, found, &clock, &random).await {
             Ok(plan) => print(&plan, line.options.output),
@@ -144,7 +148,8 @@ fn log_settings(line: &CommandLine, verbosity: &Verbosity) {
     }
 }
 
-/// Works until a signal. What is under way ends first; a second signal does not wait for it.
+/// Works until a signal, or until a cloud that was late refuses for good. What is under way ends first; a second signal does
+/// not wait for it.
 async fn serve(started: Started) -> ExitCode {
     let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
     let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
@@ -163,14 +168,17 @@ async fn serve(started: Started) -> ExitCode {
     tokio::select! {
         biased;
         () = told() => {}
-        () = &mut work => return complain("Error: the program ended by itself\n", EXIT_FATAL),
+        ended = &mut work => return match ended {
+            Ok(()) => complain("Error: the program ended by itself\n", EXIT_FATAL),
+            Err(why) => complain(&format!("Error: {why}\n"), EXIT_MISTAKE),
+        },
     }
     tracing::info!("stopping; waiting for work under way");
     drop(stop);
     tokio::select! {
         biased;
         () = told() => complain("stopped at once\n", EXIT_MISTAKE),
-        () = &mut work => ExitCode::SUCCESS,
+        _ = &mut work => ExitCode::SUCCESS,
     }
 }
 

@@ -13,6 +13,7 @@
 use std::{
     convert::Infallible,
     fmt,
+    panic::AssertUnwindSafe,
     pin::pin,
     sync::{Arc, OnceLock, Weak},
     time::Duration,
@@ -37,7 +38,7 @@ use cloudberth_runtime::{
 };
 use futures_util::{
     FutureExt,
-    future::{BoxFuture, Shared, join, join3, pending},
+    future::{BoxFuture, Shared, join, join_all, join3, pending, ready},
 };
 use kube::Client;
 
@@ -137,16 +138,40 @@ impl Replica {
         self.branch.election.as_ref()
     }
 
-    /// Works until `stop`, then ends what is under way and releases the Lease, unless something that was sent may still
-    /// take effect. Dropping the future is a crash: the next leader waits until the Lease expires.
+    /// Works until `stop`, then ends what is under way, stops the clouds and releases the Lease, unless something that was
+    /// sent may still take effect. Dropping the future is a crash: the next leader waits until the Lease expires.
     pub async fn run(&self, stop: impl Future<Output = ()> + Send) {
         let ControllerContext { cluster, recorder, random, .. } = self.ctx();
         let ground = join3(cluster.watch(random), recorder.run(), cluster.learn_version(random));
+        let told = OnceLock::new();
+        let stop = async {
+            stop.await;
+            told.get_or_init(|| cluster.clock().now());
+        };
         tokio::select! {
             biased;
-            _ = self.branch.run(stop.shared()) => {}
+            _ = self.branch.run(stop.shared(), self.stop_clouds(&told).boxed()) => {}
             _ = ground => {}
         }
+    }
+
+    /// Stops all clouds at the same time, within what is left of the grace since the program was `told` to stop.
+    async fn stop_clouds(&self, told: &OnceLock<Tick>) {
+        let ControllerContext { cluster, clouds, .. } = self.ctx();
+        let now = cluster.clock().now();
+        let left = (*told.get().unwrap_or(&now) + GRACE).since(now);
+        let call = &cluster.call(left);
+        let stops = clouds.iter().map(|cloud| async move {
+            let stop = AssertUnwindSafe(cloud.provider.stop(call)).catch_unwind();
+            match tokio::time::timeout(left, stop).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => {
+                    tracing::error!(cloud = cloud.name(), "internal error: the stop of a cloud panicked")
+                }
+                Err(_) => tracing::warn!(cloud = cloud.name(), "cloud not stopped in time"),
+            }
+        });
+        join_all(stops).await;
     }
 }
 
@@ -165,14 +190,15 @@ impl Branch {
         self.inner.as_ref().map_or(Ok(()), |inner| inner.check())
     }
 
-    /// Returns whether all work had ended.
-    fn run<'a, S>(&'a self, stop: Shared<S>) -> BoxFuture<'a, bool>
+    /// Works until `stop`, and lets the lock go after `last`. Returns whether all work had ended.
+    fn run<'a, S>(&'a self, stop: Shared<S>, last: BoxFuture<'a, ()>) -> BoxFuture<'a, bool>
     where
         S: Future<Output = ()> + Send + 'a,
     {
         Box::pin(async move {
             let work = async {
                 let ended = self.terms(&stop).await;
+                last.await;
                 if let Some(election) = &self.election {
                     election.close();
                     if ended {
@@ -245,7 +271,7 @@ impl Branch {
             tracing::info!(?controllers, "this replica leads");
             let inner = async {
                 match &self.inner {
-                    Some(inner) => inner.run(stop.clone()).await,
+                    Some(inner) => inner.run(stop.clone(), ready(()).boxed()).await,
                     None => true,
                 }
             };

@@ -77,6 +77,7 @@ Webhook serving
   webhook-tls-sni-cert-key                      namedCertKey    []
 
 Secure serving
+  address                                       ip              0.0.0.0
   bind-address                                  ip              0.0.0.0
   cert-dir                                      string
   disable-http2-serving                         bool            false
@@ -136,7 +137,7 @@ Cloudberth
 ";
 
 /// Accepted, but not shown.
-const HIDDEN: [&str; 2] = ["allow-untagged-cloud", "node-sync-period"];
+const HIDDEN: [&str; 3] = ["address", "allow-untagged-cloud", "node-sync-period"];
 
 /// One flag: group, name, type, default.
 type Row = [String; 4];

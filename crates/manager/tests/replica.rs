@@ -1,12 +1,20 @@
 //! A replica as a whole, against an embedded cluster.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use cloudberth_controllers::{
     controller_set::ControllerSettings, node::NodeSettings, service::ServiceSettings,
 };
-use cloudberth_core::{Clock, Random, Result, decide::election::Config, provider::Provider};
+use cloudberth_core::{
+    Call, Clock, Random, Result,
+    decide::election::Config,
+    provider::{Boxed, Provider},
+};
 use cloudberth_fake::{Cloud, FakeProvider, Fault, SimSettings};
 use cloudberth_http::surroundings::SystemClock;
 use cloudberth_manager::replica::{Parts, Replica};
@@ -225,7 +233,7 @@ async fn who_is_told_to_stop_begins_no_write_that_may_outlast_its_claim() {
         Cloud::new(Arc::clone(&clock), Random::seeded(1), SimSettings { latency, ..SimSettings::default() });
     let provider = FakeProvider::new("alpha", &cloud, "manager", Arc::clone(&clock));
     let replica = replica(&api, Arc::new(provider), &mut Registry::default()).unwrap();
-    let told_at = std::sync::Mutex::new(None);
+    let told_at = Mutex::new(None);
     let told = async {
         while !cloud.calls().iter().any(|call| call.write) {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -240,4 +248,55 @@ async fn who_is_told_to_stop_begins_no_write_that_may_outlast_its_claim() {
     assert!(late(0) > 0, "what was begun goes on for a while");
     assert_eq!(holder(&api), "", "L9-502: everything has ended, so the next leader need not wait");
     assert!(clock.now().since(told_at) < Duration::from_secs(5), "within the grace");
+}
+
+/// A cloud that drains for a while when it is stopped.
+struct Draining {
+    api: KubeApi,
+    drain: Duration,
+    /// Whom the Lease names when the draining begins and when it ends.
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Provider for Draining {
+    fn name(&self) -> &'static str {
+        "draining"
+    }
+
+    fn scheme(&self) -> &'static str {
+        "draining"
+    }
+
+    fn stop<'a>(&'a self, _call: &'a Call) -> Boxed<'a, ()> {
+        Box::pin(async {
+            self.seen.lock().unwrap().push(holder(&self.api));
+            tokio::time::sleep(self.drain).await;
+            self.seen.lock().unwrap().push(holder(&self.api));
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn clouds_are_stopped_before_the_lease_is_let_go() {
+    let table: [(&str, u64, &[&str]); 2] =
+        [("it drains", 1, &["me", "me"]), ("it takes too long", 3_600, &["me"])];
+    for (case, drain, want) in table {
+        let api = KubeApi::new(Surroundings::of_this_machine());
+        let seen = Arc::default();
+        let cloud = Draining { api: api.clone(), drain: Duration::from_secs(drain), seen: Arc::clone(&seen) };
+        let replica = replica(&api, Arc::new(cloud), &mut Registry::default()).unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let told_at = Mutex::new(None);
+        let told = async {
+            while !replica.election().unwrap().leads() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            *told_at.lock().unwrap() = Some(clock.now());
+        };
+        Box::pin(timeout(Duration::from_secs(60), replica.run(told))).await.expect("it ends");
+        assert_eq!(*seen.lock().unwrap(), want, "L9-1502 {case}");
+        assert_eq!(holder(&api), "", "L9-1503 {case}: then the next leader need not wait");
+        let took = clock.now().since(told_at.lock().unwrap().unwrap());
+        assert!(took < Duration::from_secs(6), "L12-1502 {case}: within the grace, not {took:?}");
+    }
 }

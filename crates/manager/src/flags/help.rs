@@ -123,7 +123,7 @@ mod tests {
         assert!(text.contains("\n      --version version[=true]  "));
         assert!(text.contains("\n      --vmodule pattern=N,...  "));
         assert!(text.contains(" No effect: volumes are no concern of this program.\n"));
-        for hidden in ["--allow-untagged-cloud", "--node-sync-period"] {
+        for hidden in [" --address", "--allow-untagged-cloud", "--node-sync-period"] {
             assert!(!text.contains(hidden), "{hidden}");
         }
     }

@@ -85,6 +85,26 @@ fn quoted_field(text: &str) -> Option<(String, Option<&str>)> {
     }
 }
 
+/// Files, one for each time that the flag is given. A comma belongs to the name of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Files(pub Vec<String>);
+
+impl Value for Files {
+    const TYPE: &'static str = "string";
+
+    fn read(text: &str) -> Result<Self, String> {
+        Ok(Self(vec![text.to_owned()]))
+    }
+
+    fn again(&mut self, next: Self) {
+        self.0.extend(next.0);
+    }
+
+    fn show(&self) -> String {
+        self.0.join(",")
+    }
+}
+
 /// Whole numbers, separated by commas; a flag given again adds to them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Int32s(pub Vec<i32>);
@@ -187,6 +207,15 @@ mod tests {
                 assert_eq!(got.show(), shown, "{text}");
             }
         }
+    }
+
+    #[test]
+    fn files_are_added_up_as_they_are() {
+        let mut files = Files::read("/a,b").unwrap();
+        assert_eq!(files.show(), "/a,b");
+        files.again(Files::read("x=/c").unwrap());
+        assert_eq!((files.0.len(), files.show().as_str()), (2, "/a,b,x=/c"));
+        assert_eq!(Files::default().show_default(), None);
     }
 
     #[test]

@@ -23,7 +23,7 @@ mod value;
 pub use declare::{AnyFlag, FlagInfo, Group, Note, Setting};
 pub use duration::GoDuration;
 pub use help::{help, usage};
-pub use lists::{Int32s, NamedCertKey, NamedCertKeys, Strings};
+pub use lists::{Files, Int32s, NamedCertKey, NamedCertKeys, Strings};
 pub use markdown::markdown;
 pub use parse::parse;
 pub use special::{GateList, Level, Quantity, VModule, VersionFlag};

@@ -12,7 +12,7 @@ use super::{
         Setting, flags,
     },
     duration::GoDuration,
-    lists::{Int32s, NamedCertKeys, Strings},
+    lists::{Files, Int32s, NamedCertKeys, Strings},
     special::{GateList, Level, Quantity, VModule, VersionFlag},
 };
 
@@ -47,8 +47,8 @@ flags! {
             "Run with a cloud that knows no cluster id.";
         cidr_allocator_type: String = text("RangeAllocator"), "cidr-allocator-type", NO_IPAM,
             "How pod networks are handed out.";
-        cloud_config: String = text(""), "cloud-config", Works,
-            "The provider's configuration file. Empty: none.";
+        cloud_config: Files = Files::default(), "cloud-config", Works,
+            "The provider's configuration file; provider=file if several clouds run, given again for each. Empty: none.";
         cloud_provider: String = text(""), "cloud-provider", Works,
             "The cloud, or several separated by commas.";
         cluster_cidr: String = text(""), "cluster-cidr", Works,
@@ -145,6 +145,9 @@ flags! {
             "A certificate and its key for some host names of the webhook server.";
     }
     SecureServing {
+        address: IpAddr = ANY, "address",
+            Deprecated("there is no port without TLS; use --bind-address for the one with TLS"),
+            "The address of the port without TLS.";
         bind_address: IpAddr = ANY, "bind-address", Works,
             "The address that the secure port is opened on. 0.0.0.0 and :: are all interfaces.";
         cert_dir: String = text(""), "cert-dir", Works,

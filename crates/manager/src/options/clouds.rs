@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use cloudberth_core::error::Error;
 
-use super::checks::{Checks, file, some};
+use super::checks::{Checks, some};
 use crate::flags::Flags;
 
 /// Which clouds run, and which Services each of them serves.
@@ -17,7 +17,8 @@ pub struct Clouds {
     pub default_provider: Option<String>,
     /// The classes to serve besides each provider's own: class to provider.
     pub classes: BTreeMap<String, String>,
-    pub config_file: Option<PathBuf>,
+    /// Their configuration files: provider to file.
+    pub config_files: BTreeMap<String, PathBuf>,
     /// The cluster's name, as it appears in what is made in the cloud.
     pub cluster_name: String,
 }
@@ -27,9 +28,9 @@ pub(super) fn clouds(flags: &Flags, known: &[&str], checks: &mut Checks) -> Clou
     let default_provider = default_provider(flags, &providers, checks);
     Clouds {
         classes: classes(flags, &providers, checks),
+        config_files: config_files(flags, &providers, known, checks),
         default_provider,
         providers,
-        config_file: file(&flags.cloud_config),
         cluster_name: flags.cluster_name.get().clone(),
     }
 }
@@ -78,6 +79,47 @@ fn default_provider(flags: &Flags, providers: &[String], checks: &mut Checks) ->
             None
         }
     }
+}
+
+/// One cloud has the file that was given last, as in the programs replaced; several have one each.
+fn config_files(
+    flags: &Flags,
+    providers: &[String],
+    known: &[&str],
+    checks: &mut Checks,
+) -> BTreeMap<String, PathBuf> {
+    let flag = &flags.cloud_config;
+    let mut files = BTreeMap::new();
+    for entry in flag.get().0.iter().filter(|entry| !entry.is_empty()) {
+        let named = entry.split_once('=').filter(|(name, _)| !name.contains('/'));
+        let (provider, path) = match (named, providers) {
+            (Some((name, path)), _) if providers.iter().any(|provider| provider == name) => (name, path),
+            // A mistake in --cloud-provider is not reported twice.
+            (_, []) => continue,
+            (Some((name, _)), several) if several.len() > 1 || known.contains(&name) => {
+                checks.wrong(
+                    flag,
+                    format_args!("{name:?} is none of --cloud-provider: {}", providers.join(", ")),
+                );
+                continue;
+            }
+            (_, [only]) => (only.as_str(), entry.as_str()),
+            _ => {
+                checks.wrong(
+                    flag,
+                    format_args!("several clouds run, so write whose {entry} is: provider={entry}"),
+                );
+                continue;
+            }
+        };
+        files.insert(provider.to_owned(), PathBuf::from(path));
+    }
+    // The last one given counts, and an empty one means none.
+    if let ([only], Some("")) = (providers, flag.get().0.last().map(String::as_str)) {
+        files.remove(only);
+    }
+    files.retain(|_, path| !path.as_os_str().is_empty());
+    files
 }
 
 fn classes(flags: &Flags, providers: &[String], checks: &mut Checks) -> BTreeMap<String, String> {
@@ -152,17 +194,13 @@ mod tests {
         assert_eq!(mistakes, Vec::<String>::new());
         assert_eq!(clouds.providers, ["cloudscale"]);
         assert_eq!(clouds.default_provider.as_deref(), Some("cloudscale"));
-        assert_eq!((clouds.config_file, clouds.cluster_name.as_str()), (None, "kubernetes"));
+        assert_eq!((clouds.config_files, clouds.cluster_name.as_str()), (BTreeMap::new(), "kubernetes"));
 
-        let (clouds, mistakes) = read(&[
-            "--cloud-provider=cloudscale, binarylane",
-            "--cloud-config=/etc/cloud",
-            "--cluster-name=prod",
-        ]);
+        let (clouds, mistakes) = read(&["--cloud-provider=cloudscale, binarylane", "--cluster-name=prod"]);
         assert_eq!(mistakes, Vec::<String>::new());
         assert_eq!(clouds.providers, ["cloudscale", "binarylane"]);
         assert_eq!(clouds.default_provider, None);
-        assert_eq!((clouds.config_file, clouds.cluster_name.as_str()), (Some("/etc/cloud".into()), "prod"));
+        assert_eq!(clouds.cluster_name, "prod");
 
         let (clouds, _) = read(&["--cloud-provider=cloudscale,binarylane", "--default-provider=binarylane"]);
         assert_eq!(clouds.default_provider.as_deref(), Some("binarylane"));
@@ -205,6 +243,44 @@ mod tests {
         for (case, args, want) in table {
             assert_eq!(read(args).1, want, "{case}");
         }
+    }
+
+    #[test]
+    fn each_cloud_has_a_configuration_file_of_its_own() {
+        let one = "--cloud-provider=cloudscale";
+        let two = "--cloud-provider=cloudscale,binarylane";
+        let read_files = |clouds: &str, files: &[&str]| {
+            let files: Vec<_> = files.iter().map(|file| format!("--cloud-config={file}")).collect();
+            read(&std::iter::once(clouds).chain(files.iter().map(String::as_str)).collect::<Vec<_>>())
+        };
+        let good: [(&str, &[&str], Classes<'_>); 9] = [
+            (one, &["/etc/cloud"], &[("cloudscale", "/etc/cloud")]),
+            (one, &["/etc/a", "/etc/b"], &[("cloudscale", "/etc/b")]),
+            (one, &["/etc/a", ""], &[]),
+            (one, &["/etc/a=b,c"], &[("cloudscale", "/etc/a=b,c")]),
+            (one, &["a=b"], &[("cloudscale", "a=b")]),
+            (one, &["cloudscale=/etc/cloud"], &[("cloudscale", "/etc/cloud")]),
+            (two, &["binarylane=/b"], &[("binarylane", "/b")]),
+            (two, &["binarylane=/b", "cloudscale=/c=1"], &[("binarylane", "/b"), ("cloudscale", "/c=1")]),
+            (two, &["binarylane=/b", "cloudscale=/c", "", "binarylane="], &[("cloudscale", "/c")]),
+        ];
+        for (clouds, files, want) in good {
+            let (got, mistakes) = read_files(clouds, files);
+            assert_eq!(mistakes, Vec::<String>::new(), "{files:?}");
+            let want = want.iter().map(|&(provider, file)| (provider.to_owned(), file.into())).collect();
+            assert_eq!(got.config_files, want, "{files:?}");
+        }
+        let bad = [
+            (two, "/etc/cloud", "several clouds run, so write whose /etc/cloud is: provider=/etc/cloud"),
+            (two, "/etc/a=b", "several clouds run, so write whose /etc/a=b is: provider=/etc/a=b"),
+            (two, "brightbox=/b", "\"brightbox\" is none of --cloud-provider: cloudscale, binarylane"),
+            (one, "binarylane=/b", "\"binarylane\" is none of --cloud-provider: cloudscale"),
+        ];
+        for (clouds, file, want) in bad {
+            let want = format!("--cloud-config is \"{file}\"; {want}");
+            assert_eq!(read_files(clouds, &[file]).1, [want], "{file}");
+        }
+        assert_eq!(read(&["--cloud-provider=x", "--cloud-config=/b"]).1.len(), 1, "one slip, one mistake");
     }
 
     type Classes<'a> = &'a [(&'a str, &'a str)];

@@ -81,10 +81,11 @@ fn migration(flags: &Flags, read: ReadFile<'_>, checks: &mut Checks) -> Option<M
         }
         (true, None) => Some(Migration::built_in()),
         (true, Some(path)) => {
-            let file = read(&path).map_err(Error::user_input).and_then(|text| Migration::decode(&text));
+            let text = read(&path).map_err(|why| vec![Error::user_input(why)]);
+            let file = text.and_then(|text| Migration::decode(&text));
             let wrong = match &file {
                 Ok(file) => file.mistakes().into_iter().chain(file.lock_mistake()).collect(),
-                Err(why) => vec![why.clone()],
+                Err(wrong) => wrong.clone(),
             };
             let doing = format!("{}={}", flag.flag(), path.display());
             checks.mistakes.extend(wrong.into_iter().map(|why| why.context(&doing)));

@@ -219,6 +219,7 @@ mod tests {
             "--allow-untagged-cloud=true",
             "--allocate-node-cidrs=true",
             "--node-sync-period=1s",
+            "--address=127.0.0.1",
             "--webhook-bind-address=::",
             "--feature-gates=WatchList=false,AllBeta=true",
         ]);
@@ -228,6 +229,8 @@ mod tests {
             "--allow-untagged-cloud is deprecated and has no effect: cloudberth needs no cluster id",
             "--node-sync-period is deprecated and has no effect: it does nothing in the programs replaced either",
             "--webhook-bind-address has no effect: no cloud here has a webhook, so none is served",
+            "--address is deprecated and has no effect: there is no port without TLS; use --bind-address for the one with \
+             TLS",
             "--feature-gates names WatchList, which has no effect here",
         ];
         assert_eq!(made.notices.iter().map(ToString::to_string).collect::<Vec<_>>(), want);

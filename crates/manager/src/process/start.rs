@@ -1,6 +1,10 @@
 //! From options to a replica and a port that are ready to run.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use cloudberth_controllers::{
     clouds::{Clouds, Member},
@@ -17,7 +21,7 @@ use cloudberth_runtime::{
     recorder::EventRecorder,
 };
 use cloudberth_serving::{Metrics as PortMetrics, Server, Thread};
-use futures_util::future::{Shared, join};
+use futures_util::future::{Shared, join, try_join_all};
 use kube::{Client, Config};
 
 use super::{BUILD, Mistakes, identity};
@@ -26,6 +30,7 @@ use crate::{
     configz::configz,
     connect::{Address, Ceiling, Dialler, Throttle, configure},
     heartbeat::Heartbeat,
+    late::{self, LateProvider},
     logging::Verbosity,
     options::{Options, Serving},
     plan::{Plan, run_plan},
@@ -43,6 +48,8 @@ const LISTING_PATIENCE: Duration = Duration::from_secs(60);
 pub(super) struct Found {
     kube: Config,
     clouds: Vec<Arc<dyn Provider>>,
+    /// Those of the clouds that did not answer when they were started.
+    late: Vec<Arc<LateProvider>>,
     port: Option<Port>,
     metrics: Metrics,
     registry: Registry,
@@ -50,6 +57,15 @@ pub(super) struct Found {
     rights: Vec<Right>,
     /// To be logged once there is a log.
     pub(super) notes: Notes,
+}
+
+impl Found {
+    /// Starts the clouds, and gives the reasons of those that refuse for good.
+    pub(super) async fn start_clouds(&mut self, clock: &Arc<dyn Clock>) -> Mistakes {
+        let begun = late::begin(std::mem::take(&mut self.clouds), clock).await;
+        (self.clouds, self.late) = (begun.clouds, begun.late);
+        begun.refused
+    }
 }
 
 /// Finds everything that the options name, or reports everything that cannot be found or used.
@@ -68,6 +84,7 @@ pub(super) async fn find(
     let address =
         Address { kubeconfig: options.kube.kubeconfig.clone(), master: options.kube.master.clone() };
     let kube = configure(&address).await.map_err(|why| mistakes.push(why)).ok();
+    let given = line.given();
     let (mut clouds, mut rights, notes) = (Vec::new(), RIGHTS.to_vec(), Notes::default());
     let chosen = options
         .clouds
@@ -79,7 +96,8 @@ pub(super) async fn find(
         let meter = metrics.clouds.cloud(&mut registry, factory.name);
         let ctx = ProviderContext {
             env,
-            config: options.clouds.config_file.as_deref(),
+            config: options.clouds.config_files.get(factory.name).map(PathBuf::as_path),
+            given: &given,
             cluster_name: &options.clouds.cluster_name,
             observer: Arc::new(CountCalls(meter)),
             clock: Arc::clone(clock),
@@ -105,7 +123,7 @@ pub(super) async fn find(
     };
     match kube {
         Some(kube) if mistakes.is_empty() => {
-            Ok(Found { kube, clouds, port, metrics, registry, rights, notes })
+            Ok(Found { kube, clouds, late: Vec::new(), port, metrics, registry, rights, notes })
         }
         _ => Err(mistakes),
     }
@@ -127,6 +145,7 @@ impl Observer for CountCalls {
 /// A program that is ready to run.
 pub(super) struct Started {
     replica: Arc<Replica>,
+    late: Vec<Arc<LateProvider>>,
     /// A thread of its own, and what is to run there: strangers must not hold up the one that renews the Lease.
     server: Option<(Thread, Server)>,
     heart: Heartbeat,
@@ -145,7 +164,7 @@ pub(super) async fn begin(
     random: &Arc<Random>,
 ) -> Result<Started> {
     let options = &line.options;
-    let Found { kube, clouds, port, metrics, mut registry, rights, notes: _ } = found;
+    let Found { kube, clouds, late, port, metrics, mut registry, rights, notes: _ } = found;
     let ceiling = throttle(options, clock);
     let main = Dialler { config: &kube, ceiling: &ceiling, metrics: &metrics.rest };
     // A renewal must not wait in the line of other requests.
@@ -196,7 +215,7 @@ pub(super) async fn begin(
         _ => None,
     };
     let lease_namespace = election.map(|election| election.namespace.clone()).unwrap_or_default();
-    Ok(Started { replica, server, heart, client, rights, lease_namespace })
+    Ok(Started { replica, late, server, heart, client, rights, lease_namespace })
 }
 
 /// What would be done to the cluster now. There is no election, no port, and no claim to write.
@@ -280,10 +299,26 @@ async fn reviewers(serving: &Serving, dialler: &Dialler<'_>, clock: &Arc<dyn Clo
 }
 
 impl Started {
-    /// Works until `stop`.
-    pub(super) async fn run<S: Future<Output = ()> + Send>(self, stop: Shared<S>) {
-        let Self { replica, server, heart, client, rights, lease_namespace } = self;
+    /// Works until `stop`. An error is that a cloud that was late refused for good.
+    pub(super) async fn run<S: Future<Output = ()> + Send>(self, stop: Shared<S>) -> Result<()> {
+        let Self { replica, late, server, heart, client, rights, lease_namespace } = self;
         let (done, over) = tokio::sync::oneshot::channel::<()>();
+        let refusal = OnceLock::new();
+        let (refuse, refused) = tokio::sync::oneshot::channel::<()>();
+        let starts = async {
+            if let Err(why) = try_join_all(late.iter().map(|cloud| start_late(&replica, cloud))).await {
+                refusal.get_or_init(|| why);
+                drop(refuse);
+            }
+            std::future::pending::<()>().await;
+        };
+        let stop = async {
+            tokio::select! {
+                biased;
+                () = stop => {}
+                _ = refused => {}
+            }
+        };
         let work = async {
             replica.run(stop).await;
             // The pages stay up until everything else has ended.
@@ -307,9 +342,30 @@ impl Started {
             biased;
             _ = join(work, pages) => {}
             () = look => {}
+            () = starts => {}
             () = heart.run() => {}
         }
+        refusal.into_inner().map_or(Ok(()), Err)
     }
+}
+
+/// Starts a late cloud until it is ready, and keeps its listing, which `/readyz` shows, up to date with that.
+async fn start_late(replica: &Replica, late: &LateProvider) -> Result<()> {
+    let ctx = replica.ctx();
+    let inventory = ctx.clouds.with_instances().find(|cloud| cloud.name() == late.name());
+    let inventory = inventory.map(|cloud| &cloud.inventory);
+    if let Some(inventory) = inventory {
+        inventory.listing(ctx.clock().now()).await;
+    }
+    late.until_ready(ctx.clock(), &ctx.random).await?;
+    let ready = ctx.clock().now();
+    // After a failure the inventory rests for a while.
+    while let Some(inventory) = inventory
+        && inventory.listing(ready).await.begun < ready
+    {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    Ok(())
 }
 
 /// Logs what is wrong with the installation, once.
