@@ -27,6 +27,7 @@ use cloudberth_core::{
     Clock, Random, Result,
     call::{CLAIM_RESERVE, Gate, Unguarded},
     decide::election::Config,
+    reason::LEADER_ELECTION,
     time::Tick,
 };
 use cloudberth_runtime::{
@@ -95,7 +96,8 @@ impl Replica {
                     recorder.publish(what);
                 }
             };
-            Election::new(parts.lease_client.clone(), config, Arc::clone(&clock), Arc::clone(&random), tell)
+            let (client, random) = (parts.lease_client.clone(), Arc::clone(&random));
+            Election::new(client, config, Arc::clone(&clock), random, LEADER_ELECTION, tell)
         };
         let election = parts.election.map(&stand);
         let gate: Arc<dyn Gate> = match &election {
