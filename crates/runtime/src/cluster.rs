@@ -28,6 +28,7 @@ use crate::{
     informer::Informer,
     metrics::QueueMetrics,
     object::{Object, Watched},
+    scope::WatchScope,
 };
 
 const NODES: &str = "/api/v1/nodes";
@@ -53,7 +54,8 @@ pub struct Cluster {
 impl Cluster {
     /// A cluster that is written to as far as `gate` allows.
     pub fn new(client: Client, clock: Arc<dyn Clock>, gate: Arc<dyn Gate>) -> Self {
-        let (nodes, services) = (Informer::new(Arc::clone(&clock)), Informer::new(Arc::clone(&clock)));
+        let nodes = Informer::new(WatchScope::nodes(), Arc::clone(&clock));
+        let services = Informer::new(WatchScope::services(), Arc::clone(&clock));
         Self { client, clock, gate, version: Arc::default(), nodes, services }
     }
 

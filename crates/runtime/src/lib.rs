@@ -10,12 +10,14 @@
 pub mod api_error;
 pub mod bug;
 pub mod cluster;
+pub mod dynamic;
 pub mod election;
 pub mod informer;
 pub mod metrics;
 pub mod object;
 pub mod recorder;
 pub mod rest;
+pub mod scope;
 pub mod single_flight;
 mod store;
 mod watch;
