@@ -106,7 +106,7 @@ impl Replica {
         };
         let cluster = Cluster::new(client, Arc::clone(&clock), Arc::clone(&gate)).metered(&metrics.queues);
         let dropped = metrics.manager.events_dropped.clone();
-        let recorder = EventRecorder::counting(cluster.clone(), Arc::clone(&random), dropped);
+        let recorder = EventRecorder::counting(cluster.writer().clone(), Arc::clone(&random), dropped);
         told_by.get_or_init(|| Arc::downgrade(&recorder));
         let clouds = Clouds::new(parts.clouds, parts.default_cloud, &clock)?.metered(&metrics.queues);
         let ctx = ControllerContext {

@@ -1,11 +1,16 @@
 //! Objects of kinds that are chosen while the program runs.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
-use cloudberth_core::{Error, ObjectKey, Result};
+use cloudberth_core::{Call, Error, ObjectKey, Result};
+use kube::{Resource, api::DynamicObject};
 use serde_json::Value;
 
-use crate::object::Watched;
+use crate::{
+    informer::Informer,
+    object::Watched,
+    writer::{Writer, replacement},
+};
 
 /// An object of any kind, complete but for `managedFields`: it can be changed and written back without losing a field
 /// that nobody here knows.
@@ -53,6 +58,17 @@ impl Watched for DynamicView {
 
     fn resource_version(&self) -> &str {
         self.text("/metadata/resourceVersion")
+    }
+}
+
+impl Informer<DynamicView> {
+    /// Replaces a watched object by `new`, which is the object as it was read, changed; returns the new version. If it
+    /// changed since, or another has its name now, nothing is written and the error is a conflict.
+    pub async fn replace(&self, writer: &Writer, call: &Call, new: &Value) -> Result<Arc<DynamicView>> {
+        let text = |pointer: &str| new.pointer(pointer).and_then(Value::as_str);
+        let path = DynamicObject::url_path(&self.scope().resource, text("/metadata/namespace"));
+        let uid = text("/metadata/uid").unwrap_or_default();
+        writer.write(call, replacement(&path, new)?, self, uid).await
     }
 }
 

@@ -64,6 +64,11 @@ impl<V: Watched> Informer<V> {
         })
     }
 
+    /// Which objects it holds.
+    pub const fn scope(&self) -> &WatchScope {
+        &self.scope
+    }
+
     /// Counts panics of listeners in the metrics.
     pub fn count_panics(&self, metrics: &QueueMetrics) {
         *lock(&self.panics) = metrics.panics.with(&PoolLabels { queue: self.scope.watch });

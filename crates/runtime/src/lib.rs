@@ -4,7 +4,7 @@
 //! Nothing here decides what to do with an object, and the controllers talk to the API server only through this crate.
 //!
 //! ```text
-//!   watch ──► Informer (store, listeners) ──► WorkerPool (queue, workers) ──► a controller ──► Cluster, EventRecorder
+//!   watch ──► Informer (store, listeners) ──► WorkerPool (queue, workers) ──► a controller ──► Cluster, EventRecorder ──► Writer
 //! ```
 
 pub mod api_error;
@@ -22,6 +22,7 @@ pub mod single_flight;
 mod store;
 mod watch;
 pub mod worker_pool;
+pub mod writer;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -124,7 +124,7 @@ fn ctx(
     let metrics = Metrics::new(&mut Registry::default());
     let cluster = Cluster::new(client.clone(), Arc::clone(clock), gate).metered(&metrics.queues);
     let random = Arc::new(Random::seeded(1));
-    let recorder = EventRecorder::new(cluster.clone(), Arc::clone(&random));
+    let recorder = EventRecorder::new(cluster.writer().clone(), Arc::clone(&random));
     ControllerContext { cluster, clouds, recorder, metrics, random, cluster_name: "test".into() }
 }
 
@@ -199,7 +199,7 @@ impl ClusterFixture {
         self.running.drain(..).for_each(|task| task.abort());
         let cluster =
             Cluster::new(self.people.client().clone(), Arc::clone(&self.clock), Arc::new(Unguarded));
-        self.ctx.recorder = EventRecorder::new(cluster.clone(), Arc::clone(&self.ctx.random));
+        self.ctx.recorder = EventRecorder::new(cluster.writer().clone(), Arc::clone(&self.ctx.random));
         self.ctx.cluster = cluster;
     }
 

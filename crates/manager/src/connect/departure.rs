@@ -111,7 +111,7 @@ mod tests {
 
     async fn post(cluster: &Cluster) -> Result<()> {
         let call = cluster.call(Duration::from_secs(60));
-        cluster.post(&call, "/api/v1/namespaces/default/events", &json!({})).await.map(|_| ())
+        cluster.writer().create(&call, "/api/v1/namespaces/default/events", &json!({})).await.map(|_| ())
     }
 
     #[tokio::test(start_paused = true)]

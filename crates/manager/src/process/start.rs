@@ -213,7 +213,7 @@ pub(super) async fn preview(
     let cluster = Cluster::new(client, Arc::clone(clock), Arc::new(ReadOnly));
     let default_cloud = options.clouds.default_provider.clone();
     let ctx = ControllerContext {
-        recorder: EventRecorder::new(cluster.clone(), Arc::clone(random)),
+        recorder: EventRecorder::new(cluster.writer().clone(), Arc::clone(random)),
         cluster,
         clouds: Clouds::new(members(options, found.clouds), default_cloud, clock)?,
         metrics: found.metrics.clone(),

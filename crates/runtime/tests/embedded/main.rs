@@ -8,3 +8,4 @@ mod memory;
 mod recorder;
 mod rest;
 mod version;
+mod writer;
