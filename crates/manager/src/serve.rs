@@ -11,8 +11,8 @@ use std::{
 use cloudberth_core::{Clock, Error, Random, Tick, error::Result};
 use cloudberth_runtime::metrics::{Registry, render};
 use cloudberth_serving::{
-    AlwaysAllow, Bind, CertificateSource, CertificateStore, Check, CheckFn, Checks, Guard, Limits, Metrics,
-    Pages, ProxyHeaders, Server, Settled, TlsSettings, listen,
+    AlwaysAllow, Bind, CertificateSource, CertificateStore, Check, CheckFn, Checks, Guard, GuardedPages,
+    Limits, Metrics, Pages, ProxyHeaders, Server, Settled, TlsSettings, listen,
 };
 use kube::Client;
 use serde_json::Value;
@@ -44,7 +44,12 @@ impl Port {
         let source = certificates(serving);
         let store = CertificateStore::open(&source, serving.address, Arc::clone(clock));
         let store = store.map_err(|why| note(vec![why.to_string()])).ok();
-        let bind = Bind { address: serving.address, port: serving.port, share_port: serving.share_port };
+        let bind = Bind {
+            address: serving.address,
+            port: serving.port,
+            share_port: serving.share_port,
+            flags: "--bind-address, --secure-port",
+        };
         let listener = listen(&bind).map_err(|why| note(vec![why.to_string()])).ok().flatten();
         match (tls, store, listener) {
             (Some(tls), Some(store), Some(listener)) => {
@@ -166,9 +171,11 @@ pub fn pages(
             tally();
             render(&registry)
         }),
-        configz: Arc::new(move || configz.clone()),
-        verbosity: Arc::new(verbosity),
-        profiling,
+        guarded: Some(GuardedPages {
+            configz: Arc::new(move || configz.clone()),
+            verbosity: Arc::new(verbosity),
+            profiling,
+        }),
     }
 }
 
