@@ -10,6 +10,7 @@
 pub mod api_error;
 pub mod bug;
 pub mod cluster;
+pub mod connect;
 pub mod dynamic;
 pub mod election;
 pub mod informer;

@@ -13,6 +13,7 @@ use cloudberth_http::{
 };
 use cloudberth_runtime::{
     cluster::Cluster,
+    connect::{Ceiling, Dialler, Throttle},
     metrics::{Metrics, Registry, clouds::CloudMeter},
     recorder::EventRecorder,
 };
@@ -24,7 +25,7 @@ use super::{BUILD, Mistakes, identity};
 use crate::{
     command::CommandLine,
     configz::configz,
-    connect::{Address, Ceiling, Dialler, Throttle, configure},
+    connect::{Address, configure},
     heartbeat::Heartbeat,
     logging::Verbosity,
     options::{Options, Serving},

@@ -78,14 +78,16 @@ mod tests {
 
     use cloudberth_core::{Category, Clock, Tick, call::Gate};
     use cloudberth_http::surroundings::SystemClock;
-    use cloudberth_runtime::cluster::Cluster;
     use http::Response;
     use kube::{Client, client::Body};
     use serde_json::json;
     use tower::service_fn;
 
     use super::*;
-    use crate::connect::{Ceiling, Throttle};
+    use crate::{
+        cluster::Cluster,
+        connect::{Ceiling, Throttle},
+    };
 
     struct Until(u64);
 
