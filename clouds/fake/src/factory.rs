@@ -27,18 +27,18 @@ struct Settings {
 }
 
 impl Settings {
-    fn read(file: &mut Fields<'_>) -> Option<Self> {
+    fn read(file: &mut Fields<'_>) -> Self {
         let mut millis =
             |name| Duration::from_millis(file.optional(name).integer(0..=LONGEST).unwrap_or_default());
         let (latency, build) = (millis("latency"), millis("build"));
         let unanswered = file.optional("unansweredStarts").integer(0..=u64::MAX).unwrap_or_default().into();
         let starts = Starts { unanswered, refuses: file.optional("refuses").boolean().unwrap_or_default() };
-        Some(Self { instances: file.optional("instances").items(|name| name.text()), latency, build, starts })
+        Self { instances: file.optional("instances").items(|name| name.text()), latency, build, starts }
     }
 }
 
 fn open(ctx: &ProviderContext<'_>) -> OpenResult {
-    let settings = ctx.read_config(Settings::read)?.unwrap_or_default();
+    let settings = ctx.read_config(|file| Some(Settings::read(file)))?.unwrap_or_default();
     let simulated = SimSettings {
         latency: settings.latency,
         build: settings.build,

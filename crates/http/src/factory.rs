@@ -227,13 +227,14 @@ mod tests {
         assert!(gone.message().starts_with("X_TOKEN_FILE: ") && gone.message().contains(text), "{gone}");
     }
 
+    type Variables<'a> = &'a [(&'a str, &'a str)];
     type Found<'a> = Result<Option<(&'a str, &'a str)>, &'a str>;
 
     #[tokio::test]
     async fn the_first_of_several_tokens_is_used_and_another_one_is_warned_about() {
         let (one, two) = (("A_TOKEN", "s3cr3t"), ("B_TOKEN", "0ther"));
         let warned = Some("A_TOKEN and B_TOKEN hold different tokens; that of A_TOKEN is used");
-        let table: [(&[(&str, &str)], Found<'_>, Option<&str>); 8] = [
+        let table: [(Variables<'_>, Found<'_>, Option<&str>); 8] = [
             (&[], Ok(None), None),
             (&[one], Ok(Some(one)), None),
             (&[two], Ok(Some(two)), None),

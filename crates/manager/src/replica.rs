@@ -28,6 +28,7 @@ use cloudberth_core::{
     Clock, Random, Result,
     call::{CLAIM_RESERVE, Gate, Unguarded},
     decide::election::Config,
+    reason::LEADER_ELECTION,
     time::Tick,
 };
 use cloudberth_runtime::{
@@ -96,7 +97,8 @@ impl Replica {
                     recorder.publish(what);
                 }
             };
-            Election::new(parts.lease_client.clone(), config, Arc::clone(&clock), Arc::clone(&random), tell)
+            let (client, random) = (parts.lease_client.clone(), Arc::clone(&random));
+            Election::new(client, config, Arc::clone(&clock), random, LEADER_ELECTION, tell)
         };
         let election = parts.election.map(&stand);
         let gate: Arc<dyn Gate> = match &election {
@@ -108,7 +110,7 @@ impl Replica {
             .with_endpoints(clouds.need_endpoints())
             .metered(&metrics.queues);
         let dropped = metrics.manager.events_dropped.clone();
-        let recorder = EventRecorder::counting(cluster.clone(), Arc::clone(&random), dropped);
+        let recorder = EventRecorder::counting(cluster.writer().clone(), Arc::clone(&random), dropped);
         told_by.get_or_init(|| Arc::downgrade(&recorder));
         let ctx = ControllerContext {
             cluster,
@@ -166,7 +168,7 @@ impl Replica {
             match tokio::time::timeout(left, stop).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => {
-                    tracing::error!(cloud = cloud.name(), "internal error: the stop of a cloud panicked")
+                    tracing::error!(cloud = cloud.name(), "internal error: the stop of a cloud panicked");
                 }
                 Err(_) => tracing::warn!(cloud = cloud.name(), "cloud not stopped in time"),
             }

@@ -16,8 +16,8 @@ use cloudberth_runtime::{
     object::Watched,
 };
 use cloudberth_serving::{
-    AlwaysAllow, Bind, CertificateSource, CertificateStore, Check, CheckFn, Checks, Guard, Limits, Metrics,
-    Pages, ProxyHeaders, Server, Settled, TlsSettings, listen,
+    AlwaysAllow, Bind, CertificateSource, CertificateStore, Check, CheckFn, Checks, Guard, GuardedPages,
+    Limits, Metrics, Pages, ProxyHeaders, Server, Settled, TlsSettings, listen,
 };
 use kube::Client;
 use serde_json::Value;
@@ -49,7 +49,12 @@ impl Port {
         let source = certificates(serving);
         let store = CertificateStore::open(&source, serving.address, Arc::clone(clock));
         let store = store.map_err(|why| note(vec![why.to_string()])).ok();
-        let bind = Bind { address: serving.address, port: serving.port, share_port: serving.share_port };
+        let bind = Bind {
+            address: serving.address,
+            port: serving.port,
+            share_port: serving.share_port,
+            flags: "--bind-address, --secure-port",
+        };
         let listener = listen(&bind).map_err(|why| note(vec![why.to_string()])).ok().flatten();
         match (tls, store, listener) {
             (Some(tls), Some(store), Some(listener)) => {
@@ -171,9 +176,11 @@ pub fn pages(
             tally();
             render(&registry)
         }),
-        configz: Arc::new(move || configz.clone()),
-        verbosity: Arc::new(verbosity),
-        profiling,
+        guarded: Some(GuardedPages {
+            configz: Arc::new(move || configz.clone()),
+            verbosity: Arc::new(verbosity),
+            profiling,
+        }),
     }
 }
 
@@ -209,7 +216,7 @@ fn watch_checks(replica: &Arc<Replica>) -> Vec<Arc<dyn Check>> {
 
 fn watch_check<V: Watched>(informer: &Arc<Informer<V>>) -> Arc<dyn Check> {
     let informer = Arc::clone(informer);
-    check(V::WATCH, move |now| match informer.broken_since().map(|since| now.since(since)) {
+    check(informer.scope().watch, move |now| match informer.broken_since().map(|since| now.since(since)) {
         Some(age) if age > WATCH_TOLERANCE => {
             Err(format!("the watch has been failing for {} s", age.as_secs()))
         }

@@ -1,28 +1,30 @@
-//! One watch of a kind, shared by all listeners.
+//! One watch of a scope, shared by all listeners.
 
 use std::{
     fmt,
+    panic::AssertUnwindSafe,
     pin::pin,
     sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
 use cloudberth_core::{Clock, Random, time::Tick};
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use kube::Client;
-use tokio::sync::watch as watched;
+use tokio::{sync::watch as watched, task::AbortHandle};
 
 pub use crate::store::Change;
 use crate::{
-    bug::caught,
+    bug::{caught, message},
     lock,
     metrics::{Counter, QueueMetrics, queue::PoolLabels},
     object::Watched,
+    scope::WatchScope,
     store::Store,
     watch::{Health, WatchEvent, watch},
 };
 
-/// The wait before everything is listed again because versions went back.
+/// The wait before everything is listed again because versions went back, or because of a bug.
 const RELIST_WAIT: Duration = Duration::from_millis(500);
 
 /// A listener to changes. It must be quick and must not wait: it puts keys into queues.
@@ -34,8 +36,11 @@ pub trait Listener<V>: Send + Sync {
 /// How often [`Informer::current`] checks.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
-/// The store of a kind, kept current by one watch.
+/// The objects of a scope, kept current by one watch.
 pub struct Informer<V: Watched> {
+    scope: WatchScope,
+    /// The kind, for the log.
+    kind: String,
     store: Mutex<Store<V>>,
     listeners: Mutex<Vec<Weak<dyn Listener<V>>>>,
     synced: watched::Sender<bool>,
@@ -45,9 +50,11 @@ pub struct Informer<V: Watched> {
 }
 
 impl<V: Watched> Informer<V> {
-    /// An empty informer, to be filled by [`run`](Self::run).
-    pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
+    /// An empty informer, to be filled by [`run`](Self::run) or [`start`](Self::start).
+    pub fn new(scope: WatchScope, clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new(Self {
+            kind: scope.kind(),
+            scope,
             store: Mutex::new(Store::new()),
             listeners: Mutex::new(Vec::new()),
             synced: watched::Sender::default(),
@@ -57,12 +64,17 @@ impl<V: Watched> Informer<V> {
         })
     }
 
-    /// Counts panics of listeners in the metrics.
-    pub fn count_panics(&self, metrics: &QueueMetrics) {
-        *lock(&self.panics) = metrics.panics.with(&PoolLabels { queue: V::WATCH });
+    /// Which objects it holds.
+    pub const fn scope(&self) -> &WatchScope {
+        &self.scope
     }
 
-    /// How often a listener panicked.
+    /// Counts panics of listeners in the metrics.
+    pub fn count_panics(&self, metrics: &QueueMetrics) {
+        *lock(&self.panics) = metrics.panics.with(&PoolLabels { queue: self.scope.watch });
+    }
+
+    /// How often a listener or the watch itself panicked.
     pub fn panics(&self) -> u64 {
         lock(&self.panics).get()
     }
@@ -73,12 +85,12 @@ impl<V: Watched> Informer<V> {
             let (health, clock) = (Arc::clone(&self.health), Arc::clone(&self.clock));
             let answered = move || lock(&health).answered(clock.now());
             let clock = Arc::clone(&self.clock);
-            let mut events = pin!(watch::<V>(client.clone(), Arc::clone(&random), clock, answered));
+            let mut events = pin!(watch(client.clone(), &self.scope, Arc::clone(&random), clock, answered));
             while let Some(event) = events.next().await {
                 self.apply(event);
                 if lock(&self.store).went_back() {
                     tracing::warn!(
-                        kind = V::KIND,
+                        kind = self.kind,
                         "resource versions went back, as after a restore of etcd; listing again"
                     );
                     break;
@@ -86,6 +98,28 @@ impl<V: Watched> Informer<V> {
             }
             tokio::time::sleep(random.jitter(RELIST_WAIT, 1.0)).await;
         }
+    }
+
+    /// Watches in a task of its own until the handle is dropped. The store is kept. After a panic, which is a bug, the
+    /// watch counts as broken and begins again.
+    pub fn start(self: &Arc<Self>, client: Client, random: Arc<Random>) -> WatchHandle {
+        let informer = Arc::clone(self);
+        let watching = async move {
+            loop {
+                let run = AssertUnwindSafe(informer.run(client.clone(), Arc::clone(&random)));
+                let Err(panic) = run.catch_unwind().await else { continue };
+                let text = message(panic.as_ref());
+                tracing::error!(
+                    kind = informer.kind,
+                    text,
+                    "internal error: a watch panicked; restarting it"
+                );
+                lock(&informer.panics).inc();
+                lock(&informer.health).broke(informer.clock.now());
+                tokio::time::sleep(random.jitter(RELIST_WAIT, 1.0)).await;
+            }
+        };
+        WatchHandle(tokio::spawn(watching).abort_handle())
     }
 
     /// Adds a listener, for as long as the caller keeps it alive. It first hears about everything that is known.
@@ -154,11 +188,11 @@ impl<V: Watched> Informer<V> {
     fn apply(&self, event: WatchEvent<V>) {
         match &event {
             WatchEvent::Failed(why) => {
-                tracing::warn!(kind = V::KIND, why, "watch failed; restarting it");
+                tracing::warn!(kind = self.kind, why, "watch failed; restarting it");
                 lock(&self.health).broke(self.clock.now());
             }
             WatchEvent::Unreadable(key, why) => {
-                tracing::warn!(kind = V::KIND, ?key, %why, "object cannot be decoded; keeping its last version");
+                tracing::warn!(kind = self.kind, ?key, %why, "object cannot be decoded; keeping its last version");
             }
             WatchEvent::Init | WatchEvent::Applied(_) | WatchEvent::Deleted(_) | WatchEvent::InitDone => {}
         }
@@ -194,16 +228,27 @@ impl<V: Watched> Informer<V> {
     fn notify(&self, listener: &Arc<dyn Listener<V>>, change: &Change<V>) {
         if let Err(text) = caught(|| listener.changed(change)) {
             let key = change.new.as_ref().or(change.old.as_ref()).map(|view| view.key());
-            tracing::error!(kind = V::KIND, ?key, text, "internal error: a listener panicked");
+            tracing::error!(kind = self.kind, ?key, text, "internal error: a listener panicked");
             lock(&self.panics).inc();
         }
+    }
+}
+
+/// A watch that runs by itself; dropping the handle ends it.
+#[derive(Debug)]
+#[must_use = "the watch ends when its handle is dropped"]
+pub struct WatchHandle(AbortHandle);
+
+impl Drop for WatchHandle {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
 impl<V: Watched> fmt::Debug for Informer<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Informer")
-            .field("kind", &V::KIND)
+            .field("kind", &self.kind)
             .field("objects", &self.len())
             .finish_non_exhaustive()
     }

@@ -5,28 +5,21 @@
 
 use std::{borrow::Cow, fmt::Debug};
 
-use cloudberth_core::{NodeView, ObjectKey, Result, ServiceView, view::EndpointSliceView};
+use cloudberth_core::{Error, NodeView, ObjectKey, Result, ServiceView, view::EndpointSliceView};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{Resource, core::DynamicResourceScope};
+use kube::{Resource, api::ApiResource, core::DynamicResourceScope};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// A kind of object that is watched.
+use crate::bug::caught;
+
+/// A view of the objects that are watched.
 pub trait Watched: Clone + Debug + Send + Sync + 'static {
     /// Identifies an object of this kind.
     type Key: Clone + Debug + Ord + Send + Sync;
 
-    /// The API group and version.
-    const GROUP: (&'static str, &'static str) = ("", "v1");
-    /// `Node`, `Service`.
-    const KIND: &'static str;
-    /// `nodes`, `services`.
-    const PLURAL: &'static str;
-    /// The name of its watch in health checks and metrics.
-    const WATCH: &'static str;
-
     /// Reads the parts of an object that are used.
-    fn read(json: &Value) -> Result<Self>;
+    fn read(json: Value) -> Result<Self>;
     /// The key of the object with this name.
     fn key_of(namespace: &str, name: &str) -> Self::Key;
     /// The key of this object.
@@ -39,12 +32,9 @@ pub trait Watched: Clone + Debug + Send + Sync + 'static {
 
 impl Watched for NodeView {
     type Key = String;
-    const KIND: &'static str = "Node";
-    const PLURAL: &'static str = "nodes";
-    const WATCH: &'static str = "watch-nodes";
 
-    fn read(json: &Value) -> Result<Self> {
-        Self::from_json(json)
+    fn read(json: Value) -> Result<Self> {
+        Self::from_json(&without_copy(json))
     }
 
     fn key_of(_: &str, name: &str) -> String {
@@ -66,12 +56,9 @@ impl Watched for NodeView {
 
 impl Watched for ServiceView {
     type Key = ObjectKey;
-    const KIND: &'static str = "Service";
-    const PLURAL: &'static str = "services";
-    const WATCH: &'static str = "watch-services";
 
-    fn read(json: &Value) -> Result<Self> {
-        Self::from_json(json)
+    fn read(json: Value) -> Result<Self> {
+        Self::from_json(&without_copy(json))
     }
 
     fn key_of(namespace: &str, name: &str) -> ObjectKey {
@@ -93,13 +80,9 @@ impl Watched for ServiceView {
 
 impl Watched for EndpointSliceView {
     type Key = ObjectKey;
-    const GROUP: (&'static str, &'static str) = ("discovery.k8s.io", "v1");
-    const KIND: &'static str = "EndpointSlice";
-    const PLURAL: &'static str = "endpointslices";
-    const WATCH: &'static str = "watch-endpointslices";
 
-    fn read(json: &Value) -> Result<Self> {
-        Self::from_json(json)
+    fn read(json: Value) -> Result<Self> {
+        Self::from_json(&without_copy(json))
     }
 
     fn key_of(namespace: &str, name: &str) -> ObjectKey {
@@ -117,6 +100,14 @@ impl Watched for EndpointSliceView {
     fn resource_version(&self) -> &str {
         &self.resource_version
     }
+}
+
+/// Without the annotation that repeats the whole object as text.
+fn without_copy(mut json: Value) -> Value {
+    if let Some(Value::Object(annotations)) = json.pointer_mut("/metadata/annotations") {
+        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+    }
+    json
 }
 
 /// An object as a watch delivers it.
@@ -137,11 +128,7 @@ impl<V: Watched> Object<V> {
 
 impl<'de, V: Watched> Deserialize<'de> for Object<V> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        let mut json = Value::deserialize(from)?;
-        // It repeats the whole object as text, and nothing here reads it.
-        if let Some(Value::Object(annotations)) = json.pointer_mut("/metadata/annotations") {
-            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
-        }
+        let json = Value::deserialize(from)?;
         let field = |name: &str| json.pointer(&format!("/metadata/{name}")).and_then(Value::as_str);
         // Only what the watcher itself needs.
         let meta = ObjectMeta {
@@ -156,28 +143,29 @@ impl<'de, V: Watched> Deserialize<'de> for Object<V> {
                 .map(|value| [("k8s.io/initial-events-end".to_owned(), value.to_owned())].into()),
             ..ObjectMeta::default()
         };
-        Ok(Self { meta, view: V::read(&json) })
+        let bug = |text| Err(Error::permanent(format!("internal error: {text}")));
+        Ok(Self { meta, view: caught(|| V::read(json)).unwrap_or_else(bug) })
     }
 }
 
 impl<V: Watched> Resource for Object<V> {
-    type DynamicType = ();
+    type DynamicType = ApiResource;
     type Scope = DynamicResourceScope;
 
-    fn kind((): &()) -> Cow<'_, str> {
-        V::KIND.into()
+    fn kind(resource: &ApiResource) -> Cow<'_, str> {
+        resource.kind.as_str().into()
     }
 
-    fn group((): &()) -> Cow<'_, str> {
-        V::GROUP.0.into()
+    fn group(resource: &ApiResource) -> Cow<'_, str> {
+        resource.group.as_str().into()
     }
 
-    fn version((): &()) -> Cow<'_, str> {
-        V::GROUP.1.into()
+    fn version(resource: &ApiResource) -> Cow<'_, str> {
+        resource.version.as_str().into()
     }
 
-    fn plural((): &()) -> Cow<'_, str> {
-        V::PLURAL.into()
+    fn plural(resource: &ApiResource) -> Cow<'_, str> {
+        resource.plural.as_str().into()
     }
 
     fn meta(&self) -> &ObjectMeta {

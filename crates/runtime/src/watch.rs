@@ -18,7 +18,10 @@ use kube::{
 use tower::{BoxError, service_fn};
 use tower_http::timeout::TimeoutBody;
 
-use crate::object::{Object, Watched};
+use crate::{
+    object::{Object, Watched},
+    scope::WatchScope,
+};
 
 /// How long a broken watch waits before it is started again, up to twice as long. When the API server answers again after
 /// an outage, everything waits for the watches.
@@ -97,18 +100,25 @@ impl Health {
     }
 }
 
-/// The events of all objects of a kind; never ends.
+/// The events of all objects in a scope; never ends.
 ///
 /// `answered` is called when the API server begins to answer a watch.
-pub(crate) fn watch<V: Watched>(
+pub(crate) fn watch<V: Watched, F: Fn() + Clone + Send + Sync + 'static>(
     client: Client,
+    scope: &WatchScope,
     random: Arc<Random>,
     clock: Arc<dyn Clock>,
-    answered: impl Fn() + Clone + Send + Sync + 'static,
-) -> impl Stream<Item = WatchEvent<V>> + Send {
-    let api: Api<Object<V>> = Api::all(with_timeouts(client, Arc::clone(&clock), answered));
+    answered: F,
+) -> impl Stream<Item = WatchEvent<V>> + Send + use<V, F> {
+    let client = with_timeouts(client, Arc::clone(&clock), answered);
+    let api: Api<Object<V>> = match &scope.namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &scope.resource),
+        None => Api::all_with(client, &scope.resource),
+    };
     let (mut broken, mut last, mut expired) = (0_u32, Tick::ZERO, false);
-    let config = watcher::Config::default().page_size(PAGE).timeout(TERM);
+    let mut config = watcher::Config::default().page_size(PAGE).timeout(TERM);
+    config.label_selector = Some(scope.labels.clone()).filter(|text| !text.is_empty());
+    config.field_selector = Some(scope.fields.clone()).filter(|text| !text.is_empty());
     let events = watcher(api, config).map(move |event| match event {
         Ok(event) => {
             // A listing that succeeds says nothing about the watch after it.
@@ -263,6 +273,10 @@ mod tests {
         Arc::new(Paused(tokio::time::Instant::now()))
     }
 
+    fn nodes(client: Client) -> impl Stream<Item = WatchEvent<cloudberth_core::NodeView>> {
+        watch(client, &WatchScope::nodes(), Arc::new(Random::seeded(1)), clock(), || ())
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_silent_server_is_given_up() {
         let answers = async |_: Request<Body>| Ok::<_, Infallible>(http::Response::new(Stuck));
@@ -284,7 +298,7 @@ mod tests {
             std::future::ready(Err::<http::Response<Body>, BoxError>("nobody is there".into()))
         };
         let client = Client::new(service_fn(gone), "");
-        let told = watch::<cloudberth_core::NodeView>(client, Arc::new(Random::seeded(1)), clock(), || ());
+        let told = nodes(client);
         let all = told.for_each(|_| std::future::ready(()));
         assert!(tokio::time::timeout(Duration::from_secs(300), all).await.is_err());
         let asked = asked.lock().unwrap().clone();
@@ -346,7 +360,7 @@ mod tests {
             std::future::ready(Ok(http::Response::new(body)))
         };
         let client = Client::new(service_fn(answers), "");
-        let told = watch::<cloudberth_core::NodeView>(client, Arc::new(Random::seeded(1)), clock(), || ());
+        let told = nodes(client);
         let all = told.for_each(|_| std::future::ready(()));
         assert!(tokio::time::timeout(Duration::from_secs(150), all).await.is_err());
         let asked = asked.lock().unwrap().clone();
@@ -370,7 +384,7 @@ mod tests {
             std::future::ready(Ok::<_, Infallible>(http::Response::new(body)))
         };
         let client = Client::new(service_fn(empty), "");
-        let told = watch::<cloudberth_core::NodeView>(client, Arc::new(Random::seeded(1)), clock(), || ());
+        let told = nodes(client);
         let broken = std::sync::Mutex::new(0);
         let all = told.for_each(|told| {
             *broken.lock().unwrap() += u32::from(matches!(told, WatchEvent::Failed(_)));

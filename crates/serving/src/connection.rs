@@ -1,6 +1,7 @@
 //! Serving one connection.
 
 use std::{
+    future::ready,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
@@ -14,11 +15,12 @@ use hyper_util::{
 };
 use rustls::pki_types::CertificateDer;
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::TcpStream,
     sync::watch,
     time::{Instant, sleep_until, timeout},
 };
-use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_rustls::TlsAcceptor;
 
 use crate::{
     activity::{Activity, Tracked},
@@ -28,6 +30,7 @@ use crate::{
     pages::Router,
     server::Limits,
     streams::Streams,
+    tls::store::CertificateStore,
 };
 
 /// For the header of a request: a token or a certificate is the largest thing in it.
@@ -39,14 +42,23 @@ const WINDOW: u32 = 65_535;
 /// Serves a connection until it ends, the server stops or it is evicted.
 pub(crate) async fn connection(
     shared: Arc<Shared>,
-    acceptor: TlsAcceptor,
     stream: TcpStream,
     slot: Slot,
     closing: watch::Receiver<bool>,
 ) {
     let serving = async {
-        if let Some(stream) = open(acceptor, stream, &slot.activity, closing.clone()).await {
-            Box::pin(serve(&shared, stream, &slot, closing)).await;
+        let Some(secure) = &shared.secure else {
+            if let Some(stream) = open(stream, &slot.activity, closing.clone(), |tcp| ready(Ok(tcp))).await {
+                Box::pin(serve(&shared, stream, false, Arc::default(), &slot, closing)).await;
+            }
+            return;
+        };
+        let handshake = |tcp| Box::pin(secure.acceptor.accept(tcp));
+        if let Some(stream) = open(stream, &slot.activity, closing.clone(), handshake).await {
+            let (_, session) = stream.get_ref();
+            let http2 = session.alpn_protocol() == Some(b"h2");
+            let chain = session.peer_certificates().unwrap_or_default().into();
+            Box::pin(serve(&shared, stream, http2, chain, &slot, closing)).await;
         }
     };
     tokio::select! {
@@ -56,42 +68,46 @@ pub(crate) async fn connection(
     }
 }
 
-/// Makes the TLS handshake; `None` if it fails, times out or the server stops.
-async fn open(
-    acceptor: TlsAcceptor,
+/// Waits for the first byte and makes the handshake; `None` if it fails, times out or the server stops.
+async fn open<S, F>(
     stream: TcpStream,
     activity: &Activity,
     mut closing: watch::Receiver<bool>,
-) -> Option<TlsStream<TcpStream>> {
+    handshake: impl FnOnce(TcpStream) -> F,
+) -> Option<S>
+where
+    F: Future<Output = std::io::Result<S>>,
+{
     let _ = stream.set_nodelay(true);
-    let handshake = async {
+    let opening = async {
         // Until the first byte arrives, a connection costs little more than its socket.
         stream.readable().await?;
         activity.sent_bytes();
-        Box::pin(acceptor.accept(stream)).await
+        handshake(stream).await
     };
     tokio::select! {
         biased;
         // There is no request yet that would have to be answered.
         _ = closing.wait_for(|closing| *closing) => None,
-        done = handshake => done.inspect_err(|error| tracing::debug!(%error, "TLS handshake failed")).ok(),
+        done = opening => done.inspect_err(|error| tracing::debug!(%error, "handshake failed")).ok(),
         () = until(activity.deadline()) => {
-            tracing::debug!("TLS handshake timed out");
+            tracing::debug!("handshake timed out");
             None
         }
     }
 }
 
-async fn serve(
+async fn serve<S>(
     shared: &Arc<Shared>,
-    stream: TlsStream<TcpStream>,
+    stream: S,
+    http2: bool,
+    chain: Arc<[CertificateDer<'static>]>,
     slot: &Slot,
     mut closing: watch::Receiver<bool>,
-) {
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let (peer, activity, limits) = (slot.peer, &slot.activity, shared.limits);
-    let (_, session) = stream.get_ref();
-    let http2 = session.alpn_protocol() == Some(b"h2");
-    let chain: Arc<[CertificateDer<'static>]> = session.peer_certificates().unwrap_or_default().into();
     activity.agreed(http2);
     let io = TokioIo::new(Tracked { stream, activity: Arc::clone(activity) });
     let (shared, state) = (Arc::clone(shared), Arc::clone(activity));
@@ -149,9 +165,16 @@ fn header_size(headers: &HeaderMap) -> usize {
 }
 
 pub(crate) struct Shared {
-    pub(crate) guard: Guard,
+    /// `None` for plain HTTP without a guard.
+    pub(crate) secure: Option<Secure>,
     pub(crate) router: Router,
     pub(crate) limits: Limits,
+}
+
+pub(crate) struct Secure {
+    pub(crate) acceptor: TlsAcceptor,
+    pub(crate) certificates: Arc<CertificateStore>,
+    pub(crate) guard: Guard,
 }
 
 impl Shared {
@@ -181,10 +204,12 @@ impl Shared {
                 "the header of the request is too large\n",
             );
         }
-        if let Err(why) = self.guard.admit(&request, chain, peer).await {
+        if let Some(Secure { guard, .. }) = &self.secure
+            && let Err(why) = guard.admit(&request, chain, peer).await
+        {
             return denied(&why, request.uri.path());
         }
-        let body = if Router::reads_body(&request) {
+        let body = if self.router.reads_body(&request) {
             match timeout(self.limits.header, Limited::new(body, MAX_BODY).collect()).await {
                 Ok(Ok(body)) => body.to_bytes(),
                 Ok(Err(error)) => {

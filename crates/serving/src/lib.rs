@@ -9,6 +9,8 @@
 //!                └── reloads certificates ───────────────── and authorities ──────┘  from files and the cluster
 //! ```
 //!
+//! [`Server::plain`] is the same without TLS and guard: health and metrics for everybody, and nothing else.
+//!
 //! All of it can run on a [`Thread`] of its own: the pages only read what is known already, behind short locks, and
 //! reviews of callers are sent from that thread too.
 //!
@@ -46,7 +48,7 @@ pub use error::{Error, Result};
 pub use health::{Check, CheckFn, Checks};
 pub use listen::{Bind, listen};
 pub use metrics::{Metrics, TABLE};
-pub use pages::{Pages, Verbosity};
+pub use pages::{GuardedPages, Pages, Verbosity};
 pub use server::{Limits, Server};
 pub use slis::SLIS;
 pub use thread::Thread;

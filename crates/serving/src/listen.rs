@@ -17,6 +17,8 @@ pub struct Bind {
     pub port: u16,
     /// `--permit-port-sharing`: others may listen on the same port.
     pub share_port: bool,
+    /// The flags that say so, for the message if it cannot be opened.
+    pub flags: &'static str,
 }
 
 /// Opens the port; `None` if it is 0. It belongs to no runtime yet, so another thread can serve it. An address that was
@@ -26,9 +28,9 @@ pub fn listen(bind: &Bind) -> Result<Option<TcpListener>> {
         return Ok(None);
     }
     let address = SocketAddr::new(bind.address, bind.port);
-    open(address, bind.share_port).map(Some).map_err(|error| {
-        Error::new(format!("cannot listen on {address} (--bind-address, --secure-port): {error}"))
-    })
+    open(address, bind.share_port)
+        .map(Some)
+        .map_err(|error| Error::new(format!("cannot listen on {address} ({}): {error}", bind.flags)))
 }
 
 fn open(address: SocketAddr, share_port: bool) -> std::io::Result<TcpListener> {
@@ -47,7 +49,7 @@ mod tests {
     #[tokio::test]
     async fn a_port_is_opened_shared_or_left_alone() {
         let loopback = IpAddr::from([127, 0, 0, 1]);
-        let at = |port, share_port| Bind { address: loopback, port, share_port };
+        let at = |port, share_port| Bind { address: loopback, port, share_port, flags: "--secure-port" };
         assert!(listen(&at(0, false)).unwrap().is_none(), "FW-345 port 0 opens nothing");
 
         let first = open((loopback, 0).into(), true).unwrap();

@@ -30,12 +30,25 @@ pub struct Pages {
     pub readyz: Checks,
     /// `/metrics`, in the text format.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// What strangers must not see; a server without a guard leaves it out.
+    pub guarded: Option<GuardedPages>,
+}
+
+/// The pages that show settings or change something.
+#[derive(Clone)]
+pub struct GuardedPages {
     /// `/configz`.
     pub configz: Arc<dyn Fn() -> Value + Send + Sync>,
     /// Behind `/debug/flags/v`.
     pub verbosity: Arc<dyn Verbosity>,
     /// `--profiling`: whether there is anything under `/debug/`.
     pub profiling: bool,
+}
+
+impl fmt::Debug for GuardedPages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GuardedPages").field("profiling", &self.profiling).finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for Pages {
@@ -65,23 +78,35 @@ impl Router {
     }
 
     /// Whether the page reads the request's body.
-    pub(crate) fn reads_body(request: &Parts) -> bool {
-        request.method == Method::PUT && request.uri.path() == "/debug/flags/v"
+    pub(crate) fn reads_body(&self, request: &Parts) -> bool {
+        self.pages.guarded.is_some()
+            && request.method == Method::PUT
+            && request.uri.path() == "/debug/flags/v"
     }
 
     pub(crate) fn page(&self, request: &Parts, body: &[u8]) -> Answer {
         let path = request.uri.path();
-        match path {
-            "/metrics" => metrics(request, (self.pages.metrics)()),
+        if path == "/metrics" {
+            return metrics(request, (self.pages.metrics)());
+        }
+        let guarded = self.pages.guarded.as_ref().and_then(|pages| self.guarded(pages, request, body));
+        guarded
+            .or_else(|| self.health(path, request.uri.query().unwrap_or_default()))
+            .unwrap_or_else(not_found)
+    }
+
+    fn guarded(&self, pages: &GuardedPages, request: &Parts, body: &[u8]) -> Option<Answer> {
+        let path = request.uri.path();
+        Some(match path {
             "/metrics/slis" if request.method == Method::DELETE => {
                 self.slis.reset();
                 text(StatusCode::OK, "metrics reset\n")
             }
             "/metrics/slis" => metrics(request, self.slis.text()),
-            "/configz" => json(&(self.pages.configz)()),
-            _ if path.starts_with("/debug/") || path == "/debug" => self.debug(request, body),
-            _ => self.health(path, request.uri.query().unwrap_or_default()).unwrap_or_else(not_found),
-        }
+            "/configz" => json(&(pages.configz)()),
+            _ if path.starts_with("/debug/") || path == "/debug" => pages.debug(request, body),
+            _ => return None,
+        })
     }
 
     fn health(&self, path: &str, query: &str) -> Option<Answer> {
@@ -117,9 +142,11 @@ impl Router {
         }
         text(if report.well { StatusCode::OK } else { StatusCode::INTERNAL_SERVER_ERROR }, report.text)
     }
+}
 
+impl GuardedPages {
     fn debug(&self, request: &Parts, body: &[u8]) -> Answer {
-        if !self.pages.profiling {
+        if !self.profiling {
             return not_found();
         }
         match request.uri.path() {
@@ -138,7 +165,7 @@ impl Router {
     fn set_verbosity(&self, body: &[u8]) -> Answer {
         let given = String::from_utf8_lossy(body);
         let level = given.trim().parse::<i32>().map_err(|error| error.to_string());
-        match level.and_then(|level| self.pages.verbosity.set(level).map(|()| level)) {
+        match level.and_then(|level| self.verbosity.set(level).map(|()| level)) {
             Ok(level) => text(StatusCode::OK, format!("successfully set klog.logging.verbosity to {level}")),
             Err(why) => {
                 text(StatusCode::BAD_REQUEST, format!("failed set klog.logging.verbosity {given}: {why}"))
@@ -200,9 +227,11 @@ mod tests {
             livez: Checks::default(),
             readyz: Checks::default(),
             metrics: Arc::new(|| "m 1\n".to_owned()),
-            configz: Arc::new(|| serde_json::json!({"a": 1})),
-            verbosity: level.clone(),
-            profiling,
+            guarded: Some(GuardedPages {
+                configz: Arc::new(|| serde_json::json!({"a": 1})),
+                verbosity: level.clone(),
+                profiling,
+            }),
         };
         let bad = || Arc::new(CheckFn::new("bad one", |_| Err("broken".to_owned()))) as Arc<dyn crate::Check>;
         pages.readyz.add([bad()]);

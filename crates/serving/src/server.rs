@@ -14,9 +14,10 @@ use tokio_rustls::TlsAcceptor;
 use crate::{
     activity::Timeouts,
     auth::Guard,
-    connection::{Shared, connection},
+    connection::{Secure, Shared, connection},
     error::{Error, Result},
     limiter::{Capacity, ConnectionLimiter},
+    metrics::Metrics,
     pages::{Pages, Router},
     tls::{self, settings::Settled, store::CertificateStore},
 };
@@ -71,13 +72,12 @@ impl Default for Limits {
 /// A server that is ready to run.
 pub struct Server {
     listener: TcpListener,
-    acceptor: TlsAcceptor,
-    certificates: Arc<CertificateStore>,
+    metrics: Metrics,
     shared: Arc<Shared>,
 }
 
 impl Server {
-    /// A server that serves nothing before [`Server::run`].
+    /// A server that speaks TLS and asks `guard` about every request. It serves nothing before [`Server::run`].
     pub fn new(
         listener: TcpListener,
         tls: &Settled,
@@ -88,8 +88,23 @@ impl Server {
         clock: Arc<dyn Clock>,
     ) -> Result<Self> {
         let config = tls::server_config(tls, Arc::clone(&certificates), limits.http2, Arc::clone(&clock))?;
-        let shared = Arc::new(Shared { guard, router: Router::new(pages, clock), limits });
-        Ok(Self { listener, acceptor: TlsAcceptor::from(config), certificates, shared })
+        let metrics = guard.metrics().clone();
+        let secure = Secure { acceptor: TlsAcceptor::from(config), certificates, guard };
+        let shared = Arc::new(Shared { secure: Some(secure), router: Router::new(pages, clock), limits });
+        Ok(Self { listener, metrics, shared })
+    }
+
+    /// A server of plain HTTP/1.1 for everybody, with the same limits. Only health and metrics are served: pages that
+    /// need a guard are left out.
+    pub fn plain(
+        listener: TcpListener,
+        pages: Pages,
+        limits: Limits,
+        metrics: Metrics,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let router = Router::new(Pages { guarded: None, ..pages }, clock);
+        Self { listener, metrics, shared: Arc::new(Shared { secure: None, router, limits }) }
     }
 
     /// The address that it listens on.
@@ -100,14 +115,14 @@ impl Server {
     /// Serves until `stop` completes. Then it accepts nothing new, lets requests in flight finish within the grace period
     /// and drops the rest. Dropping the future drops all connections at once.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Self { listener, acceptor, certificates, shared } = self;
+        let Self { listener, metrics, shared } = self;
         let limits = shared.limits;
         let (close, closing) = watch::channel(false);
         let mut connections = JoinSet::new();
         let limiter = ConnectionLimiter::new(
             Capacity { total: limits.connections, each: limits.per_peer },
             Timeouts { header: limits.header, idle: limits.idle, stall: limits.stall },
-            shared.guard.metrics().clone(),
+            metrics,
         );
         let serving = async {
             let mut in_a_row = 0;
@@ -128,7 +143,7 @@ impl Server {
                         Ok((stream, from)) => {
                             in_a_row += 1;
                             let (shared, slot) = (Arc::clone(&shared), limiter.enter(from.ip()));
-                            connections.spawn(connection(shared, acceptor.clone(), stream, slot, closing.clone()));
+                            connections.spawn(connection(shared, stream, slot, closing.clone()));
                         }
                         Err(error) => {
                             tracing::warn!(%error, "accept failed");
@@ -139,7 +154,12 @@ impl Server {
             }
         };
         let keeping = async {
-            tokio::join!(shared.guard.follow(limits.look), keep_certificates(&certificates, limits.look));
+            match &shared.secure {
+                Some(Secure { guard, certificates, .. }) => {
+                    tokio::join!(guard.follow(limits.look), keep_certificates(certificates, limits.look));
+                }
+                None => std::future::pending().await,
+            }
         };
         tokio::select! {
             biased;

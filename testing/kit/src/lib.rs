@@ -128,7 +128,7 @@ fn ctx(
         .with_endpoints(clouds.need_endpoints())
         .metered(&metrics.queues);
     let random = Arc::new(Random::seeded(1));
-    let recorder = EventRecorder::new(cluster.clone(), Arc::clone(&random));
+    let recorder = EventRecorder::new(cluster.writer().clone(), Arc::clone(&random));
     ControllerContext { cluster, clouds, recorder, metrics, random, cluster_name: "test".into() }
 }
 
@@ -200,7 +200,7 @@ impl ClusterFixture {
         let cluster =
             Cluster::new(self.people.client().clone(), Arc::clone(&self.clock), Arc::new(Unguarded))
                 .with_endpoints(self.ctx.clouds.need_endpoints());
-        self.ctx.recorder = EventRecorder::new(cluster.clone(), Arc::clone(&self.ctx.random));
+        self.ctx.recorder = EventRecorder::new(cluster.writer().clone(), Arc::clone(&self.ctx.random));
         self.ctx.cluster = cluster;
     }
 

@@ -25,10 +25,17 @@ pub enum EventSource {
     Route,
     /// Leader election, about its Lease.
     Election,
+    /// A program of its own, about the objects that it works on.
+    Other {
+        /// The component that the event names.
+        component: &'static str,
+        /// The kind of the object that the event is about.
+        kind: &'static str,
+    },
 }
 
 impl EventSource {
-    /// Every source once.
+    /// Every source of the controller manager once.
     pub const ALL: [Self; 5] = [Self::Service, Self::Node, Self::Lifecycle, Self::Route, Self::Election];
 
     /// The component that the event names.
@@ -40,6 +47,7 @@ impl EventSource {
             Self::Lifecycle => "cloud-node-lifecycle-controller",
             Self::Route => "route_controller",
             Self::Election => "cloud-controller-manager",
+            Self::Other { component, .. } => component,
         }
     }
 
@@ -50,6 +58,7 @@ impl EventSource {
             Self::Service => "Service",
             Self::Node | Self::Lifecycle | Self::Route => "Node",
             Self::Election => "Lease",
+            Self::Other { kind, .. } => kind,
         }
     }
 }
@@ -112,13 +121,16 @@ macro_rules! reasons {
     (
         $(#[$about:meta])*
         $vis:vis $table:ident;
-        $($reason:ident = $severity:ident, $source:ident, $name:literal, when: $when:literal, advice: $advice:literal;)*
+        $(
+            $reason:ident = $severity:ident, $source:ident $({$($other:tt)*})?, $name:literal,
+            when: $when:literal, advice: $advice:literal;
+        )*
     ) => {
         $(
             #[doc = concat!("`", $name, "`: ", $when)]
             $vis const $reason: $crate::Reason = $crate::Reason::new(&$crate::reason::Row {
                 name: $name,
-                source: $crate::reason::EventSource::$source,
+                source: $crate::reason::EventSource::$source $({$($other)*})?,
                 severity: $crate::lb::Severity::$severity,
                 when: $when,
                 advice: $advice,
@@ -178,15 +190,22 @@ mod tests {
 
         FIRST = Normal, Node, "Twin", when: "First.", advice: "Nothing.";
         SECOND = Warning, Service, "Twin", when: "Second.", advice: "Something.";
+        THIRD = Normal, Other { component: "else", kind: "Cluster" }, "Third", when: "Third.", advice: "Nothing.";
     }
 
     #[test]
     fn a_reason_is_its_name() {
-        assert_eq!(TWINS, [FIRST, SECOND]);
+        assert_eq!(TWINS, [FIRST, SECOND, THIRD]);
         assert_eq!(FIRST, SECOND);
         assert_eq!(FIRST.cmp(&SECOND), Ordering::Equal);
         assert!(SYNCED > DELETING_NODE && SYNCED != FIRST);
         assert_eq!((FIRST.to_string(), format!("{FIRST:?}")), ("Twin".to_owned(), "\"Twin\"".to_owned()));
+    }
+
+    #[test]
+    fn a_program_of_its_own_names_itself_and_its_kinds() {
+        let source = THIRD.row().source;
+        assert_eq!((source.component(), source.kind()), ("else", "Cluster"));
     }
 
     #[test]

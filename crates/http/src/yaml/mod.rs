@@ -30,7 +30,7 @@ pub use value::{Fields, Value};
 pub struct Mistake {
     /// The line, from 1: that of the value, or of the mapping that lacks it.
     pub line: usize,
-    /// The path of the field, such as `machines[3].id`; empty if it is about the whole file.
+    /// The path of the field, such as `instances[3].id`; empty if it is about the whole file.
     pub field: String,
     /// What is wrong, without the value of any field that is read as a secret.
     pub text: String,

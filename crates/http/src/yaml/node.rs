@@ -46,7 +46,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Mistake> {
     })?
 }
 
-fn document<'a>(events: &mut Events<'a>) -> Result<Result<Node, Mistake>, ScanError> {
+fn document(events: &mut Events<'_>) -> Result<Result<Node, Mistake>, ScanError> {
     let mut found: Option<Node> = None;
     while let Some(next) = events.next() {
         let (event, span) = next?;
@@ -96,7 +96,7 @@ fn node<'a>(event: Event<'a>, span: &Span, events: &mut Events<'a>) -> Result<No
 }
 
 /// The next node of a list or a mapping; `None` at its end.
-fn inner<'a>(events: &mut Events<'a>) -> Result<Option<Node>, ScanError> {
+fn inner(events: &mut Events<'_>) -> Result<Option<Node>, ScanError> {
     while let Some(next) = events.next() {
         let (event, span) = next?;
         match event {

@@ -81,8 +81,8 @@ impl<'a> Value<'a> {
         read(text).map_err(|why| self.wrong(why.to_string())).ok()
     }
 
-    /// A mapping whose fields are all known. `read` asks for each of them, and takes them apart only then: a field that
-    /// it did not ask for counts as unknown, unless it gives nothing.
+    /// A mapping whose fields are all known. `read` asks for every one of them before it takes any apart: a field that it
+    /// did not ask for is reported as unknown. If it gives `None` it may have stopped early, and none is.
     pub fn fields<T>(&self, read: impl FnOnce(&mut Fields<'a>) -> Option<T>) -> Option<T> {
         let entries = self.mapping()?;
         let mut fields = Fields { place: self.clone(), entries, asked: Vec::new() };

@@ -159,7 +159,10 @@ impl fmt::Debug for LateProvider {
 mod tests {
     use std::collections::VecDeque;
 
-    use cloudberth_core::{Category, Instances, LoadBalancers, ProviderId, Routes, Tick, call::Unguarded};
+    use cloudberth_controllers::inventory::{Inventory, SurveyFleet};
+    use cloudberth_core::{
+        Category, Instances, LoadBalancers, ProviderId, Routes, Tick, call::Unguarded, lb::Fleet,
+    };
     use cloudberth_fake::{Cloud, FakeProvider, SimSettings};
     use cloudberth_http::surroundings::SystemClock;
 
@@ -270,7 +273,11 @@ mod tests {
         assert!(unknown(instances.list(&call).await.err()), "L1-1531");
         assert!(unknown(instances.get(&call, &id).await.known().err()), "L1-1532");
         assert!(unknown(instances.find(&call, "a").await.known().err()), "L1-1533");
-        assert!(unknown(cloud.routes().unwrap().list(&call).await.err()), "L1-1534");
+        let inventory = Inventory::new(Arc::clone(cloud), Arc::clone(&fixture.clock));
+        let fleet: Arc<dyn Fleet> = Arc::new(SurveyFleet::new(Arc::new(inventory), fixture.clock.now()));
+        let routes = cloud.routes().unwrap();
+        assert!(unknown(routes.list(&call, &[], &fleet).await.err()), "L1-1534");
+        assert_eq!((instances.ask_every(), routes.families().len()), (None, 1));
         let balancers = cloud.load_balancers().unwrap();
         assert!(unknown(balancers.shows(&call, "1").await.known().err()), "L1-1535");
         assert_eq!(

@@ -17,6 +17,7 @@ use cloudberth_http::{
 };
 use cloudberth_runtime::{
     cluster::Cluster,
+    connect::{Ceiling, Dialler, Throttle},
     metrics::{Metrics, Registry, clouds::CloudMeter},
     recorder::EventRecorder,
 };
@@ -28,7 +29,7 @@ use super::{BUILD, Mistakes, identity};
 use crate::{
     command::CommandLine,
     configz::configz,
-    connect::{Address, Ceiling, Dialler, Throttle, configure},
+    connect::{Address, configure},
     heartbeat::Heartbeat,
     late::{self, LateProvider},
     logging::Verbosity,
@@ -234,7 +235,7 @@ pub(super) async fn preview(
     let cluster =
         Cluster::new(client, Arc::clone(clock), Arc::new(ReadOnly)).with_endpoints(clouds.need_endpoints());
     let ctx = ControllerContext {
-        recorder: EventRecorder::new(cluster.clone(), Arc::clone(random)),
+        recorder: EventRecorder::new(cluster.writer().clone(), Arc::clone(random)),
         cluster,
         clouds,
         metrics: found.metrics.clone(),

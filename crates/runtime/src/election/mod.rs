@@ -20,10 +20,9 @@ use std::{
 };
 
 use cloudberth_core::{
-    Clock, Gate, Random, Result,
+    Clock, Gate, Random, Reason, Result,
     decide::election::{Action, Candidate, Config, Input, Lease, Moment, Move, News, Writes, may_release},
     lookup::Lookup,
-    reason::{self, EventSource},
     time::Tick,
 };
 use futures_util::StreamExt;
@@ -40,7 +39,6 @@ use requests::LeaseApi;
 
 /// How much longer than a lease lasts a leader may go without renewing before it counts as stuck.
 pub const HEALTH_TOLERANCE: Duration = Duration::from_secs(20);
-const COMPONENT: &str = EventSource::Election.component();
 
 /// A term of leading. A replica that leads again has a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,6 +82,7 @@ pub struct Election {
     api: LeaseApi,
     clock: Arc<dyn Clock>,
     random: Arc<Random>,
+    reason: Reason,
     publish: Publish,
     state: Mutex<State>,
     changed: Notify,
@@ -91,7 +90,7 @@ pub struct Election {
 
 impl Election {
     /// A candidate that does nothing before [`run`](Self::run). `publish` gets `<identity> became leader` and
-    /// `<identity> stopped leading` as events on the Lease; it must not wait.
+    /// `<identity> stopped leading` as events on the Lease, with this reason and from its source; it must not wait.
     ///
     /// Check the configuration's [`mistakes`](Config::mistakes) first.
     pub fn new(
@@ -99,6 +98,7 @@ impl Election {
         config: Config,
         clock: Arc<dyn Clock>,
         random: Arc<Random>,
+        reason: Reason,
         publish: impl Fn(Event) + Send + Sync + 'static,
     ) -> Arc<Self> {
         let state = State {
@@ -115,6 +115,7 @@ impl Election {
             config,
             clock,
             random,
+            reason,
             publish: Box::new(publish),
             state: Mutex::new(state),
             changed: Notify::new(),
@@ -282,9 +283,9 @@ impl Election {
         (self.publish)(Event {
             about,
             warning: false,
-            reason: reason::LEADER_ELECTION,
+            reason: self.reason,
             message: format!("{identity} {what}"),
-            component: COMPONENT,
+            component: self.reason.row().source.component(),
         });
         self.changed.notify_waiters();
     }

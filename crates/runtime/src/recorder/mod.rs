@@ -23,7 +23,7 @@ use self::{
     correlate::{EventRecord, History, Step, correlate},
     queue::{Entry, EventQueue, Next},
 };
-use crate::{cluster::Cluster, lock, metrics::Counter};
+use crate::{lock, metrics::Counter, writer::Writer};
 
 const CAPACITY: usize = 1_000;
 /// How many are written at once, each in another namespace.
@@ -90,7 +90,7 @@ pub struct Event {
 
 /// Writes published events in the background.
 pub struct EventRecorder {
-    cluster: Cluster,
+    writer: Writer,
     random: Arc<Random>,
     waiting: Mutex<EventQueue>,
     history: Mutex<History>,
@@ -100,15 +100,15 @@ pub struct EventRecorder {
 
 impl EventRecorder {
     /// A recorder that writes nothing before [`run`](Self::run).
-    pub fn new(cluster: Cluster, random: Arc<Random>) -> Arc<Self> {
-        Self::counting(cluster, random, Counter::default())
+    pub fn new(writer: Writer, random: Arc<Random>) -> Arc<Self> {
+        Self::counting(writer, random, Counter::default())
     }
 
     /// A recorder that counts in `dropped` what is never written.
-    pub fn counting(cluster: Cluster, random: Arc<Random>, dropped: Counter) -> Arc<Self> {
+    pub fn counting(writer: Writer, random: Arc<Random>, dropped: Counter) -> Arc<Self> {
         let (waiting, history, news) =
             (Mutex::new(EventQueue::new(CAPACITY)), Mutex::default(), Notify::new());
-        Arc::new(Self { cluster, random, waiting, history, dropped, news })
+        Arc::new(Self { writer, random, waiting, history, dropped, news })
     }
 
     /// Logs the event and queues it for writing.
@@ -117,7 +117,7 @@ impl EventRecorder {
         let (kind, namespace, name) = (&about.kind, &about.namespace, &about.name);
         let level = what.level();
         tracing::info!(component, kind, namespace, name, level, reason = reason.name(), message, "event");
-        let clock = self.cluster.clock();
+        let clock = self.writer.clock();
         if !lock(&self.waiting).add(what, clock.wall(), clock.now()) {
             self.dropped.inc();
         }
@@ -134,7 +134,7 @@ impl EventRecorder {
         lock(&self.waiting).begin();
         let mut running = FuturesUnordered::new();
         loop {
-            let now = self.cluster.clock().now();
+            let now = self.writer.clock().now();
             let mut wakeup = None;
             while running.len() < WRITERS {
                 match lock(&self.waiting).take(now) {
@@ -160,13 +160,13 @@ impl EventRecorder {
     /// Tries to write an event; returns it if it should be tried again.
     async fn write(&self, mut entry: Entry) -> (ObjectRef, Option<Entry>) {
         let about = entry.what.about.clone();
-        let now = self.cluster.clock().now();
+        let now = self.writer.clock().now();
         let step =
             entry.step.get_or_insert_with(|| correlate(&mut lock(&self.history), &entry.what, entry.at, now));
         let Err(why) = self.take(step).await else { return (about, None) };
         entry.tries += 1;
         if let Some(wait) = self.retry_wait(entry.tries, &why) {
-            entry.due = self.cluster.clock().now() + wait;
+            entry.due = self.writer.clock().now() + wait;
             return (about, Some(entry));
         }
         // A replica that stopped leading cannot write events; the log says already that it stopped.
@@ -200,8 +200,8 @@ impl EventRecorder {
     }
 
     async fn create(&self, record: &EventRecord) -> Result<()> {
-        let call = self.cluster.call(PATIENCE);
-        match self.cluster.post(&call, &path(record), &body(record)).await {
+        let call = self.writer.call(PATIENCE);
+        match self.writer.create(&call, &path(record), &body(record)).await {
             // An earlier attempt succeeded, and only its answer was lost.
             Err(why) if why.category() == Category::Conflict => Ok(()),
             answer => answer.map(|_| ()),
@@ -210,8 +210,8 @@ impl EventRecorder {
 
     async fn patch(&self, record: &EventRecord) -> Result<()> {
         let change = json!({"count": record.count, "lastTimestamp": stamp(record.last), "message": record.what.message});
-        let call = self.cluster.call(PATIENCE);
-        match self.cluster.merge(&call, &path(record), &record.name, &change).await {
+        let call = self.writer.call(PATIENCE);
+        match self.writer.merge(&call, &path(record), &record.name, &change).await {
             // Events expire.
             Err(why) if why.category() == Category::NotFound => self.create(record).await,
             answer => answer.map(|_| ()),

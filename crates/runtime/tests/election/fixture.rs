@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{Clock, Gate, Random, decide::election::Config, time::Tick};
+use cloudberth_core::{
+    Clock, Gate, Random, Reason, decide::election::Config, reason::LEADER_ELECTION, time::Tick,
+};
 use cloudberth_runtime::{election::Election, recorder::Event};
 use embedded_kube::{Body, Call, KubeApi, KubeService};
 use http::{HeaderValue, Request, header::USER_AGENT};
@@ -114,6 +116,11 @@ impl Fixture {
 
     /// The parts of a replica that does not run yet.
     pub(crate) fn election(&self, name: &'static str, odd: u64) -> Parts {
+        self.program(Config::with_defaults(name), LEADER_ELECTION, name, odd)
+    }
+
+    /// The same with settings of its own.
+    pub(crate) fn program(&self, config: Config, reason: Reason, name: &'static str, odd: u64) -> Parts {
         let clock = Arc::new(Skewed {
             start: self.start,
             ahead: Duration::from_secs(odd * 1_000),
@@ -127,9 +134,10 @@ impl Fixture {
         let ears = Arc::clone(&told);
         let election = Election::new(
             Client::new(wire, "kube-system"),
-            Config::with_defaults(name),
+            config,
             Arc::clone(&clock) as Arc<dyn Clock>,
             Arc::new(Random::seeded(odd)),
+            reason,
             move |what| ears.lock().unwrap().push(what),
         );
         (election, clock, told, cut)

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use cloudberth_core::{Clock, Gate};
+use cloudberth_core::{Clock, Gate, decide::election::Config};
 use embedded_kube::{Fault, Harm};
 use fixture::{fixture, seconds, until};
 use serde_json::json;
@@ -45,6 +45,30 @@ async fn whoever_finds_no_lease_creates_it_and_renews_it_with_puts_only() {
         ("Lease", "kube-system", false)
     );
     assert!(tokio::time::timeout(Duration::from_secs(9), one.election.lost(term)).await.is_err());
+}
+
+cloudberth_core::reasons! {
+    REASONS;
+
+    LEADS = Normal, Other { component: "another-manager", kind: "Lease" }, "Leads",
+        when: "A replica leads.", advice: "Nothing.";
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_program_has_its_own_lease_and_events_in_its_own_name() {
+    let fixture = fixture();
+    let (namespace, name) = ("default".to_owned(), "another-manager-lock".to_owned());
+    let config = Config { namespace, name, ..Config::with_defaults("one") };
+    let (election, _, told, _) = fixture.program(config, LEADS, "one", 1);
+    let runs = Arc::clone(&election);
+    let task = tokio::spawn(async move { runs.run().await });
+    election.led().await;
+    let meta = fixture.lease()["metadata"].clone();
+    assert_eq!((&meta["namespace"], &meta["name"]), (&json!("default"), &json!("another-manager-lock")));
+    let told = told.lock().unwrap()[0].clone();
+    assert_eq!(REASONS, [told.reason]);
+    assert_eq!((told.component, told.about.namespace.as_str()), ("another-manager", "default"));
+    task.abort();
 }
 
 #[tokio::test(start_paused = true)]

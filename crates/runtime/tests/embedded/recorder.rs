@@ -28,7 +28,7 @@ impl Drop for Running {
 }
 
 fn start(cluster: &Cluster) -> (Arc<EventRecorder>, Running) {
-    let recorder = EventRecorder::new(cluster.clone(), Arc::new(Random::seeded(1)));
+    let recorder = EventRecorder::new(cluster.writer().clone(), Arc::new(Random::seeded(1)));
     let writer = Arc::clone(&recorder);
     (recorder, Running(tokio::spawn(async move { writer.run().await })))
 }
@@ -204,7 +204,7 @@ async fn a_namespace_that_takes_no_events_holds_up_nobody_else() {
 #[tokio::test(start_paused = true)]
 async fn the_queue_is_bounded_and_nothing_is_said_by_itself() {
     let fixture = Fixture::new();
-    let recorder = EventRecorder::new(fixture.cluster.clone(), Arc::new(Random::seeded(1)));
+    let recorder = EventRecorder::new(fixture.cluster.writer().clone(), Arc::new(Random::seeded(1)));
     for n in 0..1_100 {
         let about = ObjectRef::core("Node", "", &format!("n{n}"), "");
         recorder.publish(Event { about, ..occurrence("ok") });

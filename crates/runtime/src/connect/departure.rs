@@ -78,14 +78,16 @@ mod tests {
 
     use cloudberth_core::{Category, Clock, Tick, call::Gate};
     use cloudberth_http::surroundings::SystemClock;
-    use cloudberth_runtime::cluster::Cluster;
     use http::Response;
     use kube::{Client, client::Body};
     use serde_json::json;
     use tower::service_fn;
 
     use super::*;
-    use crate::connect::{Ceiling, Throttle};
+    use crate::{
+        cluster::Cluster,
+        connect::{Ceiling, Throttle},
+    };
 
     struct Until(u64);
 
@@ -111,7 +113,7 @@ mod tests {
 
     async fn post(cluster: &Cluster) -> Result<()> {
         let call = cluster.call(Duration::from_secs(60));
-        cluster.post(&call, "/api/v1/namespaces/default/events", &json!({})).await.map(|_| ())
+        cluster.writer().create(&call, "/api/v1/namespaces/default/events", &json!({})).await.map(|_| ())
     }
 
     #[tokio::test(start_paused = true)]

@@ -90,7 +90,7 @@ mod tests {
     use jiff::Timestamp;
     use sim_kit::Surroundings;
 
-    use crate::connect::{Address, configure};
+    use crate::connect::kubeconfig::from_bytes;
 
     #[test]
     fn a_dead_peer_is_noticed_within_45_seconds() {
@@ -106,10 +106,7 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let tls = kube::Tls::for_loopback().unwrap();
         let served = kube::serve(&api, listener, Some(tls), Some("t0ken".to_owned())).unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("config");
-        std::fs::write(&path, served.kubeconfig()).unwrap();
-        let config = configure(&Address { kubeconfig: Some(path), master: None }).await.unwrap();
+        let config = from_bytes(served.kubeconfig().as_bytes()).await.unwrap();
         let client = builder(&config).unwrap().build();
         let version = Request::get("/version").body(Vec::new()).unwrap();
         let said: serde_json::Value = client.request(version).await.unwrap();
