@@ -39,6 +39,7 @@ fn asked(args: &mut lexopt::Parser) -> std::result::Result<Option<String>, lexop
 pub(crate) fn provide(version: &str) -> Result<Assets> {
     let mut progress = |line: &str| eprintln!("   {line}");
     let assets = kube_assets::ensure(version, &mut progress).map_err(|why| why.to_string())?;
+    kube_assets::pods(version, &mut progress).map_err(|why| why.to_string())?;
     kube_assets::informers(&mut progress).map_err(|why| why.to_string())?;
     kube_assets::elector(&mut progress).map_err(|why| why.to_string())?;
     Ok(assets)

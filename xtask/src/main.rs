@@ -48,7 +48,7 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "kube",
         usage: "kube [--kube VERSION]",
-        about: "provide kube-apiserver, etcd and kubectl, and say where they are",
+        about: "provide the programs of Kubernetes, and say where kube-apiserver, etcd and kubectl are",
         run: kube::command,
     },
     Chore {
