@@ -24,7 +24,8 @@ pub(crate) fn command(_: &Workspace, mut args: lexopt::Parser) -> Result<Verdict
     Ok(Verdict::Good)
 }
 
-fn asked(args: &mut lexopt::Parser) -> std::result::Result<Option<String>, lexopt::Error> {
+/// The version that `--kube` names, if there is one.
+pub(crate) fn asked(args: &mut lexopt::Parser) -> std::result::Result<Option<String>, lexopt::Error> {
     let mut version = None;
     while let Some(arg) = args.next()? {
         match arg {

@@ -21,6 +21,7 @@ mod pods;
 mod run;
 mod services;
 mod simulated_cloud;
+mod stay;
 mod trouble;
 
 use std::pin::Pin;

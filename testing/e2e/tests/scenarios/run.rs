@@ -11,7 +11,7 @@ use lexopt::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, timeout};
 
-use crate::{Scenario, events};
+use crate::{Scenario, events, stay};
 
 /// No scenario takes longer, also on a busy machine.
 const DEADLINE: Duration = Duration::from_mins(20);
@@ -24,6 +24,8 @@ pub(crate) struct Plan {
     version: String,
     filters: Vec<String>,
     list: bool,
+    /// Run no scenario, but a cluster for a person.
+    stay: bool,
     at_once: usize,
 }
 
@@ -38,6 +40,7 @@ impl Plan {
             version: NEWEST.to_owned(),
             filters: Vec::new(),
             list: false,
+            stay: false,
             at_once: AT_ONCE,
         };
         while let Some(arg) = args.next()? {
@@ -45,6 +48,7 @@ impl Plan {
                 Long("world") => plan.clusters = vec![args.value()?.parse()?],
                 Long("kube") => plan.version = args.value()?.string()?,
                 Long("jobs" | "test-threads") => plan.at_once = args.value()?.parse::<usize>()?.max(1),
+                Long("stay") => plan.stay = true,
                 Long("list") => plan.list = true,
                 // What `cargo test` hands to every kind of test.
                 Long("show-output" | "nocapture" | "quiet" | "exact") | Short('q') => {}
@@ -76,9 +80,13 @@ impl Plan {
         }
         let mut progress = |line: &str| eprintln!("{line}");
         let assets = kube_assets::ensure(&self.version, &mut progress).map_err(|why| why.to_string())?;
-        let needs_pods = chosen.iter().any(|scenario| needs_pods(scenario));
+        let needs_pods = self.stay || chosen.iter().any(|scenario| needs_pods(scenario));
         let pods = needs_pods.then(|| kube_assets::pods(&self.version, &mut progress));
         let pods = pods.transpose().map_err(|why| why.to_string())?;
+        if let Some(pods) = pods.as_ref().filter(|_| self.stay) {
+            let ended = runtime().block_on(stay::until_interrupted(&self.version, &assets, pods.clone()));
+            return ended.map(|()| true).map_err(|why| why.to_string());
+        }
         // Not within the time limit of a scenario.
         shipped().map_err(|why| why.to_string())?;
         let begun = Instant::now();
