@@ -24,7 +24,8 @@ pub(crate) fn command(_: &Workspace, mut args: lexopt::Parser) -> Result<Verdict
     Ok(Verdict::Good)
 }
 
-fn asked(args: &mut lexopt::Parser) -> std::result::Result<Option<String>, lexopt::Error> {
+/// The version that `--kube` names, if there is one.
+pub(crate) fn asked(args: &mut lexopt::Parser) -> std::result::Result<Option<String>, lexopt::Error> {
     let mut version = None;
     while let Some(arg) = args.next()? {
         match arg {
@@ -39,6 +40,7 @@ fn asked(args: &mut lexopt::Parser) -> std::result::Result<Option<String>, lexop
 pub(crate) fn provide(version: &str) -> Result<Assets> {
     let mut progress = |line: &str| eprintln!("   {line}");
     let assets = kube_assets::ensure(version, &mut progress).map_err(|why| why.to_string())?;
+    kube_assets::pods(version, &mut progress).map_err(|why| why.to_string())?;
     kube_assets::informers(&mut progress).map_err(|why| why.to_string())?;
     kube_assets::elector(&mut progress).map_err(|why| why.to_string())?;
     Ok(assets)

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
 
 mod cases;
+mod cluster;
 mod docs;
 mod e2e;
 mod kube;
@@ -48,8 +49,14 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "kube",
         usage: "kube [--kube VERSION]",
-        about: "provide kube-apiserver, etcd and kubectl, and say where they are",
+        about: "provide the programs of Kubernetes, and say where kube-apiserver, etcd and kubectl are",
         run: kube::command,
+    },
+    Chore {
+        name: "cluster",
+        usage: "cluster [--kube VERSION]",
+        about: "run a real cluster with cloudberth, nodes and pods until Ctrl-C, and say how to look at it",
+        run: cluster::command,
     },
     Chore {
         name: "e2e",

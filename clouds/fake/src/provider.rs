@@ -27,7 +27,7 @@ pub struct FakeProvider {
 pub(crate) struct Starts {
     /// How many starts it leaves without an answer.
     pub(crate) unanswered: AtomicU64,
-    /// It refuses for good.
+    /// It refuses for good when it answers.
     pub(crate) refuses: bool,
 }
 
@@ -63,10 +63,10 @@ impl Provider for FakeProvider {
     fn start<'a>(&'a self, _call: &'a Call) -> Boxed<'a, Start> {
         let Starts { unanswered, refuses } = &self.starts;
         let is_left = |left: u64| left.checked_sub(1);
-        let start = if *refuses {
-            Start::Fatal(Error::user_input("refuses is true in the file of --cloud-config"))
-        } else if unanswered.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_left).is_ok() {
+        let start = if unanswered.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_left).is_ok() {
             Start::Later(Error::temporary("unansweredStarts says that this start has no answer"))
+        } else if *refuses {
+            Start::Fatal(Error::user_input("refuses is true in the file of --cloud-config"))
         } else {
             Start::Ready
         };

@@ -230,3 +230,13 @@ async fn a_cloud_that_does_not_answer_yet_is_not_ready_and_then_it_is() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_late_cloud_that_refuses_for_good_ends_the_program() {
+    let cluster = Cluster::start().await;
+    cluster.place.write("refusing", "unansweredStarts: 1\nrefuses: true\n");
+    let mut process = cluster.manager("manager", &["--cloud-config=refusing", "--secure-port=0"]);
+    process.says(&["Error: fake: refuses is true"]).await;
+    assert_eq!(process.exit_code().await, Some(1));
+    assert_eq!(cluster.holder().await.unwrap_or_default(), "", "L9-1504: the next leader need not wait");
+}

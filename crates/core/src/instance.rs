@@ -131,7 +131,6 @@ impl From<Listing<Instance>> for InstanceListing {
 
 impl InstanceListing {
     /// The first instance with this id. A short listing can show it, never deny it.
-    #[must_use]
     pub fn by_id(&self, id: &ProviderId) -> Lookup<&Instance> {
         match self.by_id.get(id).and_then(|place| self.listing.items.get(*place)) {
             Some(instance) => Lookup::Present(instance),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use embedded_kube::{KubeApi, User};
 use http::Method;
-use kube_assets::Assets;
+use kube_assets::{Assets, PodAssets};
 use serde_json::{Value, json};
 
 use crate::control_plane::Store;
@@ -68,17 +68,18 @@ impl FromStr for ClusterKind {
 #[derive(Debug)]
 pub struct ClusterFactory {
     assets: Assets,
+    pods: Option<PodAssets>,
     store: Option<Arc<Store>>,
 }
 
 impl ClusterFactory {
-    /// Starts what all clusters of this kind share.
-    pub async fn start(kind: ClusterKind, assets: &Assets) -> Result<Self, Error> {
+    /// Starts what all clusters of this kind share. With `pods`, real ones can run pods.
+    pub async fn start(kind: ClusterKind, assets: &Assets, pods: Option<PodAssets>) -> Result<Self, Error> {
         let store = match kind {
             ClusterKind::Embedded => None,
             ClusterKind::Real => Some(Arc::new(Store::start(assets).await?)),
         };
-        Ok(Self { assets: assets.clone(), store })
+        Ok(Self { assets: assets.clone(), pods, store })
     }
 
     /// A new, empty cluster that nobody else uses, ready for requests. It lives on the runtime of the caller, which must
@@ -97,6 +98,7 @@ impl ClusterFactory {
             audit: Mutex::default(),
             marks: AtomicU32::default(),
             assets: self.assets.clone(),
+            pods: self.pods.clone(),
         };
         cluster.settle().await?;
         Ok(cluster)
@@ -121,6 +123,7 @@ pub struct Cluster {
     /// Counts our own requests that show how far the log is.
     marks: AtomicU32,
     assets: Assets,
+    pods: Option<PodAssets>,
 }
 
 /// A service account with its credentials and rights.
@@ -168,6 +171,14 @@ impl Cluster {
         match &self.side {
             Side::Embedded(embedded) => Some(embedded.api()),
             Side::Real(_) => None,
+        }
+    }
+
+    /// What [`crate::PodPrograms`] start, and where.
+    pub(crate) fn for_pods(&self) -> Option<(&ControlPlane, &PodAssets)> {
+        match &self.side {
+            Side::Embedded(_) => None,
+            Side::Real(plane) => self.pods.as_ref().map(|pods| (plane, pods)),
         }
     }
 

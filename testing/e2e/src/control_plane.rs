@@ -52,7 +52,7 @@ pub(crate) struct Store {
 
 /// One kube-apiserver with its own certificates and its own prefix in etcd.
 ///
-/// RBAC is on; the `ServiceAccount` admission plugin is off, since no controller makes default accounts here.
+/// RBAC is on; the `ServiceAccount` admission plugin is off, since most have no controller that makes default accounts.
 /// When the last control plane on an etcd is dropped, all processes are dead and all files are gone. The same
 /// happens shortly after the process that holds it dies, however it dies.
 #[derive(Debug)]
@@ -105,8 +105,7 @@ impl ControlPlane {
             }
         };
         let plane = Self { apiserver: Mutex::new(Some(apiserver)), store, args, dir, base, pki, admin };
-        let admin = json!({ "client-certificate": plane.pki.path("admin.crt"), "client-key": plane.pki.path("admin.key") });
-        plane.write_kubeconfig("admin.kubeconfig", &admin)?;
+        plane.certificate_kubeconfig("admin")?;
         Ok(plane)
     }
 
@@ -179,6 +178,13 @@ impl ControlPlane {
     /// Writes a kubeconfig for a bearer token and says where it is.
     pub fn token_kubeconfig(&self, name: &str, token: &str) -> Result<PathBuf, Error> {
         self.write_kubeconfig(name, &json!({ "token": token }))
+    }
+
+    /// Writes a kubeconfig for one of the clients that have a certificate and says where it is.
+    pub(crate) fn certificate_kubeconfig(&self, client: &str) -> Result<PathBuf, Error> {
+        let file = |end: &str| self.pki.path(&format!("{client}.{end}"));
+        let user = json!({ "client-certificate": file("crt"), "client-key": file("key") });
+        self.write_kubeconfig(&format!("{client}.kubeconfig"), &user)
     }
 
     /// `kubectl` as administrator.

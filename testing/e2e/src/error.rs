@@ -81,6 +81,9 @@ pub enum Error {
         /// What it said.
         body: String,
     },
+    /// Pods were to run in an embedded cluster, or without the programs for it.
+    #[error("pods run only in a real cluster whose factory has the programs for it")]
+    NoPods,
     /// Manifests that cannot be read.
     #[error("manifests: {0}")]
     Manifest(String),

@@ -7,7 +7,7 @@
 //!
 //! A scenario is written against a [`Cluster`], which is one or the other and comes from a [`ClusterFactory`]. [`Program`]
 //! runs the shipped program, [`Manager`] runs it as the manager of a cluster, [`Elector`] is a client-go candidate for its
-//! Lease, [`Rights`] says what its role allows, and [`eventually`] waits.
+//! Lease, [`PodPrograms`] run pods, [`Rights`] says what its role allows, and [`eventually`] waits.
 
 mod calls;
 mod client;
@@ -22,6 +22,7 @@ mod kubectl;
 mod manager;
 mod manifests;
 mod pki;
+mod pods;
 mod program;
 mod proxy;
 mod rbac;
@@ -37,6 +38,7 @@ pub use embedded::Embedded;
 pub use error::Error;
 pub use kubectl::{Following, Kubectl, Output};
 pub use manager::{Manager, manifests_of};
+pub use pods::PodPrograms;
 pub use program::{Program, shipped};
 pub use rbac::Rights;
 pub use wait::{eventually, throughout};

@@ -14,6 +14,13 @@ use crate::{Credentials, Error};
 /// The group whose members may do everything, before any role exists.
 const ADMINS: &str = "system:masters";
 
+/// Clients with a certificate: their files, their names and their groups.
+const CLIENTS: [(&str, &str, Option<&str>); 3] = [
+    ("scheduler", "system:kube-scheduler", None),
+    ("controller-manager", "system:kube-controller-manager", None),
+    ("kwok", "kwok", Some(ADMINS)),
+];
+
 /// Everything, as files for the programs and in memory for [`crate::Client`].
 #[derive(Debug)]
 pub(crate) struct Pki {
@@ -43,11 +50,18 @@ impl Pki {
         write("apiserver.crt", &cert)?;
         write("apiserver.key", &key)?;
 
-        let mut admin = named("cloudberth-e2e", Some(ADMINS));
-        admin.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        let (cert, key) = signed(&admin, &ca)?;
-        write("admin.crt", &cert)?;
-        write("admin.key", &key)?;
+        let client = |file: &str, name: &str, group: Option<&str>| -> Result<_, Error> {
+            let mut client = named(name, group);
+            client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+            let (cert, key) = signed(&client, &ca)?;
+            write(&format!("{file}.crt"), &cert)?;
+            write(&format!("{file}.key"), &key)?;
+            Ok((cert, key))
+        };
+        for (file, name, group) in CLIENTS {
+            client(file, name, group)?;
+        }
+        let (cert, key) = client("admin", "cloudberth-e2e", Some(ADMINS))?;
 
         let accounts = KeyPair::generate()?;
         write("accounts.key", &accounts.serialize_pem())?;

@@ -99,6 +99,11 @@ impl Program {
         Ok(Self { process, earlier: Vec::new(), how, temp })
     }
 
+    /// The name of its file.
+    pub fn name(&self) -> &str {
+        self.process.name()
+    }
+
     /// A directory that lives as long as this.
     pub fn dir(&self) -> &Path {
         self.temp.dir()

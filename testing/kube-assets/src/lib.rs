@@ -1,4 +1,4 @@
-//! kube-apiserver, etcd and kubectl for tests, and programs of ours on top of client-go.
+//! The programs of Kubernetes for tests, and programs of ours on top of client-go.
 //!
 //! They come from `KUBEBUILDER_ASSETS` when that is set, else from a cache outside the checkout, which is
 //! filled once by `go build` from the modules that `tools/` pins. The pins are compiled into this crate and
@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use release::{ELECTOR, INFORMERS, RELEASES, Release, find};
+use release::{CONTROL_LOOPS, ELECTOR, INFORMERS, KUBELETS, RELEASES, Release, find};
 pub use release::{NEWEST, OLDEST};
 
 /// The programs of a control plane.
@@ -30,6 +30,17 @@ pub struct Assets {
     pub etcd: PathBuf,
     /// The command line client.
     pub kubectl: PathBuf,
+}
+
+/// Where the programs are that run pods on a control plane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodAssets {
+    /// Picks a node for every pod.
+    pub scheduler: PathBuf,
+    /// Makes pods of Deployments, and moves them away from nodes that are gone.
+    pub controller_manager: PathBuf,
+    /// Pretends to be the kubelet of a node.
+    pub kwok: PathBuf,
 }
 
 /// The environment that [`ensure`] uses.
@@ -164,18 +175,43 @@ pub fn ensure_in(
     if let Some(dir) = &around.given {
         return given(dir);
     }
-    provide(around, pinned(version)?, progress).map(|place| Assets::within(&place))
+    provide(around, pinned(RELEASES, version)?, progress).map(|place| Assets::within(&place))
+}
+
+/// The programs that run pods on Kubernetes `version`, built if they are not in the cache yet.
+///
+/// As many of them as possible are taken from `KUBEBUILDER_ASSETS`, where they are usually missing.
+pub fn pods(version: &str, progress: &mut dyn FnMut(&str)) -> Result<PodAssets, Error> {
+    pods_in(&Surroundings::from_env(), version, progress)
+}
+
+/// [`pods`] in this environment.
+pub fn pods_in(
+    around: &Surroundings,
+    version: &str,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PodAssets, Error> {
+    let mut place = |release: &Release| match &around.given {
+        Some(dir) if release.programs().all(|program| dir.join(program).is_file()) => Ok(dir.clone()),
+        _ => provide(around, release, progress),
+    };
+    let (kubernetes, kwok) = (place(pinned(CONTROL_LOOPS, version)?)?, place(&KUBELETS)?);
+    Ok(PodAssets {
+        scheduler: kubernetes.join("kube-scheduler"),
+        controller_manager: kubernetes.join("kube-controller-manager"),
+        kwok: kwok.join("kwok"),
+    })
 }
 
 /// The full version that `1.34` stands for.
 pub fn version(asked: &str) -> Result<&'static str, Error> {
-    pinned(asked).map(|release| release.version)
+    pinned(RELEASES, asked).map(|release| release.version)
 }
 
-fn pinned(asked: &str) -> Result<&'static Release, Error> {
-    find(asked).ok_or_else(|| Error::UnknownVersion {
+fn pinned(table: &'static [Release], asked: &str) -> Result<&'static Release, Error> {
+    find(table, asked).ok_or_else(|| Error::UnknownVersion {
         asked: asked.into(),
-        known: RELEASES.iter().map(|r| r.version).collect(),
+        known: table.iter().map(|r| r.version).collect(),
     })
 }
 

@@ -37,6 +37,17 @@ pub(crate) const RELEASES: &[Release] = &[
     Release { title: "Kubernetes", version: OLDEST, modules: &[ETCD, KUBERNETES_1_34] },
 ];
 
+/// What makes Deployments run on these versions, apart from kubelets.
+pub(crate) const CONTROL_LOOPS: &[Release] = &[
+    Release { title: CONTROL_LOOPS_TITLE, version: NEWEST, modules: &[CONTROL_LOOPS_1_37] },
+    Release { title: CONTROL_LOOPS_TITLE, version: OLDEST, modules: &[CONTROL_LOOPS_1_34] },
+];
+
+const CONTROL_LOOPS_TITLE: &str = "the scheduler and the controller manager of Kubernetes";
+
+/// The stand-in for kubelets.
+pub(crate) const KUBELETS: Release = Release { title: "kwok", version: "kwok-v0.8.0", modules: &[KWOK] };
+
 /// Our program on top of client-go's informers.
 pub(crate) const INFORMERS: Release =
     Release { title: "the client-go checks", version: "client-go-v0.37.1", modules: &[CLIENT_GO] };
@@ -95,6 +106,27 @@ const KUBERNETES_PROGRAMS: &[(&str, &str)] = &[
     ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
 ];
 
+const CONTROL_LOOPS_PROGRAMS: &[(&str, &str)] = &[
+    ("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"),
+    ("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"),
+];
+
+const CONTROL_LOOPS_1_37: Module =
+    Module { programs: CONTROL_LOOPS_PROGRAMS, without_go: "", ..KUBERNETES_1_37 };
+
+const CONTROL_LOOPS_1_34: Module =
+    Module { programs: CONTROL_LOOPS_PROGRAMS, without_go: "", ..KUBERNETES_1_34 };
+
+const KWOK: Module = Module {
+    name: "kwok",
+    go_mod: include_str!("../../../tools/kwok/go.mod"),
+    go_sum: include_str!("../../../tools/kwok/go.sum"),
+    sources: &[],
+    programs: &[("kwok", "sigs.k8s.io/kwok/cmd/kwok")],
+    variables: &[],
+    without_go: "",
+};
+
 const KUBERNETES_1_37: Module = Module {
     name: "kubernetes",
     go_mod: include_str!("../../../tools/kubernetes/go.mod"),
@@ -129,10 +161,10 @@ const KUBERNETES_1_34: Module = Module {
     without_go: GIVEN_INSTEAD,
 };
 
-/// The release that `1.34`, `v1.34` or `v1.34.10` stands for.
-pub(crate) fn find(asked: &str) -> Option<&'static Release> {
+/// The release in `table` that `1.34`, `v1.34` or `v1.34.10` stands for.
+pub(crate) fn find(table: &'static [Release], asked: &str) -> Option<&'static Release> {
     let asked = asked.strip_prefix('v').unwrap_or(asked);
-    RELEASES.iter().find(|release| {
+    table.iter().find(|release| {
         let rest = release.version.strip_prefix('v').and_then(|version| version.strip_prefix(asked));
         rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with('.') && asked.contains('.')))
     })
@@ -163,6 +195,11 @@ impl Module {
 }
 
 impl Release {
+    /// The names of its programs.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = &'static str> {
+        self.modules.iter().flat_map(|module| module.programs).map(|(program, _)| *program)
+    }
+
     /// The version and a digest of everything that the programs are built from.
     pub(crate) fn key(&self) -> String {
         let mut digest = Digest::default();
@@ -233,7 +270,7 @@ mod tests {
         let staging_modules = [(NEWEST, 33), (OLDEST, 31)];
         assert_eq!(RELEASES.len(), staging_modules.len());
         for (version, count) in staging_modules {
-            let release = find(version).unwrap();
+            let release = find(RELEASES, version).unwrap();
             let kubernetes = release.modules.iter().find(|m| m.name.starts_with("kubernetes")).unwrap();
             assert!(kubernetes.go_mod.contains(&format!("k8s.io/kubernetes {version} ")));
             let staging = version.replace("v1.", "v0.");
@@ -250,6 +287,20 @@ mod tests {
     }
 
     #[test]
+    fn every_program_of_somebody_else_is_a_tool_of_its_module() {
+        let modules = RELEASES.iter().chain(CONTROL_LOOPS).chain([&KUBELETS]).flat_map(|r| r.modules);
+        for module in modules {
+            for (program, package) in module.programs {
+                let tool = |line: &str| line.trim().trim_start_matches("tool ") == *package;
+                assert!(module.go_mod.lines().any(tool), "{program} is no tool of {}", module.name);
+            }
+        }
+        let [kwok] = KUBELETS.modules else { panic!("one module") };
+        let version = KUBELETS.version.trim_start_matches("kwok-");
+        assert!(kwok.go_mod.contains(&format!("sigs.k8s.io/kwok {version} ")), "{version}");
+    }
+
+    #[test]
     fn a_release_is_found_by_its_minor_too() {
         let table = [
             ("1.34", Some(OLDEST)),
@@ -262,7 +313,9 @@ mod tests {
             ("", None),
         ];
         for (asked, want) in table {
-            assert_eq!(find(asked).map(|release| release.version), want, "{asked:?}");
+            for releases in [RELEASES, CONTROL_LOOPS] {
+                assert_eq!(find(releases, asked).map(|release| release.version), want, "{asked:?}");
+            }
         }
     }
 

@@ -6,7 +6,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use kube_assets::{Assets, Error, NEWEST, OLDEST, Surroundings, elector_in, ensure_in, informers_in};
+use kube_assets::{
+    Assets, Error, NEWEST, OLDEST, Surroundings, elector_in, ensure_in, informers_in, pods_in,
+};
 
 /// A directory of this test's own, removed at the end.
 struct Scratch(PathBuf);
@@ -71,6 +73,27 @@ fn a_given_directory_is_used_as_it_is_and_missing_programs_are_named() {
     let found = ensure_in(&around, "any version", &mut |_| ()).unwrap();
     assert_eq!(found.dir(), scratch.0);
     assert_eq!(scratch.calls(), Vec::<String>::new());
+}
+
+#[test]
+fn programs_that_a_given_directory_lacks_are_built_if_it_need_not_have_them() {
+    let scratch = Scratch::new("pods");
+    let mut around = scratch.go("go1.26.8", "");
+    around.given = Some(scratch.0.clone());
+    fs::write(scratch.0.join("kwok"), "").unwrap();
+    fs::write(scratch.0.join("kube-scheduler"), "of another release than the one that is built").unwrap();
+    let found = pods_in(&around, NEWEST, &mut |_| ()).unwrap();
+    assert_eq!(found.kwok, scratch.0.join("kwok"));
+    let built = [&found.scheduler, &found.controller_manager];
+    assert!(built.iter().all(|path| path.is_file() && path.parent() != Some(&scratch.0)), "{found:?}");
+    assert_eq!(scratch.calls().len(), 2, "{:?}", scratch.calls());
+
+    around.given = None;
+    let all = pods_in(&around, NEWEST, &mut |_| ()).unwrap();
+    assert_eq!(scratch.calls().len(), 3, "kwok alone is missing: {:?}", scratch.calls());
+    assert!(all.kwok.is_file() && all.scheduler == found.scheduler);
+    assert_eq!(pods_in(&around, NEWEST, &mut |line| panic!("{line}")).unwrap(), all);
+    assert_ne!(pods_in(&around, OLDEST, &mut |_| ()).unwrap().scheduler, all.scheduler);
 }
 
 #[test]

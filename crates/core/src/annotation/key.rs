@@ -424,12 +424,10 @@ mod tests {
             assert_eq!((judged.value, judged.decider), (value, decider), "{case}");
             let fields: Vec<_> = judged.report.refused.iter().map(|r| r.field.as_str()).collect();
             assert_eq!(fields, refused, "{case}");
-            let told: Vec<_> = judged
-                .report
-                .notices
-                .iter()
-                .map(|n| (n.message.split(':').next().unwrap_or_default(), n.reason.name()))
-                .collect();
+            let told =
+                |n: &Notice| (n.message.split(':').next().unwrap_or_default().to_owned(), n.reason.name());
+            let told: Vec<_> = judged.report.notices.iter().map(told).collect();
+            let noticed: Vec<_> = noticed.iter().map(|&(key, reason)| (key.to_owned(), reason)).collect();
             assert_eq!(told, noticed, "{case}");
             assert!(judged.report.refused.iter().all(|r| r.reason == reason::INVALID_ANNOTATION), "{case}");
             assert!(judged.report.notices.iter().all(|n| n.severity == Severity::Warning), "{case}");

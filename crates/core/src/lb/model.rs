@@ -121,7 +121,10 @@ pub struct Backend {
 ///
 /// Asked while the cloud is observed, so that a decision rests on what was observed and on nothing else.
 #[derive(Clone, Default)]
-pub struct Claims(Option<Arc<dyn Fn(&LockKey) -> Vec<ObjectKey> + Send + Sync>>);
+pub struct Claims(Option<Arc<Claimants>>);
+
+/// Who lays claim to a thing.
+type Claimants = dyn Fn(&LockKey) -> Vec<ObjectKey> + Send + Sync;
 
 impl Claims {
     /// Answered by `claimants`.

@@ -37,14 +37,15 @@ impl EndpointSliceView {
             return Err(Error::permanent("an EndpointSlice came without metadata.name"));
         };
         // An endpoint that does not say whether it is ready is to be taken for ready.
-        let ready = items(&object["endpoints"]).filter(|endpoint| endpoint["conditions"]["ready"] != false);
+        let is_ready = |endpoint: &&Value| endpoint.pointer("/conditions/ready") != Some(&Value::Bool(false));
+        let ready = items(&object["endpoints"]).filter(is_ready);
         Ok(Self {
             namespace: filled(&meta["namespace"]).unwrap_or_default(),
             name,
             uid: filled(&meta["uid"]).unwrap_or_default(),
             resource_version: filled(&meta["resourceVersion"]).unwrap_or_default(),
-            service: filled(&meta["labels"][SERVICE_NAME]),
-            ready_on: ready.filter_map(|endpoint| filled(&endpoint["nodeName"])).collect(),
+            service: meta.get("labels").and_then(|labels| filled(labels.get(SERVICE_NAME)?)),
+            ready_on: ready.filter_map(|endpoint| filled(endpoint.get("nodeName")?)).collect(),
         })
     }
 

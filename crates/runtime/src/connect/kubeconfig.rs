@@ -49,9 +49,8 @@ fn mistakes(file: &Kubeconfig) -> Vec<String> {
         return vec!["current-context is not set".to_owned()];
     };
     let contexts = file.contexts.iter().map(|context| (&context.name, context.context.as_ref()));
-    let context = match named(contexts, current) {
-        Some(context) => context,
-        None => return vec![format!("current-context: there is no context {current:?}")],
+    let Some(context) = named(contexts, current) else {
+        return vec![format!("current-context: there is no context {current:?}")];
     };
     let clusters = file.clusters.iter().map(|cluster| (&cluster.name, cluster.cluster.as_ref()));
     let mut mistakes = named(clusters, &context.cluster).map_or_else(

@@ -1,5 +1,6 @@
 //! After every scenario: what the managers published is in the tables of reasons, from which the reference is written.
 
+use cloudberth_core::Reason;
 use cloudberth_core::reason::EventSource;
 use cloudberth_e2e::Cluster;
 use serde_json::Value;
@@ -22,7 +23,7 @@ fn is_of_another_program(event: &Value) -> bool {
 }
 
 fn is_in_a_table(event: &Value) -> bool {
-    cloudberth::reasons().map(cloudberth_core::Reason::row).any(|row| {
+    cloudberth::reasons().map(Reason::row).any(|row| {
         text(event, "/reason") == row.name
             && text(event, "/source/component") == row.source.component()
             && text(event, "/involvedObject/kind") == row.source.kind()

@@ -1,4 +1,5 @@
-//! Every scenario is written once against a `Cluster` and runs on both kinds of it, each in a cluster of its own.
+//! Every scenario is written once against a `Cluster` and runs on both kinds of it, each in a cluster of its own. One that
+//! needs pods runs on the real kind only.
 //!
 //! `cargo xtask e2e` runs them by hand. Without arguments, as in the suite, all of them run on both kinds.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
@@ -16,15 +17,17 @@ mod lease;
 mod ledger;
 mod nodes;
 mod plan;
+mod pods;
 mod run;
 mod services;
 mod simulated_cloud;
+mod stay;
 mod trouble;
 
 use std::pin::Pin;
 use std::process::ExitCode;
 
-use cloudberth_e2e::Cluster;
+use cloudberth_e2e::{Cluster, ClusterKind};
 
 /// The result of a part of a scenario; it may also panic.
 pub(crate) type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
@@ -34,13 +37,18 @@ pub(crate) type Outcome = Fallible<()>;
 /// One scenario. It sees a cluster that nobody else uses.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
+    /// The kinds of cluster that it runs on.
+    pub(crate) on: &'static [ClusterKind],
     pub(crate) run: for<'w> fn(&'w Cluster) -> Pin<Box<dyn Future<Output = Outcome> + 'w>>,
 }
 
 macro_rules! scenarios {
-    ($($module:ident :: $name:ident,)*) => {
+    (@on) => { &ClusterKind::ALL };
+    (@on $kind:ident) => { &[ClusterKind::$kind] };
+    ($($module:ident :: $name:ident $(on $kind:ident)?,)*) => {
         &[$(Scenario {
             name: concat!(stringify!($module), "::", stringify!($name)),
+            on: scenarios!(@on $($kind)?),
             run: |cluster| Box::pin($module::$name(cluster)),
         }),*]
     };
@@ -48,6 +56,7 @@ macro_rules! scenarios {
 
 /// All of them, the longest first. A new one is an `async fn(&Cluster) -> Outcome` and a line here.
 const SCENARIOS: &[Scenario] = scenarios![
+    pods::pods_run_once_their_nodes_are_initialised_and_leave_a_node_that_is_gone on Real,
     election::our_replica_and_client_go_hand_a_lease_back_and_forth_20_times,
     cloud::a_cloud_that_does_not_answer_costs_no_node_and_no_load_balancer,
     cloud::an_instance_is_stopped_started_and_deleted,

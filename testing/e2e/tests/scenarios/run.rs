@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cloudberth_e2e::{ClusterFactory, ClusterKind, shipped};
-use kube_assets::{Assets, NEWEST};
+use kube_assets::{Assets, NEWEST, PodAssets};
 use lexopt::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, timeout};
 
-use crate::{Scenario, events};
+use crate::{Scenario, events, stay};
 
 /// No scenario takes longer, also on a busy machine.
 const DEADLINE: Duration = Duration::from_mins(20);
@@ -24,6 +24,8 @@ pub(crate) struct Plan {
     version: String,
     filters: Vec<String>,
     list: bool,
+    /// Run no scenario, but a cluster for a person.
+    stay: bool,
     at_once: usize,
 }
 
@@ -38,6 +40,7 @@ impl Plan {
             version: NEWEST.to_owned(),
             filters: Vec::new(),
             list: false,
+            stay: false,
             at_once: AT_ONCE,
         };
         while let Some(arg) = args.next()? {
@@ -45,6 +48,7 @@ impl Plan {
                 Long("world") => plan.clusters = vec![args.value()?.parse()?],
                 Long("kube") => plan.version = args.value()?.string()?,
                 Long("jobs" | "test-threads") => plan.at_once = args.value()?.parse::<usize>()?.max(1),
+                Long("stay") => plan.stay = true,
                 Long("list") => plan.list = true,
                 // What `cargo test` hands to every kind of test.
                 Long("show-output" | "nocapture" | "quiet" | "exact") | Short('q') => {}
@@ -67,29 +71,39 @@ impl Plan {
             for scenario in chosen.iter().chain(&last) {
                 println!("{}: test", scenario.name);
             }
-            println!("{} scenarios", chosen.len() + last.len());
+            let real_only = chosen.iter().filter(|scenario| needs_pods(scenario)).count();
+            println!("{} scenarios, {real_only} of them on a real cluster only", chosen.len() + last.len());
             return Ok(true);
         }
         if chosen.is_empty() {
             println!("no scenario has that in its name");
         }
-        let assets = kube_assets::ensure(&self.version, &mut |line| eprintln!("{line}"));
-        let assets = assets.map_err(|why| why.to_string())?;
+        let mut progress = |line: &str| eprintln!("{line}");
+        let assets = kube_assets::ensure(&self.version, &mut progress).map_err(|why| why.to_string())?;
+        let needs_pods = self.stay || chosen.iter().any(|scenario| needs_pods(scenario));
+        let pods = needs_pods.then(|| kube_assets::pods(&self.version, &mut progress));
+        let pods = pods.transpose().map_err(|why| why.to_string())?;
+        if let Some(pods) = pods.as_ref().filter(|_| self.stay) {
+            let ended = runtime().block_on(stay::until_interrupted(&self.version, &assets, pods.clone()));
+            return ended.map(|()| true).map_err(|why| why.to_string());
+        }
         // Not within the time limit of a scenario.
         shipped().map_err(|why| why.to_string())?;
         let begun = Instant::now();
         let mut sides = Vec::new();
         for kind in self.clusters.iter().filter(|_| !chosen.is_empty()) {
-            sides.push(Side::prepare(*kind, &assets)?);
+            sides.push(Side::prepare(*kind, &assets, pods.clone())?);
         }
         // The last ones begin when all others have ended.
         for scenarios in [&chosen, &last] {
             self.act(scenarios, &sides);
         }
         let failed = sides.iter().map(|side| side.report(&self.version)).sum::<usize>();
-        let passed = (chosen.len() + last.len()) * sides.len() - failed;
+        let passed = sides.iter().map(|side| side.ran.load(Ordering::Relaxed)).sum::<usize>() - failed;
         let verdict = if failed == 0 { "ok" } else { "FAILED" };
-        let left = (all.len() - chosen.len()) * self.clusters.len();
+        let runs =
+            |scenario: &Scenario| scenario.on.iter().filter(|kind| self.clusters.contains(kind)).count();
+        let left = all.iter().filter(|scenario| !wanted(scenario)).map(runs).sum::<usize>();
         println!(
             "test result: {verdict}. {passed} passed; {failed} failed; 0 ignored; 0 measured; {left} filtered out; \
              finished in {:.2}s",
@@ -101,8 +115,9 @@ impl Plan {
     /// Runs scenarios in all clusters from one queue, in their order: those that take longest begin first, in every cluster,
     /// and nobody waits for them at the end.
     fn act(&self, scenarios: &[&Scenario], sides: &[Side]) {
+        let pairs = scenarios.iter().flat_map(|scenario| sides.iter().map(|side| (*scenario, side)));
         let queue: Vec<(&Scenario, &Side)> =
-            scenarios.iter().flat_map(|scenario| sides.iter().map(|side| (*scenario, side))).collect();
+            pairs.filter(|(scenario, side)| scenario.on.contains(&side.kind)).collect();
         let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..self.at_once.min(queue.len()) {
@@ -116,6 +131,11 @@ impl Plan {
     }
 }
 
+/// What cannot run on both kinds of cluster is about pods.
+fn needs_pods(scenario: &Scenario) -> bool {
+    scenario.on == [ClusterKind::Real]
+}
+
 /// One kind of cluster, and what came of the scenarios in it.
 struct Side {
     kind: ClusterKind,
@@ -126,10 +146,10 @@ struct Side {
 }
 
 impl Side {
-    fn prepare(kind: ClusterKind, assets: &Assets) -> Result<Self, String> {
+    fn prepare(kind: ClusterKind, assets: &Assets, pods: Option<PodAssets>) -> Result<Self, String> {
         let begun = Instant::now();
-        let factory =
-            runtime().block_on(ClusterFactory::start(kind, assets)).map_err(|why| why.to_string())?;
+        let factory = runtime().block_on(ClusterFactory::start(kind, assets, pods));
+        let factory = factory.map_err(|why| why.to_string())?;
         Ok(Self { kind, factory, begun, ran: AtomicUsize::new(0), failures: Mutex::default() })
     }
 

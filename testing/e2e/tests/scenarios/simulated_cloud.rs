@@ -74,6 +74,11 @@ impl SimulatedCloud {
         found.unwrap_or_else(|| panic!("no instance is called {instance}"))
     }
 
+    /// Whether there is such an instance.
+    pub(crate) fn has(&self, instance: &str) -> bool {
+        self.cloud.servers().iter().any(|server| server.name == instance)
+    }
+
     /// The provider id of an instance.
     pub(crate) fn provider_id(&self, instance: &str) -> String {
         format!("cloudscale://{}", self.server(instance).uuid)

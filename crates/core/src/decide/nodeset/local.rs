@@ -18,7 +18,7 @@ impl LocalEndpoints {
         old: Option<&EndpointSliceView>,
         new: Option<&Arc<EndpointSliceView>>,
     ) -> BTreeSet<ObjectKey> {
-        let services = [old.and_then(|slice| slice.service_key()), new.and_then(|slice| slice.service_key())];
+        let services = [old.and_then(EndpointSliceView::service_key), new.and_then(|new| new.service_key())];
         let services: BTreeSet<_> = services.into_iter().flatten().collect();
         let before: Vec<_> = services.iter().map(|service| self.nodes(service)).collect();
         if let Some((slice, service)) = old.and_then(|slice| Some((slice, slice.service_key()?)))
