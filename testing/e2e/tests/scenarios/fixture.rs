@@ -148,8 +148,15 @@ impl<'w> Fixture<'w> {
 
     async fn events_about(&self, kind: &str, name: &str) -> Fallible<Vec<Value>> {
         let all = self.cluster.get("/api/v1/events").await?;
+        // The API server tells of its own repairs of addresses and ports, now and then and about any Service.
+        let is_of_a_repair = |event: &Value| {
+            let sources = ["/source/component", "/reportingComponent"];
+            sources.iter().any(|source| text(event, source).ends_with("-repair-controller"))
+        };
         let about = |event: &&Value| {
-            text(event, "/involvedObject/kind") == kind && text(event, "/involvedObject/name") == name
+            text(event, "/involvedObject/kind") == kind
+                && text(event, "/involvedObject/name") == name
+                && !is_of_a_repair(event)
         };
         Ok(all["items"].as_array().unwrap().iter().filter(about).cloned().collect())
     }

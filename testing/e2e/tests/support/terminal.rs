@@ -103,7 +103,13 @@ fn split(command: &str) -> Vec<&str> {
 
 fn screen_of(output: &Output) -> Vec<String> {
     let lines = output.stdout.lines().chain(output.stderr.lines());
-    lines.map(plain).filter(|line| !line.is_empty()).collect()
+    lines.map(plain).filter(|line| !line.is_empty() && !is_of_a_repair(line)).collect()
+}
+
+/// Whether it tells of the API server's own repair of addresses and ports. It runs every few minutes, and if a Service is
+/// created just then, the server publishes an event about it.
+fn is_of_a_repair(line: &str) -> bool {
+    line.ends_with("is not allocated; repairing")
 }
 
 /// A line without what differs from run to run: column widths, ages, times, allocated addresses and ports.
@@ -167,4 +173,13 @@ fn only_what_differs_from_run_to_run_is_hidden() {
     for (line, want) in table {
         assert_eq!(plain(line), want);
     }
+}
+
+#[test]
+fn what_the_server_repairs_by_itself_is_not_on_the_screen() {
+    let events = "(age) Normal EnsuringLoadBalancer service/web Ensuring load balancer";
+    let repair = "3s Warning ClusterIPNotAllocated service/web Cluster IP [IPv4]: 10.96.0.7 is not allocated; repairing";
+    let stdout = format!("{events}\n{repair}\n");
+    let output = Output { ok: true, stdout, stderr: String::new() };
+    assert_eq!(screen_of(&output), [events]);
 }
