@@ -228,6 +228,24 @@ clusters:
         assert_eq!(mistakes, ["line 1, field token: it is missing"]);
     }
 
+    #[test]
+    fn a_secret_that_means_something_in_yaml_is_not_quoted_either() {
+        // What stands before a secret without quotes makes it an alias, an anchor, a tag, a directive or a block.
+        for before in [
+            "*", "&", "!", "!!", "!<", "%", "@", "`", "|", ">", "? ", "- ", "{", "[", "\"", "'", "x: ", "}",
+            "\t", "\\",
+        ] {
+            for behind in ["", ":", ": x", "}", "]", ", y", "#", " #", "\"", "\n- z"] {
+                let text = format!("token: {before}s3cr3t{behind}\n");
+                let mistakes = read_settings(&text).err().unwrap_or_default();
+                assert!(
+                    !mistakes.iter().any(|text| text.contains("s3cr3t")),
+                    "L10-1506 {text:?}: {mistakes:?}"
+                );
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn no_message_quotes_a_secret(
