@@ -77,6 +77,33 @@ async fn a_listing_that_hides_who_is_powered_off_is_made_up_for_by_asking() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn however_many_are_not_ready_few_are_asked_about_at_once() {
+    let mut stage = ClusterFixture::with(&["alpha"], |settings| settings.hides_power = true);
+    let names: Vec<_> = (0..40).map(|number| format!("n{number:02}")).collect();
+    for name in &names {
+        let id = stage.member(0, name).await;
+        stage.clouds[0].set_state(&id, PowerState::Stopped);
+    }
+    stage.begin_lifecycle();
+    stage.pass(100).await;
+    for name in &names {
+        stage.set_ready(name, false).await;
+    }
+    stage.pass(290).await;
+    let calls = stage.clouds[0].calls();
+    let asked: Vec<_> =
+        calls.iter().filter(|call| call.operation == "is running").map(|call| call.sent).collect();
+    for at in &asked {
+        let soon = asked.iter().filter(|other| *other >= at && other.since(*at).as_secs() < 25).count();
+        assert!(soon <= 8, "L7-1501 {asked:?}");
+    }
+    for name in &names {
+        assert!(stage.node(name).await.unwrap().has_taint(SHUTDOWN), "BL-49 {name}");
+    }
+    assert_eq!(asked.len(), names.len(), "L7-1501 each once");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_node_whose_instance_is_gone_goes_within_a_minute() {
     let mut stage = ClusterFixture::new();
     let id = stage.member(0, "a").await;

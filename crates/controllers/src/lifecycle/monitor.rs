@@ -22,6 +22,8 @@ pub(super) struct State {
     pub(super) failing: bool,
     /// Listings that were begun earlier are not used: they were already, or they are from before this term.
     pub(super) not_before: Tick,
+    /// How many instances this round has asked about whether they run.
+    pub(super) power_checks: usize,
 }
 
 pub(super) struct Monitor {
@@ -33,7 +35,8 @@ pub(super) struct Monitor {
 impl Monitor {
     pub(super) fn new(cloud: Cloud, period: Duration, now: Tick) -> Self {
         let (probing, histories) = (Probing::new(period), BTreeMap::new());
-        let state = Mutex::new(State { probing, histories, failing: false, not_before: now });
+        let state =
+            Mutex::new(State { probing, histories, failing: false, not_before: now, power_checks: 0 });
         lock(&cloud.deletions).resume(now);
         Self { cloud, state, rescheduled: Notify::new() }
     }

@@ -29,6 +29,10 @@ use crate::{
 const LOOKUPS: usize = 8;
 /// How long the lookups of a round may take together.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How many instances a round asks about whether they run, so that calls do not grow with nodes (law 7).
+const POWER_CHECKS: usize = 8;
+/// When a further round asks about others.
+const POWER_PAUSE: Duration = Duration::from_secs(30);
 /// How many recorded load balancers are looked up before a listing stays in doubt.
 const RECORDED: usize = 3;
 /// A dry run ends after a first and a second confirmation.
@@ -96,6 +100,7 @@ impl LifecycleController {
             // A listing that failed may be an old one that is handed out until the cloud is asked again.
             let ended = if snapshot.begun >= state.not_before { snapshot.ended } else { begun };
             state.probing.listed(ended, nodes.iter().any(|facts| at_once(facts).is_none()));
+            state.power_checks = 0;
             // No other round uses it.
             state.not_before = state.not_before.max(snapshot.begun + Duration::from_nanos(1));
             let failed_before = std::mem::replace(&mut state.failing, snapshot.answer.is_err());
@@ -279,9 +284,17 @@ impl LifecycleController {
         let (Some(every), Some(id)) = (instances.ask_every(), facts.id()) else { return said };
         {
             let mut state = monitor.state();
+            let spent = state.power_checks >= POWER_CHECKS;
             let Some(history) = state.histories.get_mut(&facts.name) else { return said };
             match self.settings.timing.power_check_due(facts, history, &said, every) {
-                Some(due) if due <= now => history.asks_whether_it_runs(facts, now),
+                Some(due) if due <= now && spent => {
+                    state.probing.ask_by(now + POWER_PAUSE);
+                    return said;
+                }
+                Some(due) if due <= now => {
+                    history.asks_whether_it_runs(facts, now);
+                    state.power_checks += 1;
+                }
                 Some(due) => {
                     state.probing.ask_by(due);
                     return said;
