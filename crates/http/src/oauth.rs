@@ -49,7 +49,8 @@ pub struct OAuthSettings {
 pub enum Grant {
     /// The credentials of the client itself.
     ClientCredentials,
-    /// A user's password. Later tokens are asked for with the refresh token, if the endpoint gave one.
+    /// A user's password. Later tokens are asked for with the refresh token, if the endpoint gave one, and with the
+    /// password again if that is refused.
     Password {
         /// The user's name.
         user: String,
@@ -153,13 +154,27 @@ impl Inner {
         }
     }
 
+    /// A refresh token that is refused means that the session was ended: the user signs in again, once.
     async fn fetch(&self, refresh: Option<Secret>) -> Result<Token> {
+        let session = refresh.is_some() && matches!(self.settings.grant, Grant::Password { .. });
+        let ended = refresh.clone();
+        match self.ask_once(refresh, None).await {
+            Err(why) if session && why.category() == Category::Unauthorised => {
+                self.ask_once(None, ended.as_ref()).await
+            }
+            result => result,
+        }
+    }
+
+    /// `ended` was refused just before; the endpoint may still quote it.
+    async fn ask_once(&self, refresh: Option<Secret>, ended: Option<&Secret>) -> Result<Token> {
         let asked = self.client.0.clock.now();
         let call = Call::new(asked + FETCH_LIMIT, Arc::new(ReadOnly));
         let (kind, ask) = self.ask(refresh.as_ref());
+        let ask = ended.into_iter().fold(ask, Operation::hide);
         let success = match self.client.exchange(&call, &ask.plan).await {
             Ok(success) => success,
-            Err(failure) => return Err(self.explain(failure.error, refresh.is_some())),
+            Err(failure) => return Err(self.explain(failure.error)),
         };
         let granted = Granted::read(&success.answer).map_err(|error| success.context.error(&error))?;
         let expires_in = granted.expires_in;
@@ -210,12 +225,9 @@ impl Inner {
     }
 
     /// A refusal says first what to do about it, so that a long answer of the server does not cut that off.
-    fn explain(&self, error: Error, refreshing: bool) -> Error {
+    fn explain(&self, error: Error) -> Error {
         let credentials = self.settings.credentials;
         match error.category() {
-            Category::Unauthorised if refreshing => error.context(format!(
-                "the session was ended; restart cloudberth to sign in again with {credentials}"
-            )),
             Category::Unauthorised => {
                 error.context(format!("the token endpoint refused {credentials}; check them"))
             }

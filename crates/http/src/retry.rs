@@ -40,7 +40,8 @@ impl Default for Policy {
             read_attempt: Duration::from_secs(30),
             // Just above the minute after which gateways give up, so that their answer is still heard.
             write_attempt: Duration::from_secs(65),
-            body_limit: 16 * 1024 * 1024,
+            // Some clouds list everything at once: 10,000 servers are 17 MiB.
+            body_limit: 64 * 1024 * 1024,
             page_limit: 1_000,
         }
     }

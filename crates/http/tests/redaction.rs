@@ -130,13 +130,14 @@ async fn oauth_errors(fixture: &Fixture, secrets: [&str; 5]) -> Vec<String> {
         Reply::json(200, &json!({"access_token": access, "expires_in": refresh})),
         Reply::json(200, &given),
         Reply::json(400, &json!({"error": refresh, "error_description": client})),
+        Reply::json(401, &json!({"error": format!("last words {refresh} {}", password.expose())})),
     ];
     fixture.cloud.on("POST /v1/token/", quotes);
     fixture.cloud.always(LINE, Reply::json(401, &json!({"detail": format!("{access} is void")})));
     for _ in 0..5 {
         shown.push(format!("{:?}", api.read::<Vec<u32>>(&fixture.call(60), servers()).await));
     }
-    assert!(shown.last().unwrap().contains("the session was ended"), "all quotes were heard: {shown:?}");
+    assert!(shown.last().unwrap().contains("last words"), "all quotes were heard: {shown:?}");
     shown.push(format!("{oauth:?}"));
     shown
 }
