@@ -30,14 +30,37 @@ pub(super) enum Next {
     Wait(Option<Tick>),
 }
 
+/// Where the first event of an object stands: when it is due, its number, and the object.
+type Place = (Tick, u64, ObjectRef);
+
+/// The events of one namespace that could be written next.
+#[derive(Debug, Default)]
+struct Namespace {
+    /// The first event of each object that has no write in flight, by due time.
+    heads: BTreeSet<Place>,
+    /// The object that the write in flight is about.
+    busy: Option<ObjectRef>,
+}
+
+impl Namespace {
+    /// Which of them is next, while none is being written.
+    fn next(&self) -> Option<(Tick, u64)> {
+        let first = self.heads.first().filter(|_| self.busy.is_none());
+        first.map(|(due, number, _)| (*due, *number))
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct EventQueue {
     /// Waiting events, for each object in the order of publishing.
     objects: BTreeMap<ObjectRef, VecDeque<Entry>>,
-    /// The first event of each object that has no write in flight, by due time.
-    heads: BTreeSet<(Tick, u64, ObjectRef)>,
-    /// Namespaces with a write in flight, and the object that it is about.
-    busy: BTreeMap<String, ObjectRef>,
+    /// The namespaces with a write in flight or something to write.
+    namespaces: BTreeMap<String, Namespace>,
+    /// The next of each namespace without a write in flight. While thousands of nodes join, all their events are in one
+    /// namespace, and whoever looks for the next must not look at each.
+    next: BTreeMap<(Tick, u64), String>,
+    /// Those first events that have failed before.
+    failed: BTreeSet<Place>,
     len: usize,
     added: u64,
     capacity: usize,
@@ -47,8 +70,9 @@ impl EventQueue {
     pub(super) const fn new(capacity: usize) -> Self {
         Self {
             objects: BTreeMap::new(),
-            heads: BTreeSet::new(),
-            busy: BTreeMap::new(),
+            namespaces: BTreeMap::new(),
+            next: BTreeMap::new(),
+            failed: BTreeSet::new(),
             len: 0,
             added: 0,
             capacity,
@@ -73,22 +97,25 @@ impl EventQueue {
 
     /// Takes the next event that is due. [`done`](Self::done) must follow, whether the write succeeds or not.
     pub(super) fn take(&mut self, now: Tick) -> Next {
-        let free = |(_, _, about): &&(Tick, u64, ObjectRef)| !self.busy.contains_key(namespace(about));
-        let Some((due, number, about)) = self.heads.iter().find(free).cloned() else {
+        let Some(((due, _), name)) = self.next.first_key_value() else { return Next::Wait(None) };
+        if *due > now {
+            return Next::Wait(Some(*due));
+        }
+        let name = name.clone();
+        let Some(place) = self.within(&name, |namespace| {
+            let place = namespace.heads.pop_first();
+            namespace.busy = place.as_ref().map(|(_, _, about)| about.clone());
+            place
+        }) else {
             return Next::Wait(None);
         };
-        if due > now {
-            return Next::Wait(Some(due));
-        }
-        self.heads.remove(&(due, number, about.clone()));
-        let entry = self.pop(&about);
-        self.busy.insert(namespace(&about).to_owned(), about);
-        entry.map_or(Next::Wait(None), |entry| Next::Write(Box::new(entry)))
+        self.failed.remove(&place);
+        self.pop(&place.2).map_or(Next::Wait(None), |entry| Next::Write(Box::new(entry)))
     }
 
     /// The write about this object ended; `again` goes back into the queue.
     pub(super) fn done(&mut self, about: &ObjectRef, again: Option<Entry>) {
-        self.busy.remove(namespace(about));
+        self.within(namespace(about), |namespace| namespace.busy = None);
         match again {
             Some(entry) => self.put(entry, true),
             None => self.show_head(about),
@@ -97,9 +124,9 @@ impl EventQueue {
 
     /// Starts over: no write is in flight.
     pub(super) fn begin(&mut self) {
-        let busy = std::mem::take(&mut self.busy);
-        for about in busy.values() {
-            self.show_head(about);
+        let busy: Vec<_> = self.namespaces.values().filter_map(|namespace| namespace.busy.clone()).collect();
+        for about in busy {
+            self.done(&about, None);
         }
     }
 
@@ -118,8 +145,16 @@ impl EventQueue {
     /// Lets the first entry of an object be taken, unless the one before it is being written.
     fn show_head(&mut self, about: &ObjectRef) {
         let Some(head) = self.objects.get(about).and_then(VecDeque::front) else { return };
-        if self.busy.get(namespace(about)) != Some(about) {
-            self.heads.insert((head.due, head.number, about.clone()));
+        let (place, has_failed) = ((head.due, head.number, about.clone()), head.tries > 0);
+        let shown = self.within(namespace(about), |namespace| {
+            let free = namespace.busy.as_ref() != Some(about);
+            if free {
+                namespace.heads.insert(place.clone());
+            }
+            free
+        });
+        if shown && has_failed {
+            self.failed.insert(place);
         }
     }
 
@@ -135,14 +170,31 @@ impl EventQueue {
 
     /// Drops the failed event that is due last.
     fn drop_a_failed_one(&mut self) -> bool {
-        let failed = |(_, _, about): &&(Tick, u64, ObjectRef)| {
-            self.objects.get(about).and_then(VecDeque::front).is_some_and(|head| head.tries > 0)
-        };
-        let Some(place) = self.heads.iter().rev().find(failed).cloned() else { return false };
-        self.heads.remove(&place);
+        let Some(place) = self.failed.pop_last() else { return false };
+        self.within(namespace(&place.2), |namespace| namespace.heads.remove(&place));
         self.pop(&place.2);
         self.show_head(&place.2);
         true
+    }
+
+    /// Changes a namespace, and notes which of its events is next then.
+    fn within<T>(&mut self, name: &str, change: impl FnOnce(&mut Namespace) -> T) -> T {
+        let namespace = match self.namespaces.get_mut(name) {
+            Some(namespace) => namespace,
+            None => self.namespaces.entry(name.to_owned()).or_default(),
+        };
+        let before = namespace.next();
+        let changed = change(namespace);
+        let after = namespace.next();
+        let is_over = namespace.heads.is_empty() && namespace.busy.is_none();
+        if before != after {
+            before.map(|place| self.next.remove(&place));
+            after.map(|place| self.next.insert(place, name.to_owned()));
+        }
+        if is_over {
+            self.namespaces.remove(name);
+        }
+        changed
     }
 }
 
@@ -223,6 +275,33 @@ mod tests {
             ["y1", "z2"],
             "L12-607 and it is x1"
         );
+    }
+
+    /// A thousand nodes join at once: all their events are in one namespace, where one is written at a time.
+    #[test]
+    fn the_next_event_is_found_without_looking_at_those_that_wait() {
+        let mut queue = EventQueue::new(1_000);
+        for number in 0..1_000 {
+            added(&mut queue, "default", &format!("node-{number}"), "joined");
+        }
+        assert_eq!(queue.next.len(), 1, "L12-1610 one candidate for each namespace");
+        let first = take(&mut queue, 0).unwrap();
+        assert_eq!((first.what.about.name.as_str(), queue.next.len()), ("node-0", 0), "L12-1610 it is busy");
+        assert!(take(&mut queue, 0).is_none());
+        added(&mut queue, "default", "node-1000", "joined");
+        assert!(!added(&mut queue, "default", "node-1001", "joined"), "L12-606");
+        assert_eq!(queue.failed.len(), 0, "L12-1611 there is nothing to look through for room");
+        fails(&mut queue, first, 9);
+        assert_eq!((queue.failed.len(), queue.next.len()), (1, 1));
+        let second = take(&mut queue, 0).unwrap();
+        queue.done(&second.what.about, None);
+        assert_eq!(message(take(&mut queue, 0).as_ref()), "joined");
+        queue.begin();
+        while let Some(entry) = take(&mut queue, 9) {
+            queue.done(&entry.what.about, None);
+        }
+        assert!(queue.namespaces.is_empty() && queue.next.is_empty() && queue.failed.is_empty(), "L12-1612");
+        assert_eq!((queue.len(), queue.objects.len()), (0, 0));
     }
 
     #[test]
