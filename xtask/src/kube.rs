@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
 use kube_assets::{Assets, NEWEST};
 use lexopt::prelude::*;
 
-use crate::stages::{NEEDS_KUBERNETES, Outcome, cargo};
+use crate::stages::{NEEDS_KUBERNETES, Outcome, cargo, side_by_side};
 use crate::workspace::Workspace;
 use crate::{Result, Verdict};
 
@@ -49,17 +50,30 @@ pub(crate) fn provide(version: &str) -> Result<Assets> {
 pub(crate) fn stage(workspace: &Workspace) -> Result<Outcome> {
     let assets = provide(NEWEST)?;
     println!("   with the programs in {}", assets.dir().display());
-    let mut args = vec!["test", "--no-fail-fast"];
-    args.extend(NEEDS_KUBERNETES.iter().flat_map(|package| ["--package", package]));
-    // What the tests counted is for people to see, also when all is well.
-    args.extend(["--", "--show-output"]);
-    guarded(workspace, &args)
+    tests(workspace)
 }
+
+/// Scenarios mostly wait, and the other tests mostly compute.
+fn tests(workspace: &Workspace) -> Result<Outcome> {
+    let part = |more: &[&str]| {
+        let mut args = vec!["test", "--no-fail-fast"];
+        args.extend(NEEDS_KUBERNETES.iter().flat_map(|package| ["--package", package]));
+        args.extend(more);
+        guarded(workspace, &args)
+    };
+    side_by_side([&|| part(SCENARIOS), &|| part(OTHERS)])
+}
+
+/// What the tests counted is for people to see, also when all is well. A test harness takes a switch once only.
+const SCENARIOS: &[&str] = &["--test", "scenarios", "--", "--show-output"];
+const OTHERS: &[&str] = &["--", "--show-output", "--skip", "scenarios::"];
 
 /// Runs tests that start programs. They get a temporary directory of their own. Whatever is still in it afterwards,
 /// or still runs with its name on the command line, was left behind.
 pub(crate) fn guarded(workspace: &Workspace, args: &[&str]) -> Result<Outcome> {
-    let dir = std::env::temp_dir().join(format!("cloudberth-kube-{}", std::process::id()));
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    let dir = std::env::temp_dir().join(format!("cloudberth-kube-{}-{run}", std::process::id()));
     fs::create_dir_all(&dir).map_err(|why| format!("{}: {why}", dir.display()))?;
     let outcome = cargo(workspace, args, &[("TMPDIR", &dir.to_string_lossy())]);
     let left = left_behind(&dir, GRACE);
@@ -107,8 +121,23 @@ fn files(dir: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tally::Tally;
+    use crate::workspace::Sample;
     use std::io::{BufRead, BufReader};
     use std::process::{Command, Stdio};
+
+    #[test]
+    fn every_test_is_run_once_in_one_of_the_two_parts() {
+        let files = [
+            ("Cargo.toml", "[package]\nname = \"cloudberth-e2e\"\nedition = \"2024\"\n[workspace]\n"),
+            ("src/lib.rs", "/// ```\n/// ```\npub fn f() {}\n#[test] fn a() {}\n"),
+            ("tests/other.rs", "#[test] fn b() {}\n"),
+            ("tests/scenarios/main.rs", "mod scenarios { #[test] fn c() {} }\n"),
+        ];
+        let outcome = tests(&Sample::new("kube parts", &files).workspace).unwrap();
+        assert_eq!(outcome.tally, Tally { passed: 4, failed: 0, skipped: 0 });
+        assert_eq!(outcome.problems, Vec::<String>::new());
+    }
 
     #[test]
     fn what_is_left_behind_is_named_and_what_goes_away_is_not() {

@@ -1,5 +1,7 @@
 //! The stages of the suite, in the order in which they run. A new stage is one more row of [`STAGES`].
 
+use std::thread;
+
 use crate::process::stream;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
@@ -19,6 +21,18 @@ pub(crate) struct Outcome {
     pub(crate) tally: Tally,
     /// What is wrong besides failed tests, one line each.
     pub(crate) problems: Vec<String>,
+}
+
+impl Outcome {
+    /// Adds what another part of the stage found out. Both see the warnings of what they share.
+    fn add(&mut self, more: Self) {
+        self.tally += more.tally;
+        for problem in more.problems {
+            if !self.problems.contains(&problem) {
+                self.problems.push(problem);
+            }
+        }
+    }
 }
 
 pub(crate) const STAGES: &[Stage] = &[
@@ -78,17 +92,36 @@ fn cases(workspace: &Workspace) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// `--all-targets` leaves doc tests out, hence the second run.
+/// The demo, which is to be seen as a newcomer sees it: it does next to nothing for more than a minute.
+const WAITS: &str = "all_of_it_is_seen_in_order";
+
+/// `--all-targets` leaves doc tests out, hence a run of their own. What waits does so beside the others.
 fn unit(workspace: &Workspace) -> Result<Outcome> {
-    let run = |kind| {
+    let run = |kind, more: &[&str]| {
         let mut args = vec!["test", "--workspace", kind, "--no-fail-fast"];
         args.extend(NEEDS_KUBERNETES.iter().flat_map(|package| ["--exclude", package]));
+        args.extend(more);
         cargo(workspace, &args, &[])
     };
-    let mut outcome = run("--all-targets")?;
-    let doc_tests = run("--doc")?;
-    outcome.tally += doc_tests.tally;
-    outcome.problems.extend(doc_tests.problems);
+    let mut outcome = side_by_side([&|| run("--all-targets", &["--", "--skip", WAITS]), &|| {
+        run("--all-targets", &["--", WAITS])
+    }])?;
+    outcome.add(run("--doc", &[])?);
+    Ok(outcome)
+}
+
+/// Runs parts of a stage at the same time. They build one after the other, since cargo lets only one build at a time.
+pub(crate) fn side_by_side<const N: usize>(
+    parts: [&(dyn Fn() -> Result<Outcome> + Sync); N],
+) -> Result<Outcome> {
+    let ended = thread::scope(|scope| {
+        let started = parts.map(|part| scope.spawn(part));
+        started.map(|part| part.join().unwrap_or_else(|_| Err("a part of the stage panicked".to_owned())))
+    });
+    let mut outcome = Outcome::default();
+    for part in ended {
+        outcome.add(part?);
+    }
     Ok(outcome)
 }
 
@@ -149,6 +182,20 @@ mod tests {
         assert_eq!(outcome.tally, Tally { passed: 1, failed: 1, skipped: 0 });
         let has = |text| outcome.problems.iter().any(|problem| problem.contains(text));
         assert!(has("warning: function `unused` is never used") && has("`cargo test"), "{outcome:?}");
+    }
+
+    #[test]
+    fn parts_run_at_the_same_time_and_add_up() {
+        let meet = std::sync::Barrier::new(2);
+        let part = |problems: &[&str]| {
+            meet.wait();
+            let problems = problems.iter().map(ToString::to_string).collect();
+            Ok(Outcome { tally: Tally { passed: 1, ..Tally::default() }, problems })
+        };
+        let outcome = side_by_side([&|| part(&["both", "first"]), &|| part(&["both"])]).unwrap();
+        let problems = vec!["both".to_owned(), "first".to_owned()];
+        assert_eq!(outcome, Outcome { tally: Tally { passed: 2, ..Tally::default() }, problems });
+        assert_eq!(side_by_side([&|| Err("no cargo".to_owned())]), Err("no cargo".to_owned()));
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub enum Answer {
     Listener(Box<Listener>),
     /// The new health monitor.
     Monitor(Box<HealthMonitor>),
-    /// Done. The answer to a deletion of something that no longer exists is this too.
+    /// Done, and there is nothing to learn from the answer.
     Done,
 }
 

@@ -10,15 +10,15 @@ use std::{path::Path, sync::Arc};
 
 use cloudberth_core::Random;
 use cloudberth_http::surroundings::SystemClock;
-use cloudscale_sim::{Cloud, SimSettings};
+use cloudscale_sim::{
+    Cloud, SimSettings,
+    replaced::{Variant, annotated, plain, variants},
+};
 use embedded_kube::{Call, KubeApi};
 use fixture::{PROGRAM, Place, text};
 use serde_json::json;
 use sim_kit::Surroundings;
-use testing_kit::{
-    People,
-    cloudscale::{Variant, annotated, plain, variants},
-};
+use testing_kit::{People, takeover::leave};
 use tokio::net::TcpListener;
 
 /// A cluster that was left behind, and its cloud, both on a port.
@@ -45,7 +45,7 @@ impl Site {
         let api = KubeApi::new(Surroundings::of_this_machine());
         let cloud = Cloud::new(Arc::new(SystemClock::new()), Random::seeded(1), SimSettings::default());
         let people = People::of(&api);
-        variant.leave(&cloud, &people).await;
+        leave(variant, &cloud, &people).await;
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let served = embedded_kube::serve(&api, listener, None, None).unwrap();
         let on_ports = (served, cloudscale_sim::serve_on_loopback(&cloud).await.unwrap());

@@ -10,7 +10,10 @@ use std::{
     collections::BTreeMap,
     fmt,
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -36,6 +39,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A failure that is reported sooner than this after a listing that succeeded waits: a cloud that fails now and then, or
 /// one object that always does, costs a listing now and then.
 const PROOF: Duration = Duration::from_secs(30);
+/// How old a listing may be that shows the addresses of nodes that have not changed: as old as those that nodes show.
+const RECENT: Duration = Duration::from_secs(300);
 /// By how much the rests between questions to a cloud that is away are stretched at most.
 const JITTER: f64 = 0.5;
 
@@ -52,6 +57,8 @@ pub struct Inventory {
     /// How often the cloud came back.
     returned: watch::Sender<u64>,
     failed: Notify,
+    /// How often it was told to forget.
+    term: AtomicU64,
 }
 
 impl Inventory {
@@ -59,7 +66,16 @@ impl Inventory {
     pub fn new(provider: Arc<dyn Provider>, clock: Arc<dyn Clock>) -> Self {
         let (landed, returned) = (watch::Sender::default(), watch::Sender::default());
         let (flights, outage) = (SingleFlight::new(Arc::clone(&clock)), Mutex::default());
-        Self { provider, clock, flights, outage, landed, returned, failed: Notify::new() }
+        Self {
+            provider,
+            clock,
+            flights,
+            outage,
+            landed,
+            returned,
+            failed: Notify::new(),
+            term: AtomicU64::default(),
+        }
     }
 
     /// A listing that was begun at `not_before` or later, or one that failed so recently that asking again is no use.
@@ -84,6 +100,7 @@ impl Inventory {
     /// listings, and an older one would undo that.
     pub fn forget(&self) {
         self.flights.forget();
+        self.term.fetch_add(1, Ordering::Relaxed);
         *lock(&self.outage) = Outage::default();
     }
 
@@ -196,6 +213,16 @@ impl Fleet for SurveyFleet {
             asked.insert(id.clone(), answer.clone());
             answer
         })
+    }
+
+    fn recent(&self) -> Option<SharedInstances> {
+        let newest = self.inventory.newest()?;
+        let is_recent = newest.begun + RECENT >= self.inventory.clock.now();
+        is_recent.then_some(newest as SharedInstances)
+    }
+
+    fn term(&self) -> u64 {
+        self.inventory.term.load(Ordering::Relaxed)
     }
 }
 

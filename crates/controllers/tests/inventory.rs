@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use cloudberth_core::Category;
+use cloudberth_controllers::inventory::SurveyFleet;
+use cloudberth_core::{Category, lb::Fleet};
 use cloudberth_fake::Fault;
 use futures_util::future::join_all;
 use testing_kit::ClusterFixture;
@@ -77,4 +78,24 @@ async fn what_was_asked_before_a_term_does_not_serve_it() {
     assert!(old.begun >= first && old.begun < second);
     assert!(new.begun >= second, "L4-611");
     assert_eq!(inventory.newest().unwrap(), new);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listing_is_recent_for_minutes_and_within_its_term() {
+    let stage = ClusterFixture::new();
+    let inventory = Arc::clone(&stage.ctx.clouds.named("alpha").unwrap().inventory);
+    let fleet = SurveyFleet::new(Arc::clone(&inventory), stage.clock.now());
+    assert!(fleet.recent().is_none(), "L1-1617 nobody asked yet");
+    inventory.listing(stage.clock.now()).await;
+    assert!(fleet.recent().is_some());
+    stage.pass(290).await;
+    assert!(fleet.recent().is_some());
+    assert_eq!(inventory.listings(), 1, "nobody was asked");
+    stage.pass(20).await;
+    assert!(fleet.recent().is_none(), "L1-1617 nodes would show newer addresses");
+    inventory.listing(stage.clock.now()).await;
+    let term = fleet.term();
+    inventory.forget();
+    assert!(fleet.recent().is_none(), "L4-1618");
+    assert_ne!(fleet.term(), term, "L6-1604");
 }

@@ -7,7 +7,7 @@
 //! ```text
 //!   view      Kubernetes objects, read once from JSON
 //!   instance  instances, as a cloud describes them
-//!   lb        the load-balancer loop: claims, survey, observe, decide, execute, fold
+//!   lb        the load-balancer loop: lock keys, survey, observe, decide, execute, fold
 //!   provider  what a cloud has to offer, as object-safe traits
 //!   decide    the pure decisions of the controllers
 //! ```

@@ -5,6 +5,7 @@ mod cloudscale;
 mod kube;
 mod manager;
 mod memory;
+mod nodes;
 mod programs;
 
 use std::fmt::Display;
@@ -29,6 +30,8 @@ enum Command {
     Kube(Kube),
     /// The size of the shipped program, and its memory use idle and with a large cluster. Builds it first.
     Manager(Manager),
+    /// What it costs to initialise new nodes: CPU time of the manager for each of them, and seconds for all.
+    Nodes(Nodes),
     /// How long Services at a simulated cloudscale.ch wait (20 ms per call, 1 s to build), and how many calls they take.
     Cloudscale,
 }
@@ -62,6 +65,16 @@ struct Manager {
     services: usize,
 }
 
+#[derive(Debug, Args)]
+struct Nodes {
+    /// How many nodes on the embedded API; one run for each number.
+    #[arg(long, value_delimiter = ',', default_values_t = [1_000, 5_000, 10_000])]
+    embedded: Vec<usize>,
+    /// How many nodes on a real kube-apiserver; builds it first, which takes minutes.
+    #[arg(long)]
+    real: Option<usize>,
+}
+
 fn main() -> ExitCode {
     let command = Arguments::parse().command;
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -81,6 +94,9 @@ fn main() -> ExitCode {
         Command::Manager(options) => {
             let cluster = manager::Size { nodes: options.nodes, services: options.services };
             show("bench manager", runtime.block_on(manager::run(cluster)))
+        }
+        Command::Nodes(Nodes { embedded, real }) => {
+            show("bench nodes", runtime.block_on(nodes::run(&nodes::Runs { embedded, real })))
         }
         Command::Cloudscale => show("bench cloudscale", runtime.block_on(cloudscale::run())),
     }

@@ -12,6 +12,7 @@ use embedded_kube::{KubeApi, User};
 use http::Method;
 use kube_assets::{Assets, PodAssets};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::control_plane::Store;
 use crate::proxy::Proxy;
@@ -63,6 +64,10 @@ impl FromStr for ClusterKind {
     }
 }
 
+/// So many API servers start at the same time. A start keeps a core busy for seconds; more at once would all be late, and
+/// so would everything else that runs meanwhile.
+const STARTS_AT_ONCE: usize = 2;
+
 /// Makes clusters of one kind, which share the programs and, if they are real, one etcd. It may be used from several
 /// threads.
 #[derive(Debug)]
@@ -70,6 +75,7 @@ pub struct ClusterFactory {
     assets: Assets,
     pods: Option<PodAssets>,
     store: Option<Arc<Store>>,
+    starts: Semaphore,
 }
 
 impl ClusterFactory {
@@ -79,7 +85,7 @@ impl ClusterFactory {
             ClusterKind::Embedded => None,
             ClusterKind::Real => Some(Arc::new(Store::start(assets).await?)),
         };
-        Ok(Self { assets: assets.clone(), pods, store })
+        Ok(Self { assets: assets.clone(), pods, store, starts: Semaphore::new(STARTS_AT_ONCE) })
     }
 
     /// A new, empty cluster that nobody else uses, ready for requests. It lives on the runtime of the caller, which must
@@ -88,7 +94,11 @@ impl ClusterFactory {
         let options = Options { audit: true, ..Options::default() };
         let side = match &self.store {
             None => Side::Embedded(Embedded::start().await?),
-            Some(store) => Side::Real(ControlPlane::on(Arc::clone(store), &options).await?),
+            Some(store) => {
+                // It is never closed; without a permit it would only be slower.
+                let _permit = self.starts.acquire().await.ok();
+                Side::Real(ControlPlane::on(Arc::clone(store), &options).await?)
+            }
         };
         let proxy = Proxy::to(side.address()?, side.dir()).await?;
         let cluster = Cluster {
@@ -344,18 +354,28 @@ impl Cluster {
     /// Every request so far, from the audit log of the real server or the call log of the embedded one. A request
     /// shows up in it shortly after it was answered.
     pub fn calls(&self) -> Vec<Row> {
-        match &self.side {
-            Side::Embedded(embedded) => calls::from_log(&embedded.api().calls(0)),
-            Side::Real(plane) => {
-                let mut audit = self.audit.lock().unwrap_or_else(PoisonError::into_inner);
-                audit.read_on(&plane.audit_file()).to_vec()
-            }
-        }
+        self.calls_that(|_| true)
     }
 
     /// The requests of one user.
     pub fn calls_of(&self, user: &User) -> Vec<Row> {
-        self.calls().into_iter().filter(|row| row.user == user.name).collect()
+        self.calls_that(|row| row.user == user.name)
+    }
+
+    /// The log has thousands of requests and is read several times a second: what is not wanted is not copied.
+    fn calls_that(&self, wanted: impl Fn(&Row) -> bool) -> Vec<Row> {
+        match &self.side {
+            Side::Embedded(embedded) => {
+                let mut rows = calls::from_log(&embedded.api().calls(0));
+                rows.retain(wanted);
+                rows
+            }
+            Side::Real(plane) => {
+                let mut audit = self.audit.lock().unwrap_or_else(PoisonError::into_inner);
+                let rows = audit.read_on(&plane.audit_file()).iter();
+                rows.filter(|row| wanted(row)).cloned().collect()
+            }
+        }
     }
 
     /// How many of one user's writes that match `wanted` have no answer yet.
@@ -377,11 +397,10 @@ impl Cluster {
         let mark = format!("mark-{}", self.marks.fetch_add(1, Ordering::Relaxed));
         self.admin().send(&Request::get(format!("/api/v1/namespaces/{mark}"))).await?;
         eventually(SETTLED_WITHIN, "the log is complete", async || {
-            let rows = self.calls();
-            let marked = rows.iter().any(|row| row.name == mark && row.status != 0);
+            let marked = !self.calls_that(|row| row.name == mark && row.status != 0).is_empty();
             let open = self.writes_in_flight(user, |_| true);
             if marked && open == 0 {
-                Ok(rows.into_iter().filter(|row| row.user == user.name).collect())
+                Ok(self.calls_of(user))
             } else {
                 Err(format!("marked: {marked}, writes without an answer: {open}"))
             }

@@ -37,7 +37,7 @@ pub use elector::{Contest, Elector, Event, two_at_once};
 pub use embedded::Embedded;
 pub use error::Error;
 pub use kubectl::{Following, Kubectl, Output};
-pub use manager::{Manager, manifests_of};
+pub use manager::{Manager, command_of, manifests_of};
 pub use pods::PodPrograms;
 pub use program::{Program, shipped};
 pub use rbac::Rights;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use sim_kit::Surroundings;
 
 use crate::control_plane::{PORT_ATTEMPTS, free_port};
-use crate::{Account, Client, Credentials, Error, Event, Program, Request, eventually};
+use crate::{Account, Client, Credentials, Error, Event, Program, Request, eventually, manifests};
 
 /// How long a start may take on a busy machine.
 const STARTED_WITHIN: Duration = Duration::from_mins(2);
@@ -226,8 +226,19 @@ async fn ask(program: &Program, pages: &Client) -> Result<(), String> {
     answer.map(|_| ()).map_err(|why| format!("{why}; it says {:?}", program.log().last()))
 }
 
-/// The manifests that people install for a cloud.
-pub fn manifests_of(cloud: &str) -> Result<String, Error> {
+/// The manifest that people install for a cloud; for several clouds, one with the rights of all of them.
+pub fn manifests_of(clouds: &[&str]) -> Result<String, Error> {
+    let texts = clouds.iter().map(|cloud| manifest_of(cloud)).collect::<Result<Vec<_>, _>>()?;
+    manifests::united(&texts)
+}
+
+/// The command and the arguments in the manifest of a cloud.
+pub fn command_of(cloud: &str) -> Result<Vec<String>, Error> {
+    let command = manifests::command(&manifest_of(cloud)?)?;
+    command.ok_or_else(|| Error::Manifest(format!("the manifest of {cloud} runs no command")))
+}
+
+fn manifest_of(cloud: &str) -> Result<String, Error> {
     let path =
         PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../clouds")).join(cloud).join("manifest.yaml");
     fs::read_to_string(&path).map_err(Error::io("cannot read", &path))
@@ -252,7 +263,8 @@ mod tests {
 
     #[test]
     fn the_manifests_that_people_install_are_found() {
-        assert!(manifests_of("cloudscale").unwrap().contains("kind: ClusterRole"));
-        assert!(manifests_of("nowhere").is_err());
+        assert!(manifests_of(&["cloudscale"]).unwrap().contains("ClusterRole"));
+        assert!(manifests_of(&["cloudscale", "nowhere"]).is_err());
+        assert_eq!(command_of("cloudscale").unwrap(), ["cloudscale-cloud-controller-manager"]);
     }
 }

@@ -20,6 +20,39 @@ pub(crate) fn access(text: &str) -> Result<Vec<Value>, Error> {
     Ok(parse(text)?.into_iter().filter(|one| ACCESS.contains(&kind(one))).collect())
 }
 
+/// One file for several. Objects of the same kind and name become one, with the rules of all of them.
+pub(crate) fn united(texts: &[String]) -> Result<String, Error> {
+    let mut united: Vec<Value> = Vec::new();
+    for object in texts.iter().map(|text| parse(text)).collect::<Result<Vec<_>, _>>()?.into_iter().flatten() {
+        let same = |other: &&mut Value| {
+            let at = |pointer| (other.pointer(pointer), object.pointer(pointer));
+            ["/kind", "/metadata/namespace", "/metadata/name"].into_iter().map(at).all(|(a, b)| a == b)
+        };
+        match united.iter_mut().find(same) {
+            None => united.push(object),
+            Some(there) => {
+                let more = object.get("rules").and_then(Value::as_array).cloned().unwrap_or_default();
+                if let Some(rules) = there.get_mut("rules").and_then(Value::as_array_mut) {
+                    let new = more.into_iter().filter(|rule| !rules.contains(rule)).collect::<Vec<_>>();
+                    rules.extend(new);
+                }
+            }
+        }
+    }
+    Ok(united.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n---\n"))
+}
+
+/// The command of the first container in it, with its arguments.
+pub(crate) fn command(text: &str) -> Result<Option<Vec<String>>, Error> {
+    let container = |object: Value| object.pointer("/spec/template/spec/containers/0").cloned();
+    let found = parse(text)?.into_iter().find_map(container);
+    let words = |container: &Value| -> Vec<String> {
+        let lists = ["command", "args"].into_iter().filter_map(|field| container.get(field)?.as_array());
+        lists.flatten().filter_map(|word| Some(word.as_str()?.to_owned())).collect()
+    };
+    Ok(found.as_ref().map(words).filter(|words| !words.is_empty()))
+}
+
 /// Whether it is about roles, which the embedded API does not store.
 pub(crate) fn is_rbac(object: &Value) -> bool {
     kind(object).contains("Role")
@@ -60,6 +93,33 @@ mod tests {
             assert_eq!(collection(&object), want);
         }
         assert_eq!(collection(&json!({"kind": "Role"})), "/api/v1/namespaces/default/roles");
+    }
+
+    #[test]
+    fn several_manifests_grant_what_each_of_them_does() {
+        let role = |rules: &str| format!("kind: Role\nmetadata: {{name: a}}\nrules: [{rules}]\n");
+        let texts = [role("{verbs: [get]}"), role("{verbs: [get]}, {verbs: [list]}") + "---\nkind: Pod\n"];
+        let found = parse(&united(&texts).unwrap()).unwrap();
+        let both = json!({ "kind": "Role", "metadata": { "name": "a" },
+            "rules": [{ "verbs": ["get"] }, { "verbs": ["list"] }] });
+        assert_eq!(found, [both, json!({ "kind": "Pod" })]);
+        assert!(united(&["a: [".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn a_command_has_its_arguments() {
+        let container = |fields: &str| {
+            format!("kind: Role\n---\nspec: {{template: {{spec: {{containers: [{{{fields}}}]}}}}}}\n")
+        };
+        let table: [(&str, Option<&[&str]>); 3] = [
+            ("command: [a], args: [--b, --c]", Some(&["a", "--b", "--c"])),
+            ("command: [a]", Some(&["a"])),
+            ("image: a", None),
+        ];
+        for (fields, want) in table {
+            let want = want.map(|words| words.iter().map(ToString::to_string).collect());
+            assert_eq!(command(&container(fields)).unwrap(), want, "{fields}");
+        }
     }
 
     #[test]

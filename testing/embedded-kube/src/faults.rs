@@ -98,7 +98,12 @@ impl Rule for Fault {
     fn supports(harm: &Harm) -> bool {
         !matches!(
             harm,
-            Harm::NotFound | Harm::Stall { .. } | Harm::Truncated | Harm::EmptyList | Harm::ShortList
+            Harm::NotFound
+                | Harm::Stall { .. }
+                | Harm::Truncated
+                | Harm::Masked { .. }
+                | Harm::EmptyList
+                | Harm::ShortList
         )
     }
 }

@@ -6,11 +6,9 @@ use std::sync::Arc;
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::KubeApi;
-use sim_kit::accept;
 
 /// Why the API could not be put on a port.
 #[derive(Debug, thiserror::Error)]
@@ -74,7 +72,7 @@ pub struct Served {
     path_prefix: String,
     authority: Option<String>,
     token: Option<String>,
-    tasks: JoinSet<()>,
+    server: sim_kit::Served,
 }
 
 impl Served {
@@ -103,8 +101,8 @@ impl Served {
     }
 
     /// Serves for ever: the listener does not fail.
-    pub async fn wait(mut self) {
-        while self.tasks.join_next().await.is_some() {}
+    pub async fn wait(self) {
+        self.server.wait().await;
     }
 }
 
@@ -116,7 +114,6 @@ pub fn serve(
     tls: Option<Tls>,
     token: Option<String>,
 ) -> Result<Served, ServeError> {
-    let address = listener.local_addr()?;
     if let Some(token) = &token {
         api.add_token(token, super::User::admin("kubernetes-admin"));
     }
@@ -124,7 +121,6 @@ pub fn serve(
         Some(tls) => (Some(tls.authority), Some(TlsAcceptor::from(tls.config))),
         None => (None, None),
     };
-    let mut tasks = JoinSet::new();
-    tasks.spawn(accept(api.service(), listener, acceptor));
-    Ok(Served { address, path_prefix: api.path_prefix(), authority, token, tasks })
+    let server = sim_kit::serve(api.service(), listener, acceptor)?;
+    Ok(Served { address: server.address, path_prefix: api.path_prefix(), authority, token, server })
 }

@@ -3,13 +3,18 @@
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::panic,
     reason = "a test that cannot set up its fixture has failed"
 )]
 
 pub mod checks;
-pub mod cloudscale;
+pub mod crashes;
 mod hooked;
 mod people;
+pub mod recovery;
+pub mod seeded;
+pub mod seeds;
+pub mod takeover;
 
 use std::{collections::BTreeSet, fmt, ops::Deref, sync::Arc, time::Duration};
 

@@ -12,7 +12,7 @@ use crate::faults::Harm;
 pub enum Outcome {
     /// An answer with this status code.
     Answered(u16),
-    /// Nothing, or not all of it, although the request was carried out and had this status.
+    /// Nothing, not all of it, or another answer, although the request was carried out and had this status.
     Lost(u16),
     /// Nothing: the request never arrived.
     Dropped,
@@ -23,7 +23,9 @@ impl Outcome {
     pub const fn new(harm: Option<&Harm>, status: u16) -> Self {
         match harm {
             Some(Harm::LostCall) => Self::Dropped,
-            Some(Harm::LostAnswer | Harm::Stall { .. } | Harm::Truncated) => Self::Lost(status),
+            Some(Harm::LostAnswer | Harm::Stall { .. } | Harm::Truncated | Harm::Masked { .. }) => {
+                Self::Lost(status)
+            }
             _ => Self::Answered(status),
         }
     }
@@ -96,6 +98,7 @@ mod tests {
             (Some(Harm::status(503)), Outcome::Answered(201), Some(201)),
             (Some(Harm::LostAnswer), Outcome::Lost(201), Some(201)),
             (Some(Harm::Truncated), Outcome::Lost(201), Some(201)),
+            (Some(Harm::Masked { code: 504, empty: false }), Outcome::Lost(201), Some(201)),
             (Some(Harm::LostCall), Outcome::Dropped, None),
         ];
         for (harm, want, status) in table {

@@ -39,6 +39,15 @@ pub enum Harm {
     },
     /// The request is carried out, and the connection breaks in the middle of the answer's body.
     Truncated,
+    /// The request is carried out, and a gateway answers in place of the server: with this status and a page in HTML, or
+    /// without a body.
+    Masked {
+        /// 504, or 200 for a page that looks like success.
+        code: u16,
+        /// There is no body at all.
+        #[serde(default)]
+        empty: bool,
+    },
     /// A listing is empty, although there are objects.
     EmptyList,
     /// A listing lacks its second half.

@@ -214,8 +214,11 @@ mod tests {
     fn every_reason_has_one_row_on_the_page_of_events() {
         let page = events();
         let clouds = CLOUDS.iter().filter(|factory| !factory.replaces.is_empty());
-        for reason in REASONS.iter().chain(clouds.flat_map(|factory| factory.reasons)) {
-            assert_eq!(page.matches(&format!("| `{reason}` |")).count(), 1, "{reason}");
+        let reasons: Vec<_> = REASONS.iter().chain(clouds.flat_map(|factory| factory.reasons)).collect();
+        for reason in &reasons {
+            // Two clouds may have a reason of one name.
+            let declared = reasons.iter().filter(|other| other.to_string() == reason.to_string()).count();
+            assert_eq!(page.matches(&format!("| `{reason}` |")).count(), declared, "{reason}");
         }
         assert!(page.contains("Only with `cloudscale`:"), "{page}");
     }

@@ -13,34 +13,39 @@ use crate::workspace::Workspace;
 const FILE: &str = "CONTRIBUTING.md";
 const REGION: &str = "ladder";
 
-/// One crate's place, and what it never depends on, directly.
+/// A place on the ladder: who stands there, and what they never depend on, directly.
 struct Rung {
-    krate: &'static str,
+    who: Who,
     never: &'static [&'static str],
 }
 
+enum Who {
+    Crate(&'static str),
+    /// The crates in `clouds/*/sim`.
+    SimulatedClouds,
+    /// The crates in `clouds/*`. None depends on another.
+    Providers,
+}
+
 const fn rung(krate: &'static str) -> Rung {
-    Rung { krate, never: &[] }
+    Rung { who: Who::Crate(krate), never: &[] }
 }
 
-/// A provider sees plain values, so that it can be tested with plain values.
-const fn provider(krate: &'static str) -> Rung {
-    Rung { krate, never: &["kube", "k8s-openapi"] }
-}
-
-/// From the lowest to the highest. A crate that is in the workspace and not in this table is an error.
+/// From the lowest to the highest. A crate that is in the workspace and has no place here is an error.
 const LADDER: &[Rung] = &[
-    Rung { krate: "cloudberth-core", never: &["tokio", "kube", "k8s-openapi", "hyper", "http"] },
-    Rung { krate: "cloudberth-http", never: &["kube", "k8s-openapi"] },
+    Rung { who: Who::Crate("cloudberth-core"), never: &["tokio", "kube", "k8s-openapi", "hyper", "http"] },
+    Rung { who: Who::Crate("cloudberth-http"), never: &["kube", "k8s-openapi"] },
     rung("sim-kit"),
-    rung("cloudscale-sim"),
+    Rung { who: Who::SimulatedClouds, never: &[] },
     rung("embedded-kube"),
-    provider("cloudberth-fake"),
-    provider("cloudberth-cloudscale"),
+    rung("cloudberth-lycke"),
+    // A provider sees plain values, so that it can be tested with plain values.
+    Rung { who: Who::Providers, never: &["kube", "k8s-openapi"] },
     rung("cloudberth-runtime"),
     rung("cloudberth-serving"),
     rung("cloudberth-controllers"),
     rung("cloudberth-manager"),
+    rung("cloudberth-rancher-fip"),
     rung("cloudberth"),
     rung("testing-kit"),
     rung("kube-assets"),
@@ -125,15 +130,25 @@ fn old_and_new(workspace: &Workspace, packages: &[Package]) -> Result<(String, S
     Ok((old, new))
 }
 
-fn place(name: &str) -> Option<usize> {
-    LADDER.iter().position(|rung| rung.krate == name)
+/// The rung of a crate, by its name or by its folder.
+fn place(packages: &[Package], root: &Path, name: &str) -> Option<usize> {
+    let folder = packages.iter().find(|package| package.name == name).map(|package| package.folder(root));
+    let parts: Vec<&str> = folder.as_deref().unwrap_or_default().split('/').collect();
+    LADDER.iter().position(|rung| match rung.who {
+        Who::Crate(krate) => krate == name,
+        Who::SimulatedClouds => matches!(parts[..], ["clouds", _, "sim"]),
+        Who::Providers => matches!(parts[..], ["clouds", _]),
+    })
 }
 
 fn table(packages: &[Package], root: &Path) -> String {
+    let place = |name: &str| place(packages, root, name);
+    let mut rows: Vec<&Package> = packages.iter().filter(|package| place(&package.name).is_some()).collect();
+    rows.sort_by_key(|package| (place(&package.name), package.name.as_str()));
     let mut text = String::from("| crate | folder | holds | uses |\n|---|---|---|---|\n");
-    for package in LADDER.iter().filter_map(|rung| packages.iter().find(|found| found.name == rung.krate)) {
+    for package in rows {
         let mut uses: Vec<&str> = package.uses().filter(|name| place(name).is_some()).collect();
-        uses.sort_by_key(|name| place(name));
+        uses.sort_by_key(|name| (place(name), *name));
         let uses: Vec<_> = uses.iter().map(|name| name.trim_start_matches("cloudberth-")).collect();
         let _ = writeln!(
             text,
@@ -150,13 +165,13 @@ fn table(packages: &[Package], root: &Path) -> String {
 fn check(packages: &[Package], root: &Path) -> Vec<String> {
     let mut broken = Vec::new();
     for package in packages {
-        let Some(at) = place(&package.name) else {
+        let Some(at) = place(packages, root, &package.name) else {
             broken.push(format!("{}: has no place on the ladder in xtask/src/docs/ladder.rs", package.name));
             continue;
         };
         for used in package.uses() {
-            if place(used).is_some_and(|used| used >= at) {
-                broken.push(format!("{}: depends on {used}, which is higher on the ladder", package.name));
+            if place(packages, root, used).is_some_and(|used| used >= at) {
+                broken.push(format!("{}: depends on {used}, which is not lower on the ladder", package.name));
             }
             if LADDER.get(at).is_some_and(|rung| rung.never.contains(&used)) {
                 broken.push(format!("{}: must not depend on {used}", package.name));
@@ -195,7 +210,9 @@ mod tests {
         let packages = packages(&workspace).unwrap();
         assert_eq!(check(&packages, &workspace.path("")), Vec::<String>::new());
         for rung in LADDER {
-            assert!(packages.iter().any(|package| package.name == rung.krate), "{} is gone", rung.krate);
+            if let Who::Crate(krate) = rung.who {
+                assert!(packages.iter().any(|package| package.name == krate), "{krate} is gone");
+            }
         }
     }
 
@@ -203,11 +220,14 @@ mod tests {
     fn what_breaks_the_ladder_is_named() {
         let table = [
             (package("cloudberth-http", "crates/http", &[("cloudberth-core", None), ("http", None)]), None),
-            (package("cloudberth-http", "crates/http", &[("cloudberth-runtime", None)]), Some("higher")),
+            (package("cloudberth-http", "crates/http", &[("cloudberth-runtime", None)]), Some("not lower")),
             (package("cloudberth-http", "crates/http", &[("cloudberth-runtime", Some("dev"))]), None),
             (package("cloudberth-core", "crates/core", &[("tokio", None)]), Some("not depend on tokio")),
             (package("cloudberth-core", "crates/core", &[("tokio", Some("dev"))]), None),
             (package("stranger", "crates/stranger", &[]), Some("no place")),
+            (package("newcomer", "clouds/newcomer", &[("cloudberth-http", None)]), None),
+            (package("newcomer", "clouds/newcomer", &[("kube", None)]), Some("not depend on kube")),
+            (package("newcomer", "clouds/newcomer", &[("cloudberth-cloudscale", None)]), Some("not lower")),
             (
                 package("cloudscale-sim", "clouds/cloudscale/sim", &[("cloudberth-cloudscale", Some("dev"))]),
                 Some("must not know its provider"),

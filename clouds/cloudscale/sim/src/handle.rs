@@ -6,18 +6,15 @@ use cloudberth_core::{Clock, Random, Tick};
 use http::Method;
 use ipnet::IpNet;
 use serde_json::Value;
-use sim_kit::Harm;
+use sim_kit::{Entry, Fault, Front, FrontService, Harm, Request, Tally};
 
 use super::{
-    faults::{Fault, Request},
     history::PoolChange,
-    journal::{Entry, Tally},
+    projects::Projects,
     render::View,
     resources::{Balancer, FloatingIp, Listener, Member, Monitor, Pool, Resources, Server, Target},
     route::Route,
-    service::{CloudHandler, CloudService},
     settings::SimSettings,
-    shared::Shared,
     tokens::Access,
     world::{Moment, NewServer, World},
 };
@@ -25,30 +22,36 @@ use super::{
 /// A cloud. Clones are handles to the same one.
 #[derive(Clone, Debug)]
 pub struct Cloud {
-    shared: Arc<Shared>,
+    front: Front<Projects>,
 }
+
+/// The cloud's API as a `tower` service. Clones are the same cloud.
+pub type CloudService = FrontService<Projects>;
 
 impl Cloud {
     /// A cloud on this clock, with the servers of its settings and nothing else.
     pub fn new(clock: Arc<dyn Clock>, random: Random, settings: SimSettings) -> Self {
-        Self { shared: Arc::new(Shared::new(clock, random, settings)) }
+        let random = Arc::new(random);
+        let at = Moment { tick: clock.now(), wall: clock.wall() };
+        let projects = Projects::new(settings, Arc::clone(&random), at);
+        Self { front: Front::new(projects, clock, random) }
     }
 
     /// A service for clients in the same process. They must run on a tokio runtime.
     pub fn service(&self) -> CloudService {
-        CloudService::new(CloudHandler::new(Arc::clone(&self.shared), None))
+        self.front.service()
     }
 
     /// The same, for a client that is called `who` in the journal and in plans of faults.
     pub fn service_as(&self, who: &str) -> CloudService {
-        CloudService::new(CloudHandler::new(Arc::clone(&self.shared), Some(who.to_owned())))
+        self.front.service_as(who)
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut World, Moment) -> T) -> T {
-        let at = self.shared.moment();
-        let mut state = self.shared.lock();
-        state.world.advance(at.tick);
-        act(&mut state.world, at)
+        self.front.with(|projects, at| {
+            projects.world.advance(at.tick);
+            act(&mut projects.world, at)
+        })
     }
 
     /// Changes the settings from now on.
@@ -59,29 +62,29 @@ impl Cloud {
     /// Decides for each request what goes wrong with it; replaces what was set before. Where it says nothing, the
     /// faults of [`Cloud::add_fault`] decide.
     pub fn plan_faults(&self, plan: impl FnMut(&Request) -> Option<Harm> + Send + 'static) {
-        self.shared.lock().planner.set(plan);
+        self.front.plan_faults(plan);
     }
 
     /// Adds a fault, behind those that are in force.
     pub fn add_fault(&self, fault: Fault) {
-        self.shared.lock().rules.add(fault);
+        self.front.add_fault(fault);
     }
 
     /// Changes the bodies of successful answers before they are sent, to remove fields or make them unreadable. Replaces
     /// the editor that was set before. The resources themselves do not change.
     pub fn edit_answers(&self, editor: impl FnMut(&Request, &mut Value) + Send + 'static) {
-        self.shared.lock().editor = Some(Box::new(editor));
+        self.front.edit_answers(editor);
     }
 
     /// Lets everything go well from now on.
     pub fn stop_faults(&self) {
-        self.shared.lock().stop_faults();
+        self.front.stop_faults();
     }
 
     /// Accepts only these tokens from now on. Before the first call, every token is accepted.
     pub fn set_tokens<'a>(&self, tokens: impl IntoIterator<Item = (&'a str, Access)>) {
         let tokens = tokens.into_iter().map(|(token, access)| (token.to_owned(), access));
-        self.shared.lock().tokens.set(tokens.collect::<BTreeMap<_, _>>());
+        self.front.with(|projects, _| projects.tokens.set(tokens.collect::<BTreeMap<_, _>>()));
     }
 
     /// Makes a server that runs, with public addresses of both families and one in the zone's private network.
@@ -91,8 +94,7 @@ impl Cloud {
 
     /// Makes a server in the other project, which [`Access::OtherProject`] gives access to.
     pub fn add_server_elsewhere(&self, name: &str, zone: &str) -> Server {
-        let at = self.shared.moment();
-        self.shared.lock().elsewhere.add_server(&NewServer::new(name, zone), at)
+        self.front.with(|projects, at| projects.elsewhere.add_server(&NewServer::new(name, zone), at))
     }
 
     /// Makes a server with an address in each of these private subnets, and no other.
@@ -213,7 +215,7 @@ impl Cloud {
 
     /// Back to the initial state, with an empty journal and without faults. Tokens and settings stay.
     pub fn reset(&self) {
-        self.shared.reset();
+        self.front.reset();
     }
 
     /// All resources, whatever listings show.
@@ -223,7 +225,7 @@ impl Cloud {
 
     /// All resources of the other project, which [`Access::OtherProject`] gives access to.
     pub fn other_project(&self) -> Resources {
-        self.shared.lock().elsewhere.resources.clone()
+        self.front.with(|projects, _| projects.elsewhere.resources.clone())
     }
 
     /// The servers, in order of their ids.
@@ -277,27 +279,27 @@ impl Cloud {
 
     /// The requests so far, in the order in which they took effect; of more than 200,000 the newest.
     pub fn journal(&self) -> Vec<Entry> {
-        self.shared.lock().journal.iter().cloned().collect()
+        self.front.journal()
     }
 
     /// How many requests were sent and have not taken effect yet. At zero, only builds still change anything.
     pub fn under_way(&self) -> usize {
-        self.shared.lock().under_way
+        self.front.under_way()
     }
 
     /// How many requests there were for each operation.
     pub fn tally(&self) -> Tally {
-        Tally::of(self.shared.lock().journal.iter())
+        self.front.tally()
     }
 
     /// Forgets the requests so far; numbers go on.
     pub fn clear_journal(&self) {
-        self.shared.lock().journal.clear();
+        self.front.clear_journal();
     }
 
     /// How the members of all pools, also of those that are gone, changed over time.
     pub fn pool_changes(&self) -> Vec<PoolChange> {
-        self.shared.lock().world.history.clone()
+        self.front.with(|projects, _| projects.world.history.clone())
     }
 
     /// The changes that removed the last member of a pool which still exists and had a healthy member.
@@ -307,7 +309,7 @@ impl Cloud {
 
     /// The time on the cloud's clock.
     pub fn now(&self) -> Tick {
-        self.shared.moment().tick
+        self.front.moment().tick
     }
 
     /// Sets how long requests take from now on.

@@ -2,6 +2,7 @@
 
 use cloudberth_core::Tick;
 use serde::Serialize;
+use sim_kit::micros;
 
 /// The members of a pool changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -34,7 +35,3 @@ impl PoolChange {
 
 /// All changes, oldest first.
 pub(crate) type History = Vec<PoolChange>;
-
-pub(crate) fn micros<S: serde::Serializer>(at: &Tick, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(u64::try_from(at.0.as_micros()).unwrap_or(u64::MAX))
-}

@@ -36,8 +36,10 @@ use crate::{
     wire::{BalancerStatus, NewBalancer, NewVip, SlugStub},
 };
 
-/// The first look after a change began; a small load balancer is ready after two of them.
-const FIRST_POLL: Duration = Duration::from_millis(400);
+/// The first look after a change began: nothing is ready sooner.
+const FIRST_POLL: Duration = Duration::from_millis(600);
+/// The looks after that, as long as the change is young: somebody waits for the address.
+const NEXT_POLL: Duration = Duration::from_millis(200);
 /// Polls become rarer while a change takes longer, up to this.
 const LAST_POLL: Duration = Duration::from_secs(5);
 
@@ -110,7 +112,10 @@ fn untold(observed: &Observed) -> Option<Next<Action>> {
 }
 
 fn waiting(existing: &ObservedBalancer) -> Next<Action> {
-    let poll = (existing.changing_for / 2).clamp(FIRST_POLL, LAST_POLL);
+    let poll = match existing.changing_for {
+        Duration::ZERO => FIRST_POLL,
+        so_far => (so_far / 4).clamp(NEXT_POLL, LAST_POLL),
+    };
     Next::Wait { on: "the load balancer to finish changing".into(), poll }
 }
 

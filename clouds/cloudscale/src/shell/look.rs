@@ -1,14 +1,15 @@
 //! What there is for one Service, with as few requests as prove it.
 
-use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use cloudberth_core::{
-    Call, Error, Result,
-    lb::{Desired, Goal, locate},
+    Call, Error, Result, Tick,
+    lb::{Desired, Goal, locate, locate_known},
 };
 use cloudberth_http::{Flawed, Item};
+use futures_util::future::{try_join, try_join_all, try_join4};
 
-use super::Survey;
+use super::{KnownMonitors, Survey, lock, survey::Listed};
 use crate::{
     BackendInstances, Observed, ObservedBalancer, Parts, all_told,
     annotations::{FLOATING_IPS, TABLE},
@@ -24,12 +25,14 @@ pub(super) struct Look<'a> {
     pub(super) call: &'a Call,
     pub(super) survey: &'a Survey,
     pub(super) want: &'a Desired,
+    pub(super) known: &'a Mutex<KnownMonitors>,
+    pub(super) now: Tick,
 }
 
 impl Look<'_> {
     /// The load balancer alone; `None` where there is none.
     pub(super) async fn balancer(self) -> Result<Option<LoadBalancer>> {
-        let Look { api, call, survey, want } = self;
+        let Look { api, call, survey, want, .. } = self;
         let trail = trail_of(&want.service, want.goal)?;
         let asked = match &trail.id {
             Some(id) => api.balancer(call, id).await.known()?,
@@ -70,44 +73,90 @@ impl Look<'_> {
             None if gone => (None, BackendInstances::default()),
             None => (None, self.instances().await?),
             Some(balancer) => {
-                let instances = self.instances().await?;
-                (Some(self.existing(balancer).await?), instances)
+                let (existing, instances) = try_join(self.existing(balancer), self.known_instances()).await?;
+                (Some(existing), instances)
             }
         };
         Ok(Observed { existing, instances })
     }
 
+    /// Begins to list the servers of the nodes where no load balancer is recorded: they will be needed, to create one or
+    /// for the one that is found, and the listing of load balancers takes as long.
+    pub(super) async fn servers_of_new(self) {
+        let want = self.want;
+        let recorded = trail_of(&want.service, want.goal).ok().and_then(|trail| trail.id);
+        if want.goal == Goal::Present && recorded.is_none() {
+            // What became of it is asked again, by whoever needs it.
+            let _ = self.instances().await;
+        }
+    }
+
+    /// A load balancer with its parts. All of them are below pools, so nothing more is asked where there is none.
     async fn existing(self, balancer: LoadBalancer) -> Result<ObservedBalancer> {
-        let Look { api, call, survey, want } = self;
+        let Look { api, call, survey, want, known, now } = self;
         let mut parts = Parts::default();
-        let flawed = &mut parts.flawed;
-        survey.pools(api, call).await?.add_to("pool", &mut parts.pools, flawed);
-        survey.listeners(api, call).await?.add_to("listener", &mut parts.listeners, flawed);
-        survey.monitors(api, call).await?.add_to("health monitor", &mut parts.monitors, flawed);
-        let named = TABLE.parse(&want.service.annotations).get(&FLOATING_IPS).set();
-        if let Some(named) = named.filter(|named| !named.is_empty()) {
-            let ips = survey.floating_ips(api, call).await?;
-            parts.floating_ips.clone_from(&ips.whole);
-            parts.flawed_ips.clone_from(&ips.flawed);
-            parts.all_told(&named)?;
-        }
+        survey.pools(api, call).await?.add_to("pool", &mut parts.pools, &mut parts.flawed);
         parts.all_readable(&balancer.uuid)?;
-        let mut members: BTreeMap<String, Vec<Member>> = BTreeMap::new();
-        for pool in parts.pools_of(&balancer.uuid) {
-            let (own, flawed) = Item::sort(api.members(call, pool).await?.all()?);
-            if let Some(Flawed { identity, why }) = flawed.into_iter().next() {
-                let place =
-                    format!("member {} of pool {pool} of load balancer {}", identity.uuid, balancer.uuid);
-                return Err(Error::temporary(format!("{place} cannot be read: {why}")));
-            }
-            members.insert(pool.to_owned(), own);
+        let pools: Vec<_> = parts.pools_of(&balancer.uuid).map(str::to_owned).collect();
+        let monitors = lock(known).of(&pools, now);
+        let are_known = monitors.is_some();
+        let named = TABLE.parse(&want.service.annotations).get(&FLOATING_IPS).set().unwrap_or_default();
+        let (listeners, monitors, ips, members) = try_join4(
+            unless(pools.is_empty().then(Vec::new), survey.listeners(api, call)),
+            unless(monitors, survey.monitors(api, call)),
+            unless(named.is_empty().then(Vec::new), survey.floating_ips(api, call)),
+            try_join_all(pools.iter().map(|pool| self.members(&balancer.uuid, pool))),
+        )
+        .await?;
+        listeners.add_to("listener", &mut parts.listeners, &mut parts.flawed);
+        monitors.add_to("health monitor", &mut parts.monitors, &mut parts.flawed);
+        parts.floating_ips.clone_from(&ips.whole);
+        parts.flawed_ips.clone_from(&ips.flawed);
+        parts.all_told(&named)?;
+        let members = pools.iter().cloned().zip(members).collect();
+        let existing = ObservedBalancer::assemble(balancer, &parts, members)?;
+        if !are_known {
+            lock(known).listed(&pools, &parts.monitors, now);
         }
-        ObservedBalancer::assemble(balancer, &parts, members)
+        Ok(existing)
+    }
+
+    async fn members(self, balancer: &str, pool: &str) -> Result<Vec<Member>> {
+        let (own, flawed) = Item::sort(self.api.members(self.call, pool).await?.all()?);
+        match flawed.into_iter().next() {
+            None => Ok(own),
+            Some(Flawed { identity, why }) => {
+                let place = format!("member {} of pool {pool} of load balancer {balancer}", identity.uuid);
+                Err(Error::temporary(format!("{place} cannot be read: {why}")))
+            }
+        }
     }
 
     /// The servers of the nodes.
     async fn instances(self) -> Result<BackendInstances> {
         let Look { call, survey, want, .. } = self;
         locate(&*survey.fleet, call, &want.backends, read_id, backend_instance).await
+    }
+
+    /// The same for a load balancer that is there, which proves that it is our project that answers: they are listed only
+    /// if a listing of the last minutes lacks one of them.
+    async fn known_instances(self) -> Result<BackendInstances> {
+        let Look { survey, want, .. } = self;
+        let recent = survey.fleet.recent();
+        match recent.and_then(|all| locate_known(&all, &want.backends, read_id, backend_instance)) {
+            Some(known) => Ok(known),
+            None => self.instances().await,
+        }
+    }
+}
+
+/// What is known without a listing, or else what the listing shows.
+async fn unless<T, I>(
+    known: Option<Vec<T>>,
+    listing: impl Future<Output = Result<Arc<Listed<T, I>>>> + Send,
+) -> Result<Arc<Listed<T, I>>> {
+    match known {
+        Some(whole) => Ok(Arc::new(Listed { whole, flawed: Vec::new() })),
+        None => listing.await,
     }
 }

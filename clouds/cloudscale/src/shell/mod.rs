@@ -1,11 +1,12 @@
 //! Load balancers: the part that talks to the cloud.
 
+mod known;
 mod look;
 mod survey;
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -24,6 +25,8 @@ use crate::{
     uuid::parse_uuid,
     wire::{BalancerStatus, LoadBalancer},
 };
+use futures_util::future::join;
+use known::KnownMonitors;
 use look::Look;
 pub(crate) use survey::Survey;
 
@@ -40,6 +43,12 @@ pub(crate) struct Cloudscales {
     clock: Arc<dyn Clock>,
     /// Since when each load balancer has been `changing` without a break. It only decides how soon to poll again.
     changing: Mutex<BTreeMap<String, Tick>>,
+    known: Mutex<KnownMonitors>,
+}
+
+/// Each change is complete before the lock is released, so a poisoned lock hides no half-done change.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl std::fmt::Debug for Cloudscales {
@@ -50,13 +59,12 @@ impl std::fmt::Debug for Cloudscales {
 
 impl Cloudscales {
     pub(crate) fn new(api: Api, clock: Arc<dyn Clock>) -> Self {
-        Self { api, clock, changing: Mutex::default() }
+        Self { api, clock, changing: Mutex::default(), known: Mutex::default() }
     }
 
     /// For how long the load balancer has been seen changing.
     fn changing_for(&self, balancer: Option<&LoadBalancer>, recorded: Option<&str>) -> Duration {
-        // Each change is complete before the lock is released, so a poisoned lock hides no half-done change.
-        let mut changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changing = lock(&self.changing);
         match balancer {
             Some(balancer) if balancer.status == BalancerStatus::Changing => {
                 let now = self.clock.now();
@@ -115,12 +123,15 @@ impl Balancers for Cloudscales {
 
     /// Nothing is fetched before a Service needs it.
     async fn survey(&self, _call: &Call, fleet: &Arc<dyn Fleet>) -> Result<Survey> {
+        lock(&self.known).begin(fleet.term());
         Ok(Survey::new(Arc::clone(fleet)))
     }
 
     async fn observe(&self, call: &Call, survey: &Survey, want: &Desired) -> Lookup<Observed> {
-        let look = Look { api: &self.api, call, survey, want };
-        let balancer = match look.balancer().await {
+        let (api, known, now) = (&self.api, &self.known, self.clock.now());
+        let look = Look { api, call, survey, want, known, now };
+        let (balancer, ()) = join(look.balancer(), look.servers_of_new()).await;
+        let balancer = match balancer {
             Ok(balancer) => balancer,
             Err(why) => return Lookup::Unknown(why),
         };
@@ -136,7 +147,7 @@ impl Balancers for Cloudscales {
     /// A creation is answered with the whole of what was created.
     async fn execute(&self, call: &Call, act: &Action) -> Outcome<Answer> {
         let (Api(client), operation) = (&self.api, act.operation());
-        match act {
+        let outcome = match act {
             Action::CreateBalancer(_) => Box::pin(client.write(call, operation)).await.map(Answer::Balancer),
             Action::CreatePool(_) => Box::pin(client.write(call, operation)).await.map(Answer::Pool),
             Action::CreateMember { .. } => Box::pin(client.write(call, operation)).await.map(Answer::Member),
@@ -155,7 +166,14 @@ impl Balancers for Cloudscales {
             | Action::DeleteBalancer { .. } => {
                 Box::pin(client.remove(call, operation)).await.map(|()| Answer::Done)
             }
+        };
+        let now = self.clock.now();
+        lock(&self.known).heard(act, &outcome, now);
+        if let Outcome::Done(Answer::Balancer(made)) = &outcome {
+            // From now on, not from the first look at it.
+            self.changing_for(Some(made), None);
         }
+        outcome
     }
 
     fn fold(&self, observed: Option<Observed>, act: &Action, answer: &Answer) -> Option<Observed> {

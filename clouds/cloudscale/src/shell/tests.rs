@@ -123,6 +123,20 @@ impl Several for Result<Observed> {
     }
 }
 
+/// Each of these load balancers has one pool without members.
+fn pools(script: &Script, balancers: &[u32]) {
+    let pool = |number: &u32| {
+        json!({"uuid": uuid(number + 10), "name": "tcp", "load_balancer": {"uuid": uuid(*number)},
+               "algorithm": "round_robin", "protocol": "tcp"})
+    };
+    let all: Vec<_> = balancers.iter().map(pool).collect();
+    script.cloud.always("GET /v1/load-balancers/pools", Reply::json(200, &json!(all)));
+    for number in balancers {
+        let path = format!("GET /v1/load-balancers/pools/{}/members", uuid(number + 10));
+        script.cloud.always(&path, Reply::json(200, &json!([])));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_question_without_an_answer_is_not_an_absence() {
     let oops = || Reply::json(500, &json!({"detail": "oops"}));
@@ -155,6 +169,7 @@ async fn a_question_without_an_answer_is_not_an_absence() {
         {
             let script = Script::new();
             project(&script, &[balancer(1, "k8s-service-deadbeef")]);
+            pools(&script, &[1]);
             script.cloud.always(&format!("GET /v1/{kind}"), reply);
             let observed = observe(&script, &want(service(&[]), Goal::Present, vec![])).await;
             assert!(observed.is_err(), "CS-157 {kind}, {case}: {observed:?}");
@@ -326,46 +341,75 @@ async fn as_few_questions_as_prove_it() {
     };
     let settled = || balancer(1, "k8s-service-deadbeef");
     let one = format!("load-balancers/{}", uuid(1));
-    let parts = ["load-balancers/pools", "load-balancers/listeners", "load-balancers/health-monitors"];
+    let members = format!("load-balancers/pools/{}/members", uuid(11));
+    let below = ["load-balancers/listeners", "load-balancers/health-monitors"];
     let nodes = || vec![node("n", Some(&format!("cloudscale://{}", uuid(5))))];
     let recorded = uuid(1);
     let id = ("uuid", recorded.as_str());
     let floating = ("floating-ips", r#"["192.0.2.7/32"]"#);
-    let whole = [&["servers"][..], &parts].concat();
+    let begin = [one.as_str(), "load-balancers/pools"];
     let table = [
         ("CS-150 changing", changing(1), Goal::Present, vec![id], vec![one.as_str()]),
         ("CS-148 to be deleted", settled(), Goal::Gone, vec![id], vec![one.as_str()]),
         ("CS-149 to be deleted by name", settled(), Goal::Gone, vec![], vec!["load-balancers", &one]),
-        ("settled", settled(), Goal::Present, vec![id], [&[one.as_str()][..], &whole].concat()),
+        (
+            "settled",
+            settled(),
+            Goal::Present,
+            vec![id],
+            [&begin[..], &below, &[&members, "servers"]].concat(),
+        ),
         (
             "settled, found by name",
             settled(),
             Goal::Present,
             vec![],
-            [&["load-balancers", &one][..], &whole].concat(),
+            [&["load-balancers", &one, "servers", "load-balancers/pools"][..], &below, &[&members]].concat(),
         ),
         (
             "with floating IPs",
             settled(),
             Goal::Present,
             vec![id, floating],
-            [&[one.as_str()][..], &whole, &["floating-ips"]].concat(),
+            [&begin[..], &below, &["floating-ips", &members, "servers"]].concat(),
         ),
     ];
     for (case, there, goal, annotations, asked) in table {
         let script = Script::new();
         project(&script, &[there]);
+        pools(&script, &[1]);
         script.cloud.always("GET /v1/servers", Reply::json(200, &json!([server(5, "n")])));
         let backends = if goal == Goal::Gone { vec![] } else { nodes() };
         observe(&script, &want(service(&annotations), goal, backends)).await.unwrap();
         assert_eq!(paths(&script.cloud), asked, "L7-802 {case}");
     }
+    let script = Script::new();
+    project(&script, &[settled()]);
+    observe(&script, &want(service(&[id]), Goal::Present, vec![])).await.unwrap();
+    assert_eq!(paths(&script.cloud), begin, "L7-1608 without a pool nothing is below one");
+}
+
+/// What was listed in this term is not listed again because a node came or a port changed.
+#[tokio::test(start_paused = true)]
+async fn monitors_are_listed_once_for_a_while() {
+    let script = Script::new();
+    project(&script, &[balancer(1, "k8s-service-deadbeef")]);
+    pools(&script, &[1]);
+    let (balancers, call, recorded) = (script.balancers(), script.call(), uuid(1));
+    let want = want(service(&[("uuid", recorded.as_str())]), Goal::Present, vec![]);
+    let listings = || paths(&script.cloud).iter().filter(|path| path.ends_with("health-monitors")).count();
+    for _ in 0..3 {
+        let survey = balancers.survey(&call, &script.fleet()).await.unwrap();
+        assert!(balancers.observe(&call, &survey, &want).await.is_present());
+    }
+    assert_eq!(listings(), 1, "L7-1609");
 }
 
 #[tokio::test(start_paused = true)]
 async fn all_services_of_a_pass_share_the_listings() {
     let script = Script::new();
     project(&script, &[balancer(1, "one"), balancer(2, "two")]);
+    pools(&script, &[1, 2]);
     script.cloud.always("GET /v1/servers", Reply::json(200, &json!([server(5, "n")])));
     let balancers = script.balancers();
     let call = script.call();
@@ -384,7 +428,7 @@ async fn all_services_of_a_pass_share_the_listings() {
         *counts.entry(path).or_insert(0) += 1;
     }
     assert!(counts.values().all(|count| *count == 1), "L7-803 {counts:?}");
-    assert_eq!(counts.len(), 8, "L7-803 {counts:?}");
+    assert_eq!(counts.len(), 10, "L7-803 {counts:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -23,7 +23,7 @@ pub struct NewBalancer {
     pub vip_addresses: Vec<NewVip>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NewPool {
     pub name: String,
     /// The load balancer that it belongs to.
@@ -70,7 +70,7 @@ pub struct NewHttp {
     pub host: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NewMonitor {
     pub pool: String,
     #[serde(rename = "type")]

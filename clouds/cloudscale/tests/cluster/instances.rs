@@ -90,7 +90,7 @@ async fn a_token_of_another_project_takes_no_node() {
         fixture.nodes(3).await;
         fixture.create("web", json!({})).await;
         fixture.pass(30).await;
-        fixture.cloud.set_tokens([("t0k3n", Access::OtherProject)]);
+        fixture.cloud.set_tokens([(crate::under_test::TOKEN, Access::OtherProject)]);
         for number in 0..theirs {
             fixture.cloud.add_server_elsewhere(&format!("stranger-{number}"), "rma1");
         }

@@ -14,6 +14,7 @@ mod floating;
 mod instances;
 mod recovery;
 mod removal;
+mod seeded;
 mod seeds;
 mod takeover;
 mod under_test;

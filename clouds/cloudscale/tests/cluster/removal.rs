@@ -142,11 +142,11 @@ async fn a_service_that_is_no_load_balancer_any_more_lets_go_of_everything() {
 
 /// The token is the same text, and from now on it is one of another project.
 fn lead_astray(fixture: &Fixture) {
-    fixture.cloud.set_tokens([("t0k3n", Access::OtherProject)]);
+    fixture.cloud.set_tokens([(crate::under_test::TOKEN, Access::OtherProject)]);
 }
 
 fn lead_back(fixture: &Fixture) {
-    fixture.cloud.set_tokens([("t0k3n", Access::ReadWrite)]);
+    fixture.cloud.set_tokens([(crate::under_test::TOKEN, Access::ReadWrite)]);
 }
 
 #[tokio::test(start_paused = true)]

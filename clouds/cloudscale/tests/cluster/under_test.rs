@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
+    ops::Deref,
     path::PathBuf,
     sync::{
         Arc, Mutex,
@@ -13,15 +14,20 @@ use std::{
 
 use cloudberth_cloudscale::{CloudscaleProvider, Settings, Surroundings};
 use cloudberth_core::{Clock, Provider, Random, ServiceView};
-use cloudberth_http::{TokenSource, Transport, Unobserved};
+use cloudberth_http::{TokenSource, Transport, Unobserved, testing::Door};
 use cloudscale_sim::{Cloud, Fault, Harm, Request, SimSettings};
 use serde_json::{Value, json};
 use testing_kit::checks::CloudUnderTest;
+
+/// The credential of the cluster's own project.
+pub(crate) const TOKEN: &str = "first";
 
 /// Clones are the same cloud.
 #[derive(Clone)]
 pub(crate) struct Cloudscale {
     cloud: Cloud,
+    /// The way to the cloud.
+    pub(crate) door: Door,
     token: Arc<TokenFile>,
     omissions: Arc<Mutex<Omissions>>,
 }
@@ -65,7 +71,7 @@ impl TokenFile {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("token-{}-{number}", std::process::id());
         let file = Self(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name));
-        file.set("first");
+        file.set(TOKEN);
         file
     }
 
@@ -81,9 +87,23 @@ impl Drop for TokenFile {
     }
 }
 
+/// What the simulated cloud itself can do.
+impl Deref for Cloudscale {
+    type Target = Cloud;
+
+    fn deref(&self) -> &Cloud {
+        &self.cloud
+    }
+}
+
 impl Cloudscale {
     fn seed(&self, collection: &str, body: &Value) -> String {
         self.cloud.seed(collection, body).unwrap()
+    }
+
+    pub(crate) fn edit_answers(&self) {
+        let omitted = Arc::clone(&self.omissions);
+        self.cloud.edit_answers(move |request, body| omitted.lock().unwrap().apply(request, body));
     }
 
     fn omissions(&self, change: impl FnOnce(&mut Omissions)) {
@@ -100,16 +120,16 @@ impl CloudUnderTest for Cloudscale {
         };
         let cloud = Cloud::new(Arc::clone(clock), Random::seeded(7), settings);
         let omissions = Arc::new(Mutex::new(Omissions::default()));
-        let omitted = Arc::clone(&omissions);
-        cloud.edit_answers(move |request, body| omitted.lock().unwrap().apply(request, body));
-        Self { cloud, token: Arc::new(TokenFile::new()), omissions }
+        let new = Self { cloud, door: Door::default(), token: Arc::new(TokenFile::new()), omissions };
+        new.edit_answers();
+        new
     }
 
     fn provider(&self, clock: &Arc<dyn Clock>) -> Arc<dyn Provider> {
         let token = TokenSource::file(&self.token.0, Arc::clone(clock)).unwrap();
         let settings = Settings::read(Ok(Some(token)), |_| None).unwrap();
         let around = Surroundings {
-            transport: Transport::new(self.cloud.service()),
+            transport: self.door.before(Transport::new(self.cloud.service())),
             clock: Arc::clone(clock),
             random: Arc::new(Random::seeded(1)),
             observer: Arc::new(Unobserved),
@@ -185,7 +205,7 @@ impl CloudUnderTest for Cloudscale {
                     Some(Harm::status(401))
                 }
                 2 => {
-                    token.set("first");
+                    token.set(TOKEN);
                     Some(Harm::NotFound)
                 }
                 _ => None,

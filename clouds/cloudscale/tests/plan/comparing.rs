@@ -57,7 +57,7 @@ fn only_changing_delays_work_and_polls_become_rarer() {
         }
     };
     let polls: Vec<_> = [0, 400, 800, 1_600, 4_000, 9_000, 60_000, 600_000].map(&mut poll).into();
-    assert_eq!(polls, [400, 400, 400, 800, 2_000, 4_500, 5_000, 5_000], "CS-76 CS-105 CS-150");
+    assert_eq!(polls, [600, 200, 200, 400, 1_000, 2_250, 5_000, 5_000], "CS-76 CS-105 CS-150");
     for word in ["running", "degraded", "error", "stopped", "unknown", "brand-new"] {
         existing.balancer.status = read(serde_json::json!(word));
         assert_eq!(labels(&want, &existing), ["set the time-out of clients on port tcp/80"], "CS-105 {word}");

@@ -87,6 +87,16 @@ impl Cloud {
         lock(&self.shared.planner).clear();
     }
 
+    /// Sets how long a request or an answer takes at most, how far listings lag and how long building a load balancer
+    /// takes, from now on.
+    pub fn set_pace(&self, latency: Duration, lag: Duration, build: Duration) {
+        *lock(&self.shared.latency) = latency;
+        for world in [&self.shared.world, &self.shared.elsewhere] {
+            let mut world = lock(world);
+            world.pace = SimSettings { latency, lag, build, ..world.pace };
+        }
+    }
+
     /// Builds an instance.
     pub fn add_instance(&self, name: &str, zone: &str) -> FakeInstance {
         let now = self.shared.clock.now();

@@ -99,7 +99,7 @@ pub async fn drive<B: Balancers>(
     turn.end(TurnEnd::Failed(Error::permanent(circles)))
 }
 
-/// Takes an empty list of addresses out of a verdict where the Service shows some, and says so: a load balancer that is
+/// Takes an empty list of addresses out of a decision where the Service shows some, and says so: a load balancer that is
 /// there has an address, so nobody told.
 fn withdraws_nothing<A>(want: &Desired, mut decision: Decision<A>) -> Decision<A> {
     let ingress = decision.publish.as_mut().map(|publish| &mut publish.ingress);

@@ -28,8 +28,20 @@ pub trait Fleet: Send + Sync {
     /// A young listing. The cloud is asked only if nobody has listed its instances in the last seconds.
     fn listing(&self) -> Boxed<'_, SharedInstances>;
 
+    /// The newest listing that is known, if it is no older than the addresses of nodes may be; nobody is asked. What it
+    /// lacks may be there by now.
+    fn recent(&self) -> Option<SharedInstances> {
+        None
+    }
+
     /// Asks the source itself about one instance, once for all Services.
     fn ask<'a>(&'a self, call: &'a Call, id: &'a ProviderId) -> Boxed<'a, Lookup<Instance>>;
+
+    /// A number that is another one in each term of leadership. Whoever remembers something of the cloud forgets it when
+    /// the number changes: somebody else may have led meanwhile, and changed it.
+    fn term(&self) -> u64 {
+        0
+    }
 }
 
 /// What is known of the instances of some nodes.
@@ -79,6 +91,24 @@ pub async fn locate<T>(
         Vec::new()
     };
     locate_among(backends, &listing.items, &asked, read, take)
+}
+
+/// The same from a listing that need not be young; `None` where it does not show the instance of every node, whole and by
+/// its id. Nodes have their instances for life, so a listing that shows all of them need not be made again because
+/// something else about the Service has changed.
+pub fn locate_known<T>(
+    shared: &SharedInstances,
+    backends: &[Backend],
+    read: impl Fn(&str) -> Reading,
+    take: impl Fn(&NodeView, &Instance) -> T,
+) -> Option<Located<T>> {
+    let listing = (**shared).as_ref().as_ref().ok()?;
+    let found = backends.iter().map(|backend| {
+        let Reading::Mine(id) = read(backend.node.provider_id.as_deref()?) else { return None };
+        let instance = listing.by_id(&id).known().ok()??;
+        instance.flaw.is_none().then(|| take(&backend.node, instance))
+    });
+    Some(Located { found: found.collect::<Option<_>>()?, ..Located::default() })
 }
 
 /// How many of the nodes a listing shows, and the ids of the others.
@@ -257,6 +287,38 @@ mod tests {
 
     fn listed(numbers: impl IntoIterator<Item = usize>) -> Vec<Instance> {
         numbers.into_iter().map(instance).collect()
+    }
+
+    #[test]
+    fn a_listing_that_shows_every_node_serves_although_it_is_old() {
+        let flawed = Instance::flawed(id(2), "node2", "no addresses");
+        let complete = || Ok(Listing::complete(listed([1, 2, 3])));
+        let nameless = backend("node1", None);
+        let foreign = backend("node1", Some("other://1".to_owned()));
+        let table = [
+            ("all are shown", complete(), backends([1, 3]), Some(2)),
+            ("no node", complete(), vec![], Some(0)),
+            (
+                "what a short one shows is there",
+                Ok(Listing::short(listed([1]), "page 2")),
+                backends([1]),
+                Some(1),
+            ),
+            ("L1-1613 one may have come since", complete(), backends([1, 4]), None),
+            ("L1-1614 one is not described", Ok(Listing::complete(vec![flawed])), backends([2]), None),
+            ("L1-1615 a name proves nothing", complete(), vec![nameless], None),
+            ("another cloud's", complete(), vec![foreign], None),
+            ("L1-1616 it failed", Err(Error::temporary("503")), backends([1]), None),
+        ];
+        for (case, listing, backends, want) in table {
+            let listing: SharedInstances = Script::new(listing, &[]).listing;
+            let found = locate_known(&listing, &backends, read, |node, _| node.name.clone());
+            let found = found.map(|located| {
+                assert!(located.missing.is_empty() && located.unknown.is_empty(), "{case}");
+                located.found.len()
+            });
+            assert_eq!(found, want, "{case}");
+        }
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl Freshness {
     }
 }
 
-/// The other Services that lay claim to something that `me` keys too, in a fixed order.
+/// The other Services that hold a lock key of `me` too, in a fixed order.
 #[must_use]
 pub fn rivals(me: &ObjectKey, mine: &[LockKey], all: &BTreeMap<ObjectKey, Vec<LockKey>>) -> Vec<Rival> {
     let mine: BTreeSet<&LockKey> = mine.iter().collect();

@@ -24,7 +24,7 @@ mod trail;
 pub use adapter::{LoadBalancers, Profile, Request, Survey};
 pub use balancers::{Balancers, Outcome};
 pub use driver::{Effects, IntentMark, MAX_ROUNDS, StepReport, drive};
-pub use fleet::{Fleet, Located, SharedInstances, locate, locate_among};
+pub use fleet::{Fleet, Located, SharedInstances, locate, locate_among, locate_known};
 pub use intent::{INTENT_ANNOTATION, Intent, Intents, intended_name, intent_value};
 pub use locks::{Freshness, LockTable, Stamp, rivals};
 pub use model::{

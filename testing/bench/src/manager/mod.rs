@@ -1,6 +1,6 @@
 //! The size of the shipped program, and its memory use in a small and in a large cluster.
 
-mod cluster;
+pub(crate) mod cluster;
 mod report;
 
 use std::time::Duration;

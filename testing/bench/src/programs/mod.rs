@@ -12,6 +12,7 @@ pub(crate) mod running;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use cloudberth_e2e::ControlPlane;
 use cloudberth_http::surroundings::{SystemClock, random_from_os};
 use cloudscale_sim::{Cloud, Served, SimSettings, serve_on_loopback};
 use http::Request;
@@ -36,9 +37,11 @@ pub(crate) enum BenchError {
     Stopped,
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    #[error("the embedded API: {0}")]
+    #[error("a real API server: {0}")]
+    Real(String),
+    #[error("the Kubernetes API: {0}")]
     Kube(#[from] kube::Error),
-    #[error("the embedded API's file: {0}")]
+    #[error("the Kubernetes API's file: {0}")]
     Kubeconfig(#[from] kube::config::KubeconfigError),
     #[error("no request can be made: {0}")]
     Request(#[from] http::Error),
@@ -61,12 +64,19 @@ pub(crate) async fn unless_stopped<R>(
 pub(crate) struct Environment {
     place: PathBuf,
     kubeconfig: PathBuf,
-    api: Running,
+    api: Api,
     served: Served,
     /// A client of the cluster.
     pub(crate) client: Client,
     /// The simulated cloudscale.ch.
     pub(crate) cloud: Cloud,
+}
+
+/// What serves the cluster.
+enum Api {
+    Embedded(Box<Running>),
+    /// Ends when it is dropped.
+    Real(#[expect(dead_code, reason = "kept alive")] Box<ControlPlane>),
 }
 
 impl Environment {
@@ -81,6 +91,24 @@ impl Environment {
         sim.args(["sim", "kube", "--listen", "127.0.0.1:0", "--write-kubeconfig"]).arg(&kubeconfig);
         let mut api = Running::start(&mut sim, place.join("api.log"))?;
         api.until_written(&kubeconfig).await?;
+        Self::with(place, kubeconfig, Api::Embedded(Box::new(api)), settings).await
+    }
+
+    /// A real control plane, and an empty cloud. Files go to `place`.
+    pub(crate) async fn on(
+        place: &Path,
+        real: ControlPlane,
+        settings: SimSettings,
+    ) -> Result<Self, BenchError> {
+        Self::with(place, real.kubeconfig(), Api::Real(Box::new(real)), settings).await
+    }
+
+    async fn with(
+        place: &Path,
+        kubeconfig: PathBuf,
+        api: Api,
+        settings: SimSettings,
+    ) -> Result<Self, BenchError> {
         let file = Kubeconfig::read_from(&kubeconfig)?;
         let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
         let cloud = Cloud::new(Arc::new(SystemClock::new()), random_from_os(), settings);
@@ -101,7 +129,10 @@ impl Environment {
     }
 
     pub(crate) async fn close(self) -> Result<(), BenchError> {
-        self.api.stop().await
+        match self.api {
+            Api::Embedded(api) => api.stop().await,
+            Api::Real(_) => Ok(()),
+        }
     }
 
     pub(crate) async fn post(&self, kind: Kind, body: &Value) -> Result<(), BenchError> {

@@ -76,6 +76,11 @@ impl Running {
         }
     }
 
+    /// The CPU time that it has used, in milliseconds.
+    pub(crate) fn cpu(&self) -> Result<u64, BenchError> {
+        self.worked().map(|ticks| ticks * 10)
+    }
+
     /// The CPU time that it has used, in hundredths of a second.
     fn worked(&self) -> Result<u64, BenchError> {
         let id = self.child.id().unwrap_or_default();

@@ -7,13 +7,13 @@ use cloudberth_e2e::{Cluster, eventually, throughout};
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, SOON, taints, waits};
-use crate::services::web;
+use crate::services::{SERVICES, WEB, web};
+use crate::simulated_cloud::{SimulatedCloud as _, Tokens as _};
 use crate::{Fallible, Outcome};
 
 const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
 /// A node is never deleted in its first minute, and then its instance has to be missing twice, seconds apart.
 const GONE_WITHIN: Duration = Duration::from_mins(6);
-const SERVICES: &str = "/api/v1/namespaces/default/services";
 
 pub(crate) async fn an_instance_is_stopped_started_and_deleted(cluster: &Cluster) -> Outcome {
     let fixture = Fixture::new(cluster, &["one", "two", "three"]).await?;
@@ -55,7 +55,7 @@ pub(crate) async fn an_instance_is_stopped_started_and_deleted(cluster: &Cluster
 
 /// How many requests the cloud has refused so far.
 fn refusals(fixture: &Fixture<'_>) -> usize {
-    fixture.cloud.journal().iter().filter(|entry| entry.outcome.status() == Some(503)).count()
+    fixture.cloud.calls().iter().filter(|call| call.status == Some(503)).count()
 }
 
 async fn refused(fixture: &Fixture<'_>, more: usize) -> Fallible<()> {
@@ -85,9 +85,7 @@ pub(crate) async fn a_cloud_that_does_not_answer_costs_no_node_and_no_load_balan
     fixture.cloud.go_down();
     // An instance that is gone, a change that waits, and a new node.
     fixture.say_ready("two", false).await?;
-    cluster
-        .patch("/api/v1/namespaces/default/services/web", &json!({ "spec": { "ports": [{ "port": 443 }] } }))
-        .await?;
+    cluster.patch(WEB, &json!({ "spec": { "ports": [{ "port": 443 }] } })).await?;
     fixture.join("three", json!({})).await?;
     refused(&fixture, 12).await?;
     let failed = eventually(SOON, "the failure is told", async || {
@@ -135,7 +133,7 @@ pub(crate) async fn a_token_that_was_rotated_is_used_without_a_restart(cluster: 
     fixture.cloud.revoke_all_tokens_but(THIRD_TOKEN);
     fixture.join("three", json!({})).await?;
     eventually(SOON, "the cloud turns the manager away", async || {
-        let last = fixture.cloud.journal().last().and_then(|entry| entry.outcome.status());
+        let last = fixture.cloud.calls().last().and_then(|call| call.status);
         if last == Some(401) { Ok(()) } else { Err(format!("{last:?}")) }
     })
     .await?;

@@ -1,11 +1,15 @@
 //! A cluster with a simulated cloud and managers, and the steps that their scenarios share.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use cloudberth_e2e::{Account, Cluster, Manager, Program, Row, eventually, manifests_of, shipped};
+use cloudberth_e2e::{
+    Account, Cluster, Manager, Program, Row, command_of, eventually, manifests_of, shipped,
+};
 use serde_json::{Value, json};
 
-use crate::simulated_cloud::SimulatedCloud;
+use crate::clouds::cloudscale::Cloudscale;
+use crate::simulated_cloud::{Balancer, CardCloud, SimulatedCloud};
 use crate::{Fallible, Outcome, ledger};
 
 /// Nothing here takes longer, also on a busy machine. It ends a hang and measures nothing.
@@ -28,51 +32,59 @@ const REST: usize = 4;
 /// An event that ends a scenario: the kind and name of the object, the reason, and how often.
 pub(crate) type End<'a> = (&'a str, &'a str, &'a str, u64);
 
-/// A cluster in which managers work.
-pub(crate) struct Fixture<'w> {
+/// A cluster in which managers work. Scenarios about the framework have cloudscale.ch under it.
+pub(crate) struct Fixture<'w, C = Cloudscale> {
     pub(crate) cluster: &'w Cluster,
-    pub(crate) cloud: SimulatedCloud,
+    pub(crate) cloud: C,
     pub(crate) account: Account,
     /// The API server was restarted: until it has read the roles, it refuses everything.
     pub(crate) forgetful: bool,
 }
 
 impl<'w> Fixture<'w> {
-    /// A fixture whose account has the rights of the shipped manifests, and no others.
+    /// A fixture for a scenario that is about the framework and not about a cloud.
     pub(crate) async fn new(cluster: &'w Cluster, instances: &[&str]) -> Fallible<Self> {
-        let cloud = SimulatedCloud::over(cluster, instances).await?;
-        let manifests = manifests_of(SimulatedCloud::MANIFESTS)?;
-        let account = cluster.account("kube-system", "cloud-controller-manager", &manifests).await?;
-        Ok(Self { cluster, cloud, account, forgetful: false })
+        Self::at(cluster, instances).await
+    }
+}
+
+impl<'w, C: CardCloud> Fixture<'w, C> {
+    /// A fixture whose account has the rights of the cloud's manifest, and no others.
+    pub(crate) async fn at(cluster: &'w Cluster, instances: &[&str]) -> Fallible<Self> {
+        let cloud = C::over(cluster.dir(), instances).await?;
+        Fixture::with(cluster, cloud, &manifests_of(&[C::NAME])?).await
+    }
+
+    /// What leads a manager to the cloud.
+    fn flags(&self) -> Vec<String> {
+        let config = self.cloud.config().map(|file| format!("--cloud-config={}", file.display()));
+        [format!("--cloud-provider={}", C::NAME)].into_iter().chain(config).collect()
     }
 
     /// A manager with these further flags.
     pub(crate) async fn manager(&self, name: &str, flags: &[&str]) -> Fallible<Manager> {
-        let all = SimulatedCloud::FLAGS.iter().chain(&ELECTION).chain(flags);
-        let program = (shipped()?, vec!["controller-manager".to_owned()]);
-        Ok(Manager::start(
-            &self.account,
-            name,
-            program,
-            &all.map(owned).collect::<Vec<_>>(),
-            &self.cloud.env(),
-        )
-        .await?)
+        let all: Vec<String> = self.flags().into_iter().chain(flags.iter().map(owned)).collect();
+        self.manager_with(name, &all, &self.cloud.env()).await
     }
 
-    /// A manager under the name that the manifests use.
+    /// A manager under the name and with the arguments of the manifest.
     pub(crate) async fn manager_by_its_old_name(&self) -> Fallible<Manager> {
-        let link = self.cluster.dir().join(SimulatedCloud::COMMAND);
+        let command = command_of(C::NAME)?;
+        let (name, args) = command.split_first().expect("a command");
+        let link = self.cluster.dir().join(name);
         std::os::unix::fs::symlink(shipped()?, &link)?;
-        let flags: Vec<String> = ELECTION.iter().map(owned).collect();
-        let env = self.cloud.env();
-        Ok(Manager::start(&self.account, SimulatedCloud::COMMAND, (link, Vec::new()), &flags, &env).await?)
+        let config = self.cloud.config().map(|file| format!("--cloud-config={}", file.display()));
+        let flags: Vec<String> = ELECTION.iter().map(owned).chain(config).collect();
+        let program = (link, args.to_vec());
+        Ok(Manager::start(&self.account, name, program, &flags, &self.cloud.env()).await?)
     }
 
     /// What a manager would do now, and the exit code that says whether there is anything.
     pub(crate) async fn plan(&self) -> Fallible<(i32, String)> {
         let kubeconfig = format!("--kubeconfig={}", self.account.kubeconfig.display());
-        let args: Vec<&str> = ["plan", &kubeconfig].into_iter().chain(SimulatedCloud::FLAGS).collect();
+        let flags = self.flags();
+        let args: Vec<&str> =
+            ["plan", &kubeconfig].into_iter().chain(flags.iter().map(String::as_str)).collect();
         let env = self.cloud.env();
         let env: Vec<(&str, &str)> = env.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         let mut program = Program::start(&args, &env)?;
@@ -87,14 +99,41 @@ impl<'w> Fixture<'w> {
         Ok(manager)
     }
 
-    /// Stops the managers, which have to end well, and checks all their requests against the role of the manifests.
+    /// Stops the managers, which have to end well, and checks all their requests against the role of the manifest.
     pub(crate) async fn close(&self, managers: &mut [Manager]) -> Outcome {
+        self.close_with(managers, &self.cloud.secrets()).await
+    }
+}
+
+impl<'w, C> Fixture<'w, C> {
+    /// A fixture with any cloud, whose account has the rights of these manifests, and no others.
+    pub(crate) async fn with(cluster: &'w Cluster, cloud: C, manifests: &str) -> Fallible<Self> {
+        let account = cluster.account("kube-system", "cloud-controller-manager", manifests).await?;
+        Ok(Self { cluster, cloud, account, forgetful: false })
+    }
+
+    /// A manager with these flags, which lead it to its clouds.
+    pub(crate) async fn manager_with(
+        &self,
+        name: &str,
+        flags: &[String],
+        env: &[(String, String)],
+    ) -> Fallible<Manager> {
+        let flags: Vec<String> = flags.iter().cloned().chain(ELECTION.iter().map(owned)).collect();
+        let program = (shipped()?, vec!["controller-manager".to_owned()]);
+        Ok(Manager::start(&self.account, name, program, &flags, env).await?)
+    }
+
+    /// As [`Fixture::close`], with the secrets of the clouds.
+    pub(crate) async fn close_with(&self, managers: &mut [Manager], secrets: &[String]) -> Outcome {
         for manager in managers.iter_mut() {
             assert_eq!(manager.stop(SOON).await?, 0, "{} did not end well", manager.name());
             let log = manager.log();
-            let secrets = || self.cloud.secrets().into_iter().chain([self.account.token.clone()]);
-            let tells = log.iter().find(|line| secrets().any(|secret| line.contains(&secret)));
-            assert_eq!(tells, None, "L10-42: the log of {} has a secret", manager.name());
+            let tells = |line: &&String| {
+                secrets.iter().chain([&self.account.token]).any(|secret| line.contains(secret.as_str()))
+            };
+            let tells = log.iter().find(tells);
+            assert_eq!(tells, None, "L10-42 L10-811: the log of {} has a secret", manager.name());
             let bug = log.iter().find(|line| line.contains("panicked at"));
             assert_eq!(bug, None, "{} met a bug", manager.name());
         }
@@ -172,7 +211,7 @@ impl<'w> Fixture<'w> {
     }
 
     /// Waits until all of these events were published.
-    async fn over(&self, ends: &[End<'_>]) -> Outcome {
+    pub(crate) async fn over(&self, ends: &[End<'_>]) -> Outcome {
         for (kind, name, reason, times) in ends {
             eventually(SOON, &format!("{reason} is told of {kind} {name}, {times} times"), async || {
                 let events = self.events_about(kind, name).await.map_err(|why| why.to_string())?;
@@ -185,6 +224,38 @@ impl<'w> Fixture<'w> {
         Ok(())
     }
 
+    /// Waits until an object has exactly these events, in any order.
+    pub(crate) async fn has_events(&self, kind: &str, name: &str, want: &[&str]) -> Outcome {
+        let mut want: Vec<String> = want.iter().map(|event| (*event).to_owned()).collect();
+        want.sort();
+        eventually(SOON, &format!("the events of {kind} {name} are {want:#?}"), async || {
+            let mut found = self.events(kind, name).await.map_err(|why| why.to_string())?;
+            found.sort();
+            if found == want { Ok(()) } else { Err(format!("{found:#?}")) }
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// The holder of the managers' Lease.
+    pub(crate) async fn holder(&self) -> Fallible<String> {
+        Ok(text(&self.cluster.get(LEASE).await?, "/spec/holderIdentity").to_owned())
+    }
+
+    /// Successful writes of the account to what `wanted` picks, as `verb resource/part`; all that were answered before.
+    pub(crate) async fn writes(&self, wanted: impl Fn(&Row) -> bool) -> Fallible<Vec<String>> {
+        let rows = self.cluster.settled_calls_of(&self.account.user).await?;
+        let picked = rows.iter().filter(|row| row.is_write() && row.status < 300 && wanted(row));
+        Ok(picked
+            .map(|row| match row.subresource.as_str() {
+                "" => format!("{} {}", row.verb, row.resource),
+                part => format!("{} {}/{part}", row.verb, row.resource),
+            })
+            .collect())
+    }
+}
+
+impl<C: SimulatedCloud> Fixture<'_, C> {
     /// Waits for the events that end the scenario and for the last write, and then checks that nothing changes in the cloud
     /// and nothing but the Lease is written to the cluster, while the leader goes on renewing.
     pub(crate) async fn rests(&self, ends: &[End<'_>]) -> Outcome {
@@ -221,36 +292,42 @@ impl<'w> Fixture<'w> {
         );
         Ok(())
     }
+}
 
-    /// Waits until an object has exactly these events, in any order.
-    pub(crate) async fn has_events(&self, kind: &str, name: &str, want: &[&str]) -> Outcome {
-        let mut want: Vec<String> = want.iter().map(|event| (*event).to_owned()).collect();
-        want.sort();
-        eventually(SOON, &format!("the events of {kind} {name} are {want:#?}"), async || {
-            let mut found = self.events(kind, name).await.map_err(|why| why.to_string())?;
-            found.sort();
-            if found == want { Ok(()) } else { Err(format!("{found:#?}")) }
-        })
-        .await?;
-        Ok(())
-    }
-
-    /// The holder of the managers' Lease.
-    pub(crate) async fn holder(&self) -> Fallible<String> {
-        Ok(text(&self.cluster.get(LEASE).await?, "/spec/holderIdentity").to_owned())
-    }
-
-    /// Successful writes of the account to what `wanted` picks, as `verb resource/part`; all that were answered before.
-    pub(crate) async fn writes(&self, wanted: impl Fn(&Row) -> bool) -> Fallible<Vec<String>> {
-        let rows = self.cluster.settled_calls_of(&self.account.user).await?;
-        let picked = rows.iter().filter(|row| row.is_write() && row.status < 300 && wanted(row));
-        Ok(picked
-            .map(|row| match row.subresource.as_str() {
-                "" => format!("{} {}", row.verb, row.resource),
-                part => format!("{} {}/{part}", row.verb, row.resource),
-            })
-            .collect())
-    }
+/// Waits until there is one load balancer in a cloud that opens these ports, each to all of these instances on the
+/// Service's node port, and the Service shows its addresses.
+pub(crate) async fn is_served(
+    cluster: &Cluster,
+    service: &str,
+    cloud: &(impl SimulatedCloud + ?Sized),
+    ports: &[u16],
+    instances: &[&str],
+) -> Fallible<Balancer> {
+    let instances: BTreeSet<String> = instances.iter().map(|name| (*name).to_owned()).collect();
+    let what = format!("ports {ports:?} of {service} lead to {instances:?}");
+    Ok(eventually(SOON, &what, async || {
+        let service = cluster.get(service).await.map_err(|why| why.to_string())?;
+        let node_port = |port: u16| {
+            let all = service["spec"]["ports"].as_array().unwrap().iter();
+            let found = all.filter(|one| one["port"] == json!(port)).find_map(|one| one["nodePort"].as_u64());
+            found.and_then(|port| u16::try_from(port).ok()).unwrap_or_default()
+        };
+        let leads = |port: u16| (instances.clone(), BTreeSet::from([cloud.target(port, node_port(port))]));
+        let want = ports.iter().map(|port| (*port, leads(*port))).collect();
+        let shown: BTreeSet<String> = service["status"]["loadBalancer"]["ingress"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(|one| [text(one, "/ip"), text(one, "/hostname")])
+            .filter(|address| !address.is_empty())
+            .map(str::to_owned)
+            .collect();
+        match cloud.balancers().as_slice() {
+            [one] if one.ports == want && one.addresses == shown && !shown.is_empty() => Ok(one.clone()),
+            instead => Err(format!("{instead:#?}\n{service}")),
+        }
+    })
+    .await?)
 }
 
 fn owned(text: &&str) -> String {

@@ -1,4 +1,4 @@
-//! The requests of the managers in all scenarios on one kind of cluster, checked against the role in the cloud's manifest.
+//! The requests of the managers in all scenarios on one kind of cluster, checked against the roles in the manifests.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -24,14 +24,17 @@ pub(crate) fn enter(kind: ClusterKind, account: &Account, rows: Vec<Row>) {
 }
 
 /// Runs last: a right that no scenario needed must not be granted.
-pub(crate) async fn no_right_of_the_shipped_role_goes_unused(cluster: &Cluster) -> Outcome {
+pub(crate) async fn no_right_of_a_shipped_role_goes_unused(cluster: &Cluster) -> Outcome {
     let ledger = LEDGER.lock().unwrap_or_else(PoisonError::into_inner);
     let entries: Vec<&Entry> = ledger.iter().filter(|entry| entry.kind == cluster.kind()).collect();
     let rows: Vec<Row> = entries.iter().flat_map(|entry| entry.rows.iter().cloned()).collect();
-    let first = entries.first().expect("a scenario with a manager");
-    assert_eq!(first.rights.unused(&first.user, &rows), Vec::<String>::new());
+    assert!(!entries.is_empty(), "no scenario had a manager");
+    // What the manifests have in common is needed at one cloud or another; what only one has, at that one.
+    for entry in &entries {
+        assert_eq!(entry.rights.unused(&entry.user, &rows), Vec::<String>::new());
+    }
     println!(
-        "         {} managers' scenarios made {} calls, all within the shipped role",
+        "         {} managers' scenarios made {} calls, all within the shipped roles",
         entries.len(),
         rows.len()
     );

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::Outcome;
 use crate::fixture::{Fixture, SOON, taints, text};
+use crate::simulated_cloud::SimulatedCloud as _;
 
 pub(crate) async fn a_node_goes_from_its_taint_to_its_labels(cluster: &Cluster) -> Outcome {
     let fixture = Fixture::new(cluster, &["one", "two"]).await?;

@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::Outcome;
 use crate::fixture::Fixture;
 use crate::services::web;
+use crate::simulated_cloud::SimulatedCloud as _;
 
 pub(crate) async fn a_plan_says_what_the_manager_then_does(cluster: &Cluster) -> Outcome {
     let fixture = Fixture::new(cluster, &["one"]).await?;

@@ -8,6 +8,7 @@ use cloudberth_e2e::{Cluster, PodPrograms, eventually, throughout};
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, UNINITIALISED, taints, text};
+use crate::simulated_cloud::SimulatedCloud as _;
 use crate::{Fallible, Outcome};
 
 /// Three programs more than elsewhere share a busy machine, and the controller manager has its own pauses: a pod is

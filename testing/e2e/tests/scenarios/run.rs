@@ -15,14 +15,16 @@ use crate::{Scenario, events, stay};
 
 /// No scenario takes longer, also on a busy machine.
 const DEADLINE: Duration = Duration::from_mins(20);
-/// They mostly wait; a cluster that starts does not. About half of them are in an embedded one, which starts at once.
-const AT_ONCE: usize = 8;
+/// They mostly wait; a cluster that starts does not, and the factory lets few of them start at once. About half of them
+/// are in an embedded one, which starts in no time. Some wait for minutes, and leave the others enough room.
+const AT_ONCE: usize = 12;
 
 /// What to run, and where.
 pub(crate) struct Plan {
     clusters: Vec<ClusterKind>,
     version: String,
     filters: Vec<String>,
+    skipped: Vec<String>,
     list: bool,
     /// Run no scenario, but a cluster for a person.
     stay: bool,
@@ -39,6 +41,7 @@ impl Plan {
             clusters: ClusterKind::ALL.to_vec(),
             version: NEWEST.to_owned(),
             filters: Vec::new(),
+            skipped: Vec::new(),
             list: false,
             stay: false,
             at_once: AT_ONCE,
@@ -49,6 +52,7 @@ impl Plan {
                 Long("kube") => plan.version = args.value()?.string()?,
                 Long("jobs" | "test-threads") => plan.at_once = args.value()?.parse::<usize>()?.max(1),
                 Long("stay") => plan.stay = true,
+                Long("skip") => plan.skipped.push(args.value()?.string()?),
                 Long("list") => plan.list = true,
                 // What `cargo test` hands to every kind of test.
                 Long("show-output" | "nocapture" | "quiet" | "exact") | Short('q') => {}
@@ -59,14 +63,20 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Whether it was asked for. What is skipped may also name all of them, as `scenarios::`: other kinds of test get the
+    /// same arguments.
+    fn wants(&self, scenario: &Scenario) -> bool {
+        let full = format!("scenarios::{}", scenario.name);
+        let has = |part: &String| full.contains(part.as_str());
+        (self.filters.is_empty() || self.filters.iter().any(has)) && !self.skipped.iter().any(has)
+    }
+
     /// Runs the scenarios, and `last` when all others have ended, unless only some of them were asked for; whether all
     /// went well.
-    pub(crate) fn carry_out(&self, all: &[Scenario], last: &[Scenario]) -> Result<bool, String> {
-        let wanted = |scenario: &&Scenario| {
-            self.filters.is_empty() || self.filters.iter().any(|part| scenario.name.contains(part))
-        };
-        let chosen: Vec<&Scenario> = all.iter().filter(wanted).collect();
-        let last: Vec<&Scenario> = last.iter().filter(|_| self.filters.is_empty()).collect();
+    pub(crate) fn carry_out(&self, all: &[&Scenario], last: &[Scenario]) -> Result<bool, String> {
+        let chosen: Vec<&Scenario> = all.iter().copied().filter(|scenario| self.wants(scenario)).collect();
+        let is_whole = chosen.len() == all.len();
+        let last: Vec<&Scenario> = last.iter().filter(|_| is_whole).collect();
         if self.list {
             for scenario in chosen.iter().chain(&last) {
                 println!("{}: test", scenario.name);
@@ -75,12 +85,14 @@ impl Plan {
             println!("{} scenarios, {real_only} of them on a real cluster only", chosen.len() + last.len());
             return Ok(true);
         }
-        if chosen.is_empty() {
+        if chosen.is_empty() && self.skipped.is_empty() {
             println!("no scenario has that in its name");
         }
         let mut progress = |line: &str| eprintln!("{line}");
         let assets = kube_assets::ensure(&self.version, &mut progress).map_err(|why| why.to_string())?;
-        let needs_pods = self.stay || chosen.iter().any(|scenario| needs_pods(scenario));
+        // They take long to build, and an embedded cluster has no use for them.
+        let real = self.clusters.contains(&ClusterKind::Real);
+        let needs_pods = self.stay || real && chosen.iter().any(|scenario| needs_pods(scenario));
         let pods = needs_pods.then(|| kube_assets::pods(&self.version, &mut progress));
         let pods = pods.transpose().map_err(|why| why.to_string())?;
         if let Some(pods) = pods.as_ref().filter(|_| self.stay) {
@@ -103,7 +115,7 @@ impl Plan {
         let verdict = if failed == 0 { "ok" } else { "FAILED" };
         let runs =
             |scenario: &Scenario| scenario.on.iter().filter(|kind| self.clusters.contains(kind)).count();
-        let left = all.iter().filter(|scenario| !wanted(scenario)).map(runs).sum::<usize>();
+        let left = all.iter().copied().filter(|scenario| !self.wants(scenario)).map(runs).sum::<usize>();
         println!(
             "test result: {verdict}. {passed} passed; {failed} failed; 0 ignored; 0 measured; {left} filtered out; \
              finished in {:.2}s",

@@ -1,25 +1,29 @@
 //! Services of type `LoadBalancer`, from creation to deletion.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cloudberth_e2e::{Cluster, eventually, throughout};
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, SOON, text};
+use crate::clouds::cloudscale::{CREATION, NODE_SELECTOR};
+use crate::fixture::{Fixture, SOON, is_served, text};
 use crate::simulated_cloud::{Balancer, SimulatedCloud};
 use crate::{Fallible, Outcome};
 
-const SERVICES: &str = "/api/v1/namespaces/default/services";
-const WEB: &str = "/api/v1/namespaces/default/services/web";
+pub(crate) const SERVICES: &str = "/api/v1/namespaces/default/services";
+pub(crate) const WEB: &str = "/api/v1/namespaces/default/services/web";
 const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
 const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 /// Long enough to see an action that should not happen.
-const A_WHILE: Duration = Duration::from_secs(2);
+pub(crate) const A_WHILE: Duration = Duration::from_secs(2);
 
 /// A Service called `web` with these ports.
 pub(crate) fn web(ports: &[u16]) -> Value {
-    json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" },
+    service("web", ports)
+}
+
+pub(crate) fn service(name: &str, ports: &[u16]) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": name },
         "spec": { "type": "LoadBalancer", "selector": { "app": "web" }, "ports": list(ports) } })
 }
 
@@ -28,7 +32,7 @@ fn list(ports: &[u16]) -> Value {
     ports.iter().map(port).collect()
 }
 
-impl Fixture<'_> {
+impl<C> Fixture<'_, C> {
     pub(crate) async fn nodes_join(&self, names: &[&str]) -> Outcome {
         for name in names {
             self.join(name, json!({})).await?;
@@ -38,32 +42,12 @@ impl Fixture<'_> {
         }
         Ok(())
     }
+}
 
-    /// Waits until there is one load balancer that opens these ports, each to all of these instances on the Service's
-    /// node port, and the Service shows its addresses.
+impl<C: SimulatedCloud> Fixture<'_, C> {
+    /// Waits until there is one load balancer, and it [serves](is_served) the Service `web`.
     pub(crate) async fn serves(&self, ports: &[u16], instances: &[&str]) -> Fallible<Balancer> {
-        let instances: BTreeSet<String> = instances.iter().map(|name| (*name).to_owned()).collect();
-        let what = format!("ports {ports:?} lead to {instances:?}");
-        Ok(eventually(SOON, &what, async || {
-            let service = self.cluster.get(WEB).await.map_err(|why| why.to_string())?;
-            let node_port = |port: u16| {
-                let all = service["spec"]["ports"].as_array().unwrap().iter();
-                let found =
-                    all.filter(|one| one["port"] == json!(port)).find_map(|one| one["nodePort"].as_u64());
-                found.and_then(|port| u16::try_from(port).ok()).unwrap_or_default()
-            };
-            let leads = |port: u16| (instances.clone(), BTreeSet::from([node_port(port)]));
-            let want = ports.iter().map(|port| (*port, leads(*port))).collect();
-            let shown: BTreeSet<String> = service["status"]["loadBalancer"]["ingress"]
-                .as_array()
-                .map(|all| all.iter().map(|one| text(one, "/ip").to_owned()).collect())
-                .unwrap_or_default();
-            match self.cloud.balancers().as_slice() {
-                [one] if one.ports == want && one.addresses == shown => Ok(one.clone()),
-                instead => Err(format!("{instead:#?}\n{service}")),
-            }
-        })
-        .await?)
+        is_served(self.cluster, WEB, &self.cloud, ports, instances).await
     }
 
     /// Waits until no load balancer is left, and the Service, if it still exists, shows no trace of one.
@@ -116,7 +100,7 @@ pub(crate) async fn a_service_follows_its_ports_and_its_nodes(cluster: &Cluster)
 
     // Only nodes with a label; then a node gets it.
     cluster.patch("/api/v1/nodes/one", &json!({ "metadata": { "labels": { "tier": "front" } } })).await?;
-    let picks = json!({ "metadata": { "annotations": { SimulatedCloud::NODE_SELECTOR: "tier=front" } } });
+    let picks = json!({ "metadata": { "annotations": { NODE_SELECTOR: "tier=front" } } });
     cluster.patch(WEB, &picks).await?;
     fixture.serves(&[443, 8443], &["one"]).await?;
     cluster.patch("/api/v1/nodes/three", &json!({ "metadata": { "labels": { "tier": "front" } } })).await?;
@@ -224,7 +208,7 @@ pub(crate) async fn a_manager_killed_in_the_middle_of_a_create_makes_one_load_ba
     manager.restart().await?;
     let found = fixture.serves(&[80], &["one", "two"]).await?;
     assert_eq!(found.id, built.id, "L6-41");
-    let created = fixture.cloud.mutations().iter().filter(|one| *one == "load-balancers.create").count();
+    let created = fixture.cloud.mutations().iter().filter(|one| *one == CREATION).count();
     assert_eq!(created, 1, "L6-41");
     fixture.rests(&[("Service", "web", "EnsuredLoadBalancer", 1)]).await?;
     let service = cluster.get(WEB).await?;

@@ -10,6 +10,7 @@ use tokio::time::sleep;
 use crate::Outcome;
 use crate::fixture::SOON;
 use crate::pods::Pods;
+use crate::simulated_cloud::SimulatedCloud as _;
 
 const NODES: [&str; 3] = ["one", "two", "three"];
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::Outcome;
+use crate::clouds::cloudscale::CREATION;
 use crate::fixture::{Fixture, LEASE, SOON, waits};
-use crate::services::web;
-
-const SERVICES: &str = "/api/v1/namespaces/default/services";
+use crate::services::{SERVICES, WEB, web};
+use crate::simulated_cloud::SimulatedCloud as _;
 
 pub(crate) async fn a_manager_outlives_its_api_server(cluster: &Cluster) -> Outcome {
     let mut fixture = Fixture::new(cluster, &["one", "two"]).await?;
@@ -40,12 +40,12 @@ pub(crate) async fn watches_that_are_cut_lose_nothing(cluster: &Cluster) -> Outc
         // Written while no manager watches.
         fixture.join(node, json!({})).await?;
         let ports = json!({ "spec": { "ports": [{ "port": port }] } });
-        cluster.patch("/api/v1/namespaces/default/services/web", &ports).await?;
+        cluster.patch(WEB, &ports).await?;
         fixture.initialised(node).await?;
         let all = if node == "two" { vec!["one", "two"] } else { vec!["one", "two", "three"] };
         fixture.serves(&[port], &all).await?;
     }
-    assert_eq!(fixture.cloud.mutations().iter().filter(|one| *one == "load-balancers.create").count(), 1);
+    assert_eq!(fixture.cloud.mutations().iter().filter(|one| *one == CREATION).count(), 1);
     fixture.close(&mut [manager]).await
 }
 
@@ -86,7 +86,7 @@ pub(crate) async fn a_manager_gets_through_a_storm_of_conflicts(cluster: &Cluste
     let manager = fixture.leader(&[]).await?;
     let (busy, mut writers) = (Arc::new(AtomicBool::new(true)), JoinSet::new());
     cluster.create(SERVICES, &web(&[80])).await?;
-    scribble(cluster, "/api/v1/namespaces/default/services/web", &busy, &mut writers);
+    scribble(cluster, WEB, &busy, &mut writers);
     let mut joined = 0;
     eventually(SOON, "others were in the manager's way often enough", async || {
         let rows = cluster.calls_of(&fixture.account.user);
@@ -175,7 +175,7 @@ pub(crate) async fn a_leader_told_to_stop_in_the_middle_of_a_call_hands_over(clu
         if holder.is_empty() { Err("free".to_owned()) } else { Ok(()) }
     })
     .await?;
-    cluster.delete("/api/v1/namespaces/default/services/web").await?;
+    cluster.delete(WEB).await?;
     fixture.serves_nothing().await?;
     fixture.close(&mut [second]).await
 }

@@ -1,15 +1,16 @@
 //! Answers that say less than they should: nothing is taken for absent that was only not told (law 1).
 
+use cloudberth_core::decide::node::taints::UNINITIALISED;
 use serde_json::{Value, json};
 
 use super::{CloudFixture, CloudUnderTest};
 
-const WAITS: &str = "node.cloudprovider.kubernetes.io/uninitialized";
-
 /// This many ports of a Service, so that there is something to do; `from` is the first node port.
+/// They are 80 and 443, which every cloud can forward.
 fn ports(count: u16, from: u16) -> Value {
+    let number = |at: u16| if at == 0 { 80 } else { 442 + at };
     let port =
-        |at| json!({"name": format!("p{at}"), "port": 80 + at, "protocol": "TCP", "nodePort": from + at});
+        |at| json!({"name": format!("p{at}"), "port": number(at), "protocol": "TCP", "nodePort": from + at});
     json!({"spec": {"ports": (0..count).map(port).collect::<Vec<_>>()}})
 }
 
@@ -38,17 +39,13 @@ pub async fn instances_without_addresses_change_nothing<C: CloudUnderTest>() {
     fixture.cloud.omit_instance_addresses(true);
     let name = "node-4";
     fixture.cloud.add_instance(name);
-    let taint = json!({"key": WAITS, "value": "true", "effect": "NoSchedule"});
-    fixture
-        .cluster
-        .create(&fixture.cluster.nodes(), "Node", name, json!({"spec": {"taints": [taint]}}))
-        .await;
+    fixture.join(name).await;
     fixture.cluster.set_ready("node-3", false).await;
     fixture.pass(400).await;
     assert_eq!(shown(&fixture, &nodes).await, addresses, "L1-401 nodes keep their addresses");
     assert_eq!(fixture.cloud.state_of(&id), state, "L1-402 the load balancer keeps its members");
     let waiting = fixture.cluster.node(name).await.unwrap();
-    assert!(waiting.has_taint(WAITS), "L1-403 a node does not join without its addresses");
+    assert!(waiting.has_taint(UNINITIALISED), "L1-403 a node does not join without its addresses");
 
     // A program that starts now knows nothing of what was told before.
     fixture.restart();
@@ -66,7 +63,7 @@ pub async fn instances_without_addresses_change_nothing<C: CloudUnderTest>() {
     // A node that failed for so long waits up to five minutes and half as long again for its next try.
     fixture.pass(600).await;
     let joined = fixture.cluster.node(name).await.unwrap();
-    assert!(!joined.has_taint(WAITS) && !joined.addresses.is_empty(), "L1-403 told again, it joins");
+    assert!(!joined.has_taint(UNINITIALISED) && !joined.addresses.is_empty(), "L1-403 told again, it joins");
     fixture.assert_quiet(300, "L4-400 told again, it comes to rest").await;
 }
 

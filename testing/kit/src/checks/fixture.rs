@@ -8,12 +8,18 @@ use cloudberth_controllers::{
     node::NodeSettings,
     service::ServiceSettings,
 };
-use cloudberth_core::{ServiceView, view::ServiceType};
+use cloudberth_core::{
+    ServiceView,
+    call::{Gate, Unguarded},
+    decide::node::taints::UNINITIALISED,
+    view::ServiceType,
+};
 use serde_json::{Value, json};
+use sim_kit::merge;
 use tokio::task::AbortHandle;
 
 use super::CloudUnderTest;
-use crate::{ClusterFixture, cloudscale::merge};
+use crate::ClusterFixture;
 
 /// A cluster on the cloud under test.
 #[derive(Debug)]
@@ -36,6 +42,11 @@ impl<C: CloudUnderTest> CloudFixture<C> {
     /// An empty cluster on an empty cloud. The slow pass that looks for what changed behind the program's back comes
     /// every two minutes.
     pub fn new() -> Self {
+        Self::looking_again(Some(Duration::from_secs(120)))
+    }
+
+    /// The same with a slow pass every so often, or with none.
+    pub fn looking_again(drift: Option<Duration>) -> Self {
         let mut cloud = None;
         let mut cluster = ClusterFixture::on(|clock| {
             let new = C::new(clock);
@@ -43,7 +54,6 @@ impl<C: CloudUnderTest> CloudFixture<C> {
             cloud = Some(new);
             provider
         });
-        let drift = Some(Duration::from_secs(120));
         let settings = ControllerSettings {
             node: Some(NodeSettings::default()),
             lifecycle: Some(LifecycleSettings::default()),
@@ -70,8 +80,13 @@ impl<C: CloudUnderTest> CloudFixture<C> {
 
     /// Starts the program again, without anything that it knew.
     pub fn restart(&mut self) {
+        self.restart_behind(Arc::new(Unguarded));
+    }
+
+    /// Starts the program again, while another one leads: it writes as far as `gate` allows.
+    pub fn restart_behind(&mut self, gate: Arc<dyn Gate>) {
         let provider = self.cloud.provider(&Arc::clone(&self.cluster.clock));
-        self.cluster.reboot_with(provider);
+        self.cluster.reboot_behind(provider, gate);
         self.controllers = start(&mut self.cluster, &self.settings);
     }
 
@@ -80,6 +95,14 @@ impl<C: CloudUnderTest> CloudFixture<C> {
         let id = self.cloud.add_instance(name);
         self.cluster.register(name, Some(&id)).await;
         id
+    }
+
+    /// The kubelet of a fresh instance registers its node, which is Ready and waits for its cloud.
+    pub async fn join(&self, name: &str) {
+        let taint = json!({"key": UNINITIALISED, "value": "true", "effect": "NoSchedule"});
+        let node = json!({"spec": {"taints": [taint]}});
+        self.cluster.create(&self.cluster.nodes(), "Node", name, node).await;
+        self.cluster.set_ready(name, true).await;
     }
 
     /// A Service that wants a load balancer; `more` is merged over it.
@@ -119,6 +142,19 @@ impl<C: CloudUnderTest> CloudFixture<C> {
     pub async fn ingress(&self, name: &str) -> Vec<String> {
         let ingress = self.service(name).await.map(|service| service.ingress).unwrap_or_default();
         ingress.into_iter().filter_map(|entry| entry.ip.or(entry.hostname)).collect()
+    }
+
+    /// Waits until a Service shows an address. Returns how long that took.
+    pub async fn addressed(&self, name: &str, limit: Duration) -> Duration {
+        let start = self.cluster.clock.now();
+        loop {
+            let took = self.cluster.clock.now().since(start);
+            if !self.ingress(name).await.is_empty() {
+                return took;
+            }
+            assert!(took < limit, "{name} has no address: {:?}", self.cluster.events(name));
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     /// The name that the load balancer of a Service gets when nobody names it.

@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sim_kit::merge;
 
 use super::{CloudFixture, CloudUnderTest, annotation};
-use crate::cloudscale::{FINALIZER, merge};
+use crate::seeded::FINALIZER;
 
 /// What the warning about another Service's load balancer names.
 const ADOPT: &str = "cloudberth.dev/adopt-load-balancer";

@@ -19,7 +19,6 @@ use std::{
 };
 
 use cloudberth_core::{Random, Tick};
-use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{
@@ -35,13 +34,7 @@ use super::{
 
 pub(crate) use read::list;
 pub(crate) use servers::NewServer;
-
-/// A moment on both clocks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
-    pub(crate) tick: Tick,
-    pub(crate) wall: Timestamp,
-}
+pub(crate) use sim_kit::Moment;
 
 /// The answer to a request that succeeded.
 #[derive(Clone, Debug, PartialEq)]

@@ -58,6 +58,25 @@ async fn a_lost_answer_does_not_mean_a_lost_request() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_gateway_answers_in_place_of_the_cloud() {
+    for (code, empty) in [(504, false), (504, true), (200, false)] {
+        let cloud = cloud(|settings| settings.instances = 1);
+        cloud.add_fault(Fault::new(Harm::Masked { code, empty }));
+        let body = json!({"name": "web", "flavor": "lb-standard"});
+        let id = cloud.servers()[0].uuid.clone();
+        let made = ask(&cloud, "POST", "/v1/load-balancers", body).await;
+        let deleted = ask(&cloud, "DELETE", &format!("/v1/servers/{id}"), Value::Null).await;
+        for answer in [made, deleted] {
+            assert_eq!((answer.status, answer.text.is_empty()), (code, empty), "{answer:?}");
+            assert_eq!(answer.text.contains("<html>"), !empty, "{answer:?}");
+        }
+        assert_eq!((cloud.balancers().len(), cloud.servers().len()), (1, 0), "both were carried out");
+        let outcomes: Vec<_> = cloud.journal().into_iter().map(|entry| entry.outcome).collect();
+        assert_eq!(outcomes, [Outcome::Lost(201), Outcome::Lost(204)]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stalled_request_is_done_late_and_never_answered() {
     let cloud = cloud(|_| {});
     cloud.add_fault(Fault { times: Some(1), ..Fault::new(Harm::Stall { millis: 5_000 }) });

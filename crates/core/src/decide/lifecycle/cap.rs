@@ -177,7 +177,7 @@ impl Deletions {
     pub fn decision(
         &mut self,
         facts: &NodeFacts,
-        memory: &mut NodeHistory,
+        history: &mut NodeHistory,
         cap: Cap,
         nodes: usize,
         now: Tick,
@@ -197,8 +197,8 @@ impl Deletions {
                 Some(end) if allowed < all => leaves(all).map_or(Some(end), |at| Some(at.max(end))),
                 _ => leaves(allowed),
             };
-            memory.hold(facts, until);
-            let event = memory.tell(facts, Warning::Held).then(|| event::deletion_held(facts, cap, allowed));
+            history.hold(facts, until);
+            let event = history.tell(facts, Warning::Held).then(|| event::deletion_held(facts, cap, allowed));
             return DeletionDecision::Wait { until, event };
         }
         if !free {

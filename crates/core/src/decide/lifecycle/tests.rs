@@ -56,12 +56,12 @@ fn round(evidence: Evidence, begun: u64) -> Round {
     Round { evidence, begun: at(begun), ended: at(begun + 1) }
 }
 
-fn judge(facts: &NodeFacts, memory: &mut NodeHistory, round: &Round) -> Verdict {
-    Timing::LAW.judge(facts, memory, round)
+fn judge(facts: &NodeFacts, history: &mut NodeHistory, round: &Round) -> Verdict {
+    Timing::LAW.judge(facts, history, round)
 }
 
-fn lookup_due(facts: &NodeFacts, memory: &NodeHistory, listed: &Lookup<InstanceState>) -> Option<Tick> {
-    Timing::LAW.lookup_due(facts, memory, listed)
+fn lookup_due(facts: &NodeFacts, history: &NodeHistory, listed: &Lookup<InstanceState>) -> Option<Tick> {
+    Timing::LAW.lookup_due(facts, history, listed)
 }
 
 fn error() -> Error {

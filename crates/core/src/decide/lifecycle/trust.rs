@@ -131,12 +131,12 @@ impl ListingTrust {
         &self,
         listing: &InstanceListing,
         facts: &NodeFacts,
-        memory: &mut NodeHistory,
+        history: &mut NodeHistory,
     ) -> Option<NodeEvent> {
         let Self::Doubtful(doubt) = self else { return None };
         let absent = facts.id().is_some_and(|id| listing.by_id(id).is_absent());
         let held_up = absent && !facts.ready && !facts.deleting && !facts.is_expected_to_be_gone();
-        (held_up && memory.tell(facts, Warning::Doubtful))
+        (held_up && history.tell(facts, Warning::Doubtful))
             .then(|| event::listing_doubtful(facts, doubt, MACHINE_IS_GONE))
     }
 }

@@ -84,7 +84,7 @@ pub struct NodeHistory {
 }
 
 impl NodeHistory {
-    /// The memory of this very node.
+    /// Begins anew if this is another node of the same name.
     fn bind(&mut self, facts: &NodeFacts) {
         if self.uid != facts.uid {
             *self = Self { uid: facts.uid.clone(), ..Self::default() };
@@ -176,14 +176,15 @@ impl Timing {
     pub fn lookup_due(
         self,
         facts: &NodeFacts,
-        memory: &NodeHistory,
+        history: &NodeHistory,
         listed: &Lookup<InstanceState>,
     ) -> Option<Tick> {
         let worth =
             at_once(facts).is_none() && facts.id().is_some() && !facts.uninitialised && listed.is_absent();
-        let known = (memory.uid == facts.uid).then_some(memory);
-        let confirms = known.and_then(|memory| memory.missing_since).map(|since| since + self.confirm_after);
-        let held = known.and_then(|memory| memory.held_until).filter(|_| !facts.autoscaler_removes);
+        let known = (history.uid == facts.uid).then_some(history);
+        let confirms =
+            known.and_then(|history| history.missing_since).map(|since| since + self.confirm_after);
+        let held = known.and_then(|history| history.held_until).filter(|_| !facts.autoscaler_removes);
         worth.then(|| [confirms, held].into_iter().flatten().fold(self.grace_ends(facts), Tick::max))
     }
 
@@ -195,7 +196,7 @@ impl Timing {
     pub fn power_check_due(
         self,
         facts: &NodeFacts,
-        memory: &NodeHistory,
+        history: &NodeHistory,
         listed: &Lookup<InstanceState>,
         every: Duration,
     ) -> Option<Tick> {
@@ -204,9 +205,9 @@ impl Timing {
             && !facts.uninitialised
             && !facts.marked_shut_down
             && *listed == Lookup::Present(InstanceState::Running);
-        let memory = Some(memory).filter(|memory| worth && memory.uid == facts.uid)?;
-        let again = memory.asked_whether_it_runs.map_or(Tick::ZERO, |asked| asked + every);
-        Some((memory.not_ready_since? + NOT_READY).max(again))
+        let history = Some(history).filter(|history| worth && history.uid == facts.uid)?;
+        let again = history.asked_whether_it_runs.map_or(Tick::ZERO, |asked| asked + every);
+        Some((history.not_ready_since? + NOT_READY).max(again))
     }
 
     /// Judges one node by the newest round.
@@ -214,11 +215,11 @@ impl Timing {
     /// `Unclear` keeps an earlier doubt alive without feeding it: an outage neither deletes a node nor restarts the
     /// clock of one that is really gone. Rounds begun while the node was new do not count. The second confirmation must
     /// have *begun* [`confirm_after`](Self::confirm_after) after the first ended, so that no answer is counted twice.
-    pub fn judge(self, facts: &NodeFacts, memory: &mut NodeHistory, round: &Round) -> Verdict {
-        memory.bind(facts);
+    pub fn judge(self, facts: &NodeFacts, history: &mut NodeHistory, round: &Round) -> Verdict {
+        history.bind(facts);
         match at_once(facts) {
-            Some(_) => memory.not_ready_since = None,
-            None => _ = memory.not_ready_since.get_or_insert(round.begun),
+            Some(_) => history.not_ready_since = None,
+            None => _ = history.not_ready_since.get_or_insert(round.begun),
         }
         let verdict = match (at_once(facts), round.evidence) {
             (Some(verdict), _) => verdict,
@@ -228,12 +229,12 @@ impl Timing {
                 if round.begun < not_before {
                     return Verdict::AskAgain(not_before);
                 }
-                let confirm_at = *memory.missing_since.get_or_insert(round.ended) + self.confirm_after;
+                let confirm_at = *history.missing_since.get_or_insert(round.ended) + self.confirm_after;
                 return if round.begun < confirm_at {
                     Verdict::AskAgain(confirm_at)
                 } else if facts.id().is_some() {
                     Verdict::Delete
-                } else if memory.tell(facts, Warning::NotFound) {
+                } else if history.tell(facts, Warning::NotFound) {
                     Verdict::ReportNotFound
                 } else {
                     Verdict::Keep
@@ -244,7 +245,7 @@ impl Timing {
             }
             (None, Evidence::Seen(_) | Evidence::Missing) => Verdict::Keep,
         };
-        memory.forget();
+        history.forget();
         verdict
     }
 

@@ -1,4 +1,4 @@
-//! What comes next for a node: one write, or the end of its turn.
+//! What comes next for a node: one write, or the end of its sync.
 
 use super::{
     events, initialise::initialise, labels::LabelNotice, ownership::NodeOwner, patch::NodePatch,

@@ -10,10 +10,10 @@
 //! 3. otherwise the one that serves it.
 //!
 //! A Service of a foreign class is ours only by a record that nobody but us writes: the provider, or an intent where there
-//! is one provider only. An id annotation is copied around with the rest of a manifest, so beside a foreign class it makes
-//! the provider only a facts: nothing is read into it before the cloud itself shows that the load balancer is this
-//! Service's. The finalizer says nothing at all there: other programs use the same one. On a Service without a class the finalizer is the default provider's business: its name belongs
-//! to the one service controller of a cluster, and nobody else would ever take it off.
+//! is one provider only. An id annotation is copied around with the rest of a manifest, so beside a foreign class it proves
+//! nothing until the cloud itself shows that the load balancer is this Service's. The finalizer says nothing at all
+//! there: other programs use the same one. On a Service without a class the finalizer is the default provider's
+//! business: its name belongs to the one service controller of a cluster, and nobody else would ever take it off.
 //!
 //! A Service without a class stays with the provider that holds it, whatever the default is by now: a changed flag is
 //! no reason to move a load balancer. A claimed class is a person's word on this very Service; where it differs from
@@ -63,7 +63,7 @@ pub struct Assignment<'a> {
 }
 
 impl Assignments {
-    /// A assignments in which every class leads to one provider. `default` serves Services without a class; with none,
+    /// Assignments in which every class leads to one provider. `default` serves Services without a class; with none,
     /// these are invisible.
     pub fn new(candidates: Vec<Candidate>, default: Option<String>) -> Result<Self> {
         let mut names = BTreeSet::new();

@@ -19,8 +19,9 @@ pub fn has_finalizer(service: &ServiceView) -> bool {
 
 /// Whether the load balancer of the Service has to go.
 ///
-/// Only where one of our providers holds something for it, or is suspected to, and only on a positive word: the Service is being deleted,
-/// is of another type now, or is served by somebody else now. A type that we do not know is no such word (law 5).
+/// Only where one of our providers holds something for it, or is suspected to, and only on a positive word: the Service
+/// is being deleted, is of another type now, or is served by somebody else now. A type that we do not know is no such
+/// word (law 5).
 #[must_use]
 pub fn needs_cleanup(service: &ServiceView, assignment: &Assignment<'_>) -> bool {
     let unwanted = match service.service_type {

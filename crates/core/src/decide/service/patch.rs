@@ -227,7 +227,7 @@ mod tests {
         TIME.parse().unwrap()
     }
 
-    /// A assignments that has to record its provider.
+    /// Assignments that have to record their provider.
     fn recording() -> Assignments {
         let cloud =
             crate::decide::service::assignments::Candidate { name: CLOUD.to_owned(), ..Default::default() };

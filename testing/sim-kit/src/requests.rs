@@ -1,9 +1,10 @@
-//! Which parts of a request a fault can name.
+//! The requests to a simulated cloud, and which parts of one a fault can name.
 
 use serde::{Deserialize, Serialize};
-use sim_kit::{Harm, Rule};
 
-/// A request, as a plan of faults sees it.
+use crate::faults::{Harm, Rule};
+
+/// A request to a cloud, as a plan of faults sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// How many requests came before it.
@@ -20,7 +21,7 @@ pub struct Request {
     pub mutation: bool,
 }
 
-/// Which requests go wrong, and how. Empty fields match everything.
+/// Which requests to a cloud go wrong, and how. Empty fields match everything.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Fault {
@@ -86,7 +87,7 @@ impl Rule for Fault {
     }
 
     fn supports(harm: &Harm) -> bool {
-        !matches!(harm, Harm::Conflict | Harm::DropWatch { .. } | Harm::StallWatch { .. })
+        !matches!(harm, Harm::DropWatch { .. } | Harm::StallWatch { .. })
     }
 }
 

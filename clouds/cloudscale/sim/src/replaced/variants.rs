@@ -1,7 +1,8 @@
 //! The ways in which the replaced program is used.
 
-use cloudscale_sim::Cloud;
 use serde_json::{Value, json};
+
+use crate::Cloud;
 
 /// One way to use the replaced program: what a user wrote, and what it made of that.
 #[derive(Clone, Debug, Default)]

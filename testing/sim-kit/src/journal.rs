@@ -1,13 +1,12 @@
-//! The journal: every request, who sent it, and its outcome.
+//! The journal of a simulated cloud: every request, who sent it, and its outcome.
 
 use std::collections::BTreeMap;
 
 use cloudberth_core::Tick;
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::Value;
-use sim_kit::Outcome;
 
-use super::history::micros;
+use crate::calls::Outcome;
 
 /// One request, in the order in which they took effect.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -36,6 +35,11 @@ pub struct Entry {
     pub outcome: Outcome,
     /// It would change something.
     pub mutation: bool,
+}
+
+/// Writes a tick as microseconds.
+pub fn micros<S: Serializer>(at: &Tick, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(at.0.as_micros()).unwrap_or(u64::MAX))
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]

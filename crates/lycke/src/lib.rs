@@ -1,0 +1,1 @@
+//! Cloudlycke, the local cloud. No code yet.
