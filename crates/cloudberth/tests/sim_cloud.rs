@@ -77,6 +77,7 @@ fn mistakes_are_explained() {
         (vec!["--provider", "cloudscale", "--latency", "20"], "numbers with units"),
         (vec!["--provider", "cloudscale", "--build=-1s"], "negative"),
         (vec!["--provider", "cloudscale", "--zone", "mars1"], "lpg1"),
+        (vec!["--provider", "binarylane", "--zone", "rma1"], "bne, syd"),
     ];
     for (arguments, want) in table {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cloudberth"));

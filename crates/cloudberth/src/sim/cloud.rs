@@ -22,8 +22,14 @@ struct SimulatedCloud {
     serve: fn(&Options, zone: &str, TcpListener) -> std::io::Result<Box<dyn Any>>,
 }
 
-const CLOUDS: &[SimulatedCloud] =
-    &[SimulatedCloud { name: "cloudscale", zones: &["rma1", "lpg1"], serve: cloudscale }];
+const CLOUDS: &[SimulatedCloud] = &[
+    SimulatedCloud {
+        name: "binarylane",
+        zones: &["bne", "syd", "mel", "per", "adl", "sin"],
+        serve: binarylane,
+    },
+    SimulatedCloud { name: "cloudscale", zones: &["rma1", "lpg1"], serve: cloudscale },
+];
 
 fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(CLOUDS.iter().map(|cloud| cloud.name))
@@ -79,6 +85,18 @@ pub(super) async fn run(options: Options) -> Result<(), Box<dyn std::error::Erro
     stop.told().await;
     drop(served);
     Ok(())
+}
+
+fn binarylane(options: &Options, zone: &str, listener: TcpListener) -> std::io::Result<Box<dyn Any>> {
+    use binarylane_sim::{Access, Cloud, SimSettings, serve};
+    let &Options { latency, build, boot, instances, .. } = options;
+    let default_region = zone.to_owned();
+    let settings = SimSettings { latency, build, boot, instances, default_region, ..SimSettings::default() };
+    let cloud = Cloud::new(Arc::new(SystemClock::new()), random_from_os(), settings);
+    if let Some(token) = &options.token {
+        cloud.set_tokens([(token.as_str(), Access::Own)]);
+    }
+    Ok(Box::new(serve(&cloud, listener)?))
 }
 
 fn cloudscale(options: &Options, zone: &str, listener: TcpListener) -> std::io::Result<Box<dyn Any>> {

@@ -1,6 +1,7 @@
 //! The clouds that are simulated on a port, a card for each. What every cloud has to live through is in `life`, and what
 //! they live through together in `together`.
 
+mod binarylane;
 pub(crate) mod cloudscale;
 
 use std::path::Path;
@@ -60,5 +61,6 @@ macro_rules! cards {
 
 /// A new cloud is a file in this folder and a line here: the cloud and the scenario of its own, with its seconds.
 pub(crate) const CARDS: &[Card] = cards![
+    20 binarylane::BinaryLane, what_cannot_be_forwarded_is_refused_without_a_trace;
     12 cloudscale::Cloudscale, a_floating_ip_outlives_its_load_balancer;
 ];

@@ -1,0 +1,33 @@
+//! How many servers each load balancer had over time, so that tests can check that none loses its last one.
+
+use cloudberth_core::Tick;
+use serde::Serialize;
+
+/// The servers of a load balancer changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PoolChange {
+    /// When, in microseconds of the cloud's time.
+    #[serde(serialize_with = "micros")]
+    pub at: Tick,
+    /// The balancer's id.
+    pub balancer: i64,
+    /// The balancer's name.
+    pub name: String,
+    /// Servers before the change.
+    pub before: usize,
+    /// Servers after the change.
+    pub after: usize,
+    /// The balancer was deleted, or a server was.
+    pub gone: bool,
+}
+
+impl PoolChange {
+    /// Whether a request took the last server from a balancer that still exists.
+    pub const fn emptied(&self) -> bool {
+        !self.gone && self.before > 0 && self.after == 0
+    }
+}
+
+pub(crate) fn micros<S: serde::Serializer>(at: &Tick, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(at.0.as_micros()).unwrap_or(u64::MAX))
+}
