@@ -7,6 +7,7 @@ use cloudberth_http::ProviderFactory;
 /// Every cloud that `--cloud-provider` may name. A new cloud is a folder under `clouds/` and a line here.
 pub const CLOUDS: &[ProviderFactory] = &[
     cloudberth_binarylane::FACTORY,
+    cloudberth_brightbox::FACTORY,
     cloudberth_cloudscale::FACTORY,
     #[cfg(feature = "fake")]
     cloudberth_fake::FACTORY,

@@ -70,6 +70,28 @@ fn it_prints_its_address_serves_the_api_and_stops_when_told() {
 }
 
 #[test]
+fn brightbox_lets_any_token_in_unless_one_is_given() {
+    for (token, status) in [(vec![], 200), (vec!["--token", "secret"], 401)] {
+        let mut server = Command::new(env!("CARGO_BIN_EXE_cloudberth"))
+            .args(["sim", "cloud", "--provider", "brightbox", "--listen", "127.0.0.1:0", "--instances", "2"])
+            .args(&token)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.split("http://").nth(1).unwrap().split(',').next().unwrap();
+        let (answered, servers) = ask(address, "GET /1.0/servers", "");
+        let (_, state) = ask(address, "GET /_sim/state", "");
+        server.kill().unwrap();
+        server.wait().unwrap();
+        assert_eq!(answered, status, "{token:?}: {servers}");
+        assert_eq!(state["servers"].as_array().unwrap().len(), 2, "{token:?}");
+        assert_eq!(state["servers"][0]["zone"]["handle"], "gb1-a", "{token:?}");
+    }
+}
+
+#[test]
 fn mistakes_are_explained() {
     let listen = ["--listen", "127.0.0.1:0"];
     let table = [
@@ -78,6 +100,7 @@ fn mistakes_are_explained() {
         (vec!["--provider", "cloudscale", "--build=-1s"], "negative"),
         (vec!["--provider", "cloudscale", "--zone", "mars1"], "lpg1"),
         (vec!["--provider", "binarylane", "--zone", "rma1"], "bne, syd"),
+        (vec!["--provider", "brightbox", "--zone", "rma1"], "gb1s-a"),
     ];
     for (arguments, want) in table {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cloudberth"));

@@ -28,6 +28,7 @@ const CLOUDS: &[SimulatedCloud] = &[
         zones: &["bne", "syd", "mel", "per", "adl", "sin"],
         serve: binarylane,
     },
+    SimulatedCloud { name: "brightbox", zones: &["gb1-a", "gb1-b", "gb1s-a", "gb1s-b"], serve: brightbox },
     SimulatedCloud { name: "cloudscale", zones: &["rma1", "lpg1"], serve: cloudscale },
 ];
 
@@ -95,6 +96,20 @@ fn binarylane(options: &Options, zone: &str, listener: TcpListener) -> std::io::
     let cloud = Cloud::new(Arc::new(SystemClock::new()), random_from_os(), settings);
     if let Some(token) = &options.token {
         cloud.set_tokens([(token.as_str(), Access::Own)]);
+    }
+    Ok(Box::new(serve(&cloud, listener)?))
+}
+
+/// A token given is the secret of the one API client that is let in.
+fn brightbox(options: &Options, zone: &str, listener: TcpListener) -> std::io::Result<Box<dyn Any>> {
+    use brightbox_sim::{Cloud, Delays, SimSettings, serve};
+    let &Options { latency, build, boot, instances, .. } = options;
+    let delays = Delays { build, boot, ..Delays::default() };
+    let (default_zone, open) = (zone.to_owned(), options.token.is_none());
+    let settings = SimSettings { latency, delays, instances, default_zone, open, ..SimSettings::default() };
+    let cloud = Cloud::new(Arc::new(SystemClock::new()), random_from_os(), settings);
+    if let Some(secret) = &options.token {
+        cloud.set_credentials("cli-sim00", secret);
     }
     Ok(Box::new(serve(&cloud, listener)?))
 }

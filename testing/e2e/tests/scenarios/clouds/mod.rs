@@ -2,6 +2,7 @@
 //! they live through together in `together`.
 
 mod binarylane;
+mod brightbox;
 pub(crate) mod cloudscale;
 
 use std::path::Path;
@@ -62,5 +63,6 @@ macro_rules! cards {
 /// A new cloud is a file in this folder and a line here: the cloud and the scenario of its own, with its seconds.
 pub(crate) const CARDS: &[Card] = cards![
     20 binarylane::BinaryLane, what_cannot_be_forwarded_is_refused_without_a_trace;
+    20 brightbox::Brightbox, a_cloud_ip_of_the_user_outlives_its_load_balancer;
     12 cloudscale::Cloudscale, a_floating_ip_outlives_its_load_balancer;
 ];

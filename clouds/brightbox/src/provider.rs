@@ -1,0 +1,78 @@
+//! Which capabilities the cloud has, and what is asked at the start.
+
+use std::sync::Arc;
+
+use cloudberth_core::{
+    Call, Error, Instances, LoadBalancers, Provider, ProviderId, Result,
+    provider::{Boxed, Start},
+    provider_id::Reading,
+};
+
+use crate::{
+    api::{Api, Surroundings},
+    ids::{SCHEME, read_id},
+    settings::{Settings, Switches},
+    shell::Brightboxes,
+};
+
+/// One account at Brightbox.
+#[derive(Debug)]
+pub struct BrightboxProvider {
+    pub(crate) api: Api,
+    pub(crate) switches: Switches,
+    ask_account: bool,
+    balancers: Brightboxes,
+}
+
+impl BrightboxProvider {
+    /// The account that the credential of `settings` belongs to.
+    pub fn new(settings: &Settings, around: Surroundings) -> Self {
+        let (clock, resolver) = (Arc::clone(&around.clock), Arc::clone(&around.resolver));
+        let api = Api::new(settings, around);
+        let switches = settings.switches;
+        let balancers = Brightboxes::new(api.clone(), clock, resolver, switches);
+        Self { api, switches, ask_account: settings.ask_account, balancers }
+    }
+
+    /// A token is fetched, and where nobody said which account it is for, the API is asked. So a credential that is refused
+    /// is found out before anything is written.
+    async fn verify(&self, call: &Call) -> Result<()> {
+        self.api.sign_in(call).await?;
+        if self.ask_account && self.api.accounts(call).await?.is_empty() {
+            let text =
+                "the credential of BRIGHTBOX_CLIENT may use no account; give it one in the Brightbox Manager";
+            return Err(Error::user_input(text));
+        }
+        Ok(())
+    }
+}
+
+impl Provider for BrightboxProvider {
+    fn name(&self) -> &str {
+        SCHEME
+    }
+
+    fn scheme(&self) -> &str {
+        SCHEME
+    }
+
+    fn owns(&self, id: &ProviderId) -> bool {
+        matches!(self.read_id(&id.to_string()), Reading::Mine(_))
+    }
+
+    fn read_id(&self, text: &str) -> Reading {
+        read_id(text, self.switches.k3s)
+    }
+
+    fn start<'a>(&'a self, call: &'a Call) -> Boxed<'a, Start> {
+        Box::pin(async move { Start::from(self.verify(call).await) })
+    }
+
+    fn instances(&self) -> Option<&dyn Instances> {
+        Some(self)
+    }
+
+    fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
+        Some(&self.balancers)
+    }
+}

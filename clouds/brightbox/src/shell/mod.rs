@@ -1,0 +1,228 @@
+//! The load balancers of one account: what talks, and decides nothing.
+
+mod look;
+mod survey;
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use cloudberth_core::{
+    Call, Clock, Lookup, Result, ServiceView, Tick,
+    annotation::Table,
+    lb::{Balancers, Decision, Desired, Fleet, Goal, Identity, LockKey, Name, Outcome},
+};
+use cloudberth_http::Resolver;
+
+use crate::{
+    Action, Answer,
+    annotations::{APPLIED, BALANCER, TABLE},
+    api::Api,
+    observed::{Observed, trimmed},
+    plan,
+    settings::Switches,
+    spec::{balancer_name, digest_of},
+    wire::Acme,
+};
+use look::Look;
+pub(crate) use survey::Survey;
+
+/// How long something whose creation was not answered may take to show up: longer than a request may take.
+const SETTLE: Duration = Duration::from_secs(40);
+
+/// For how long a certificate that was seen valid is taken to be so. It only decides how often the cloud is asked.
+const TRUST: Duration = Duration::from_secs(3_600);
+
+/// The annotations that hold the id of a load balancer.
+static MARKS: [&str; 1] = [BALANCER.name()];
+
+/// The load balancers of one account.
+pub(crate) struct Brightboxes {
+    api: Api,
+    clock: Arc<dyn Clock>,
+    resolver: Arc<dyn Resolver>,
+    switches: Switches,
+    /// The digest of each Service's settings when it was first seen, by its UID: an edit that was made meanwhile is an edit
+    /// that we saw.
+    first: Mutex<BTreeMap<String, Option<String>>>,
+    /// Certificates that were seen valid, by load balancer, and when: listings do not show them.
+    certificates: Mutex<BTreeMap<String, (Tick, Acme)>>,
+}
+
+impl fmt::Debug for Brightboxes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Brightboxes").field("api", &self.api).finish_non_exhaustive()
+    }
+}
+
+/// Each change is complete before the lock is released, so a poisoned lock hides no half-done change.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Brightboxes {
+    pub(crate) fn new(
+        api: Api,
+        clock: Arc<dyn Clock>,
+        resolver: Arc<dyn Resolver>,
+        switches: Switches,
+    ) -> Self {
+        Self { api, clock, resolver, switches, first: Mutex::default(), certificates: Mutex::default() }
+    }
+
+    async fn look(&self, look: Look<'_>) -> Result<Option<Observed>> {
+        let mut observed = look.ensemble().await?;
+        let service = &look.want.service;
+        if look.want.goal == Goal::Gone {
+            lock(&self.first).remove(&service.uid);
+            observed.left_over = plan::left_over(look.want, &observed);
+            return Ok(Some(observed).filter(|observed| plan::is_anything_left(look.want, observed)));
+        }
+        look.servers(&mut observed).await?;
+        if let Some(id) = look.lacks_certificate(&observed) {
+            self.certificate(look, &id, &mut observed).await?;
+        }
+        look.names(&mut observed).await;
+        if !service.annotations.contains_key(APPLIED.name()) {
+            let now = || digest_of(service);
+            observed.first_digest = lock(&self.first).entry(service.uid.clone()).or_insert_with(now).clone();
+        }
+        Ok(Some(observed))
+    }
+
+    /// The certificate of a load balancer, asked for unless it was seen valid a while ago.
+    async fn certificate(&self, look: Look<'_>, id: &str, observed: &mut Observed) -> Result<()> {
+        let now = self.clock.now();
+        let known = lock(&self.certificates).get(id).filter(|(seen, _)| now.since(*seen) < TRUST).cloned();
+        if let Some((_, acme)) = known {
+            observed
+                .balancers
+                .iter_mut()
+                .filter(|one| one.id == id)
+                .for_each(|one| one.acme = Some(acme.clone()));
+            return Ok(());
+        }
+        look.detail(id, observed).await?;
+        let acme = observed.balancer(id).and_then(|one| one.acme.clone());
+        let valid = |acme: &Acme| {
+            !acme.domains.is_empty() && acme.domains.iter().all(crate::wire::AcmeDomain::is_valid)
+        };
+        if let Some(acme) = acme.filter(valid) {
+            lock(&self.certificates).insert(id.to_owned(), (now, acme));
+        }
+        Ok(())
+    }
+}
+
+impl Balancers for Brightboxes {
+    type Survey = Survey;
+    type Observed = Observed;
+    type Action = Action;
+    type Answer = Answer;
+
+    fn annotations(&self) -> &Table {
+        &TABLE
+    }
+
+    fn marks(&self) -> &[&'static str] {
+        &MARKS
+    }
+
+    async fn shows(&self, call: &Call, id: &str) -> Lookup<()> {
+        self.api.shows(call, id).await.map(|_| ())
+    }
+
+    fn settle_time(&self) -> Duration {
+        SETTLE
+    }
+
+    fn name_for(&self, service: &ServiceView, cluster: &str) -> Name {
+        Name { text: balancer_name(service, cluster), generated: true }
+    }
+
+    /// What is left of one is as much this Service's as the whole: everything of the name is.
+    fn identity(&self, observed: &Observed) -> Option<Identity> {
+        let balancer =
+            observed.live().or(observed.balancers.first()).map(|one| (&one.id, trimmed(&one.name)));
+        let (id, name) = balancer
+            .or_else(|| observed.groups.first().map(|one| (&one.id, one.name.as_str())))
+            .or_else(|| observed.policies.first().map(|one| (&one.id, one.name.as_str())))
+            .or_else(|| observed.left_over.as_ref().map(|(id, name)| (id, name.as_str())))?;
+        Some(Identity { id: id.clone(), name: name.to_owned(), made_for: None, addresses: Vec::new() })
+    }
+
+    fn lock_keys(&self, service: &ServiceView, cluster: &str) -> Vec<LockKey> {
+        plan::lock_keys(service, cluster)
+    }
+
+    /// Nothing is fetched before a Service needs it.
+    async fn survey(&self, _call: &Call, fleet: &Arc<dyn Fleet>) -> Result<Survey> {
+        Ok(Survey::new(Arc::clone(fleet)))
+    }
+
+    async fn observe(&self, call: &Call, survey: &Survey, want: &Desired) -> Lookup<Observed> {
+        let (api, resolver, switches) = (&self.api, &*self.resolver, self.switches);
+        Lookup::from(self.look(Look { api, resolver, call, survey, want, switches }).await)
+    }
+
+    fn decide(&self, want: &Desired, observed: Option<&Observed>) -> Decision<Action> {
+        plan::decide(want, observed, self.switches)
+    }
+
+    /// A creation is answered with the whole of what was created. What takes effect later is only accepted.
+    async fn execute(&self, call: &Call, act: &Action) -> Outcome<Answer> {
+        let (client, operation) = (&self.api.client, act.operation());
+        match act {
+            Action::AllocateCloudIp { .. } => {
+                Box::pin(client.write(call, operation)).await.map(Answer::CloudIp)
+            }
+            Action::CreateGroup { .. } => Box::pin(client.write(call, operation)).await.map(Answer::Group),
+            Action::CreatePolicy(_) => Box::pin(client.write(call, operation)).await.map(Answer::Policy),
+            Action::CreateRule(_) => Box::pin(client.write(call, operation)).await.map(Answer::Rule),
+            Action::CreateBalancer(_) => Box::pin(client.write(call, operation)).await.map(Answer::Balancer),
+            Action::UpdateBalancer { balancer, .. } => {
+                lock(&self.certificates).remove(balancer);
+                Box::pin(client.write(call, operation)).await.map(Answer::Balancer)
+            }
+            Action::Map { balancer, .. } => {
+                match Box::pin(client.write_only(call, operation)).await {
+                    // The answer to a mapping shows the old state, so the load balancer itself is asked.
+                    Outcome::Done(()) => {
+                        let read = self.api.balancer(call, balancer).await.known().ok().flatten();
+                        Outcome::Done(Answer::Accepted(read.map(Box::new)))
+                    }
+                    other => other.map(|()| Answer::Done),
+                }
+            }
+            Action::Unmap { .. } => {
+                Box::pin(client.write_only(call, operation)).await.map(|()| Answer::Accepted(None))
+            }
+            Action::AddServers { .. }
+            | Action::RemoveServers { .. }
+            | Action::AttachPolicy { .. }
+            | Action::UpdateRule { .. } => {
+                Box::pin(client.write_only(call, operation)).await.map(|()| Answer::Done)
+            }
+            Action::DeleteBalancer { .. } => {
+                Box::pin(client.remove(call, operation)).await.map(|()| Answer::Accepted(None))
+            }
+            Action::DeleteCloudIp { .. }
+            | Action::DeleteGroup { .. }
+            | Action::DeletePolicy { .. }
+            | Action::DeleteRule { .. } => {
+                Box::pin(client.remove(call, operation)).await.map(|()| Answer::Done)
+            }
+        }
+    }
+
+    fn fold(&self, observed: Option<Observed>, act: &Action, answer: &Answer) -> Option<Observed> {
+        plan::fold(observed, act, answer)
+    }
+
+    fn assume(&self, act: &Action) -> Answer {
+        plan::assume(act)
+    }
+}

@@ -1,0 +1,109 @@
+//! One listener for each port of the Service, and what the firewall lets through for them.
+
+use cloudberth_core::{
+    ServiceView,
+    annotation::{Parsed, Value},
+    lb::{Notice, Refusal},
+    reason::ANNOTATION_WITHOUT_EFFECT,
+    view::ServicePort,
+};
+
+use super::validate::port_refusal;
+use crate::{
+    annotations::{IDLE_TIMEOUT, LISTENER_PROTOCOL, PROXY_PROTOCOL, SSL_DOMAINS, SSL_PORTS},
+    wire::{Listener, ListenerOptions, LoadBalancer},
+};
+
+/// The port that speaks https without being asked to.
+pub(super) const HTTPS_PORT: i64 = 443;
+
+/// The listeners, in the order of the ports. A port that is refused keeps the listener that it has; where a setting of
+/// listeners is refused, those that are there keep theirs.
+pub(super) fn listeners(
+    service: &ServiceView,
+    parsed: &Parsed<'_>,
+    refused: &[Refusal],
+    existing: Option<&LoadBalancer>,
+) -> Vec<ListenerOptions> {
+    let settings = [
+        LISTENER_PROTOCOL.name(),
+        IDLE_TIMEOUT.name(),
+        PROXY_PROTOCOL.name(),
+        SSL_PORTS.name(),
+        SSL_DOMAINS.name(),
+    ];
+    let kept = refused.iter().any(|refusal| settings.contains(&refusal.field.as_str()));
+    let mut listeners = Vec::new();
+    for port in &service.ports {
+        let running =
+            existing.iter().flat_map(|balancer| &balancer.listeners).find(|one| one.inside == port.port);
+        let served = port_refusal(port).is_ok();
+        listeners.extend(match running {
+            Some(running) if !served => Some(as_it_is(running, running.outside.unwrap_or_default())),
+            Some(running) if kept => Some(as_it_is(running, port.node_port)),
+            _ if served => Some(wanted(port, parsed)),
+            _ => None,
+        });
+    }
+    listeners
+}
+
+fn as_it_is(running: &Listener, node_port: i64) -> ListenerOptions {
+    ListenerOptions {
+        protocol: running.protocol.clone(),
+        inside: running.inside,
+        outside: node_port,
+        timeout: running.timeout,
+        proxy_protocol: running.proxy_protocol.clone(),
+    }
+}
+
+fn wanted(port: &ServicePort, parsed: &Parsed<'_>) -> ListenerOptions {
+    let protocol = parsed.settle(&LISTENER_PROTOCOL, None).unwrap_or("http");
+    let ports = parsed.get(&SSL_PORTS).set().unwrap_or_default();
+    let secure = protocol != "tcp" && (port.port == HTTPS_PORT || is_listed(port, &ports));
+    ListenerOptions {
+        protocol: if secure { "https" } else { protocol }.to_owned(),
+        inside: port.port,
+        outside: port.node_port,
+        timeout: parsed.get(&IDLE_TIMEOUT).set().filter(|ms| *ms != 0).map(i64::from),
+        proxy_protocol: parsed.get(&PROXY_PROTOCOL).set().map(str::to_owned),
+    }
+}
+
+/// Whether ssl-ports has a port, by number or by name. Blanks count, as they always did: to trim them would turn the
+/// listeners of Services that run now into others.
+fn is_listed(port: &ServicePort, ports: &str) -> bool {
+    ports.split(',').any(|item| match item.parse::<i64>() {
+        Ok(number) => number == port.port,
+        Err(_) => !item.is_empty() && item == port.name,
+    })
+}
+
+/// Says what of ssl-ports does nothing although it looks as if it did.
+pub(super) fn warn_about_ssl_ports(parsed: &Parsed<'_>, notices: &mut Vec<Notice>) {
+    let Value::Set(ports) = parsed.get(&SSL_PORTS) else { return };
+    let why = if ports.split(',').any(|item| item != item.trim()) {
+        "blanks around a port count, so it names none; remove them"
+    } else if ports.split(',').any(|item| item == "*") {
+        "* names no port; name each port"
+    } else {
+        return;
+    };
+    notices.push(Notice::warning(ANNOTATION_WITHOUT_EFFECT, format!("{}: {why}", SSL_PORTS.name())));
+}
+
+/// What the firewall lets through: the node ports in the order of the ports, then the port of the health check of nodes,
+/// each once.
+pub(super) fn node_ports(service: &ServiceView, listeners: &[ListenerOptions]) -> Vec<i64> {
+    let mut ports: Vec<i64> = Vec::new();
+    if listeners.is_empty() {
+        return ports;
+    }
+    for port in listeners.iter().map(|listener| listener.outside).chain([service.health_check_node_port]) {
+        if port != 0 && !ports.contains(&port) {
+            ports.push(port);
+        }
+    }
+    ports
+}
