@@ -48,7 +48,7 @@ async fn go_on<C: SeededCloud>(fixture: &mut CloudFixture<C>) {
         fixture.cloud.stop_faults();
         fixture.restart();
     }
-    fixture.pass(120).await;
+    fixture.pass(fixture.cloud.patience()).await;
 }
 
 /// A whole life of a Service. Returns how many calls it took.
@@ -163,7 +163,7 @@ pub async fn killed_between_writes<C: SeededCloud>(case: &str) -> usize {
             fixture.killer().abort();
             fixture.pass(1).await;
             fixture.restart();
-            fixture.pass(120).await;
+            fixture.pass(fixture.cloud.patience()).await;
             programs += 1;
             wishes.assert_fulfilled(&fixture, &case).await;
         }

@@ -15,6 +15,7 @@ pub mod recovery;
 pub mod seeded;
 pub mod seeds;
 pub mod takeover;
+mod token_file;
 
 use std::{collections::BTreeSet, fmt, ops::Deref, sync::Arc, time::Duration};
 
@@ -46,6 +47,7 @@ use tokio::{
 
 pub use hooked::Hooks;
 pub use people::People;
+pub use token_file::{TokenFile, first_sent_elsewhere};
 
 /// The instances of a cloud, as all Services of one survey that is begun now see them.
 pub fn fleet(provider: Arc<dyn Provider>, clock: &Arc<dyn Clock>) -> Arc<dyn Fleet> {

@@ -98,7 +98,12 @@ impl People {
 
     /// A Ready and initialised node.
     pub async fn register(&self, name: &str, provider_id: Option<&str>) {
-        self.create(&self.nodes(), "Node", name, json!({"spec": {"providerID": provider_id}})).await;
+        self.register_with(name, json!({"providerID": provider_id})).await;
+    }
+
+    /// The same with this spec.
+    pub async fn register_with(&self, name: &str, spec: Value) {
+        self.create(&self.nodes(), "Node", name, json!({"spec": spec})).await;
         self.set_ready(name, true).await;
     }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use cloudberth_core::{Random, Tick};
 use serde_json::Value;
-use sim_kit::{Harm, Request, merge};
+use sim_kit::{Entry, Harm, Request, merge};
 
 use crate::checks::{CloudFixture, CloudUnderTest};
 
@@ -36,6 +36,13 @@ pub struct Reached {
     pub succeeded: bool,
 }
 
+impl From<Entry> for Reached {
+    fn from(entry: Entry) -> Self {
+        let Entry { sent, operation, mutation, outcome, .. } = entry;
+        Self { sent, operation, mutation, succeeded: outcome.succeeded() }
+    }
+}
+
 /// A cloud that the kit can play with by itself: it makes Services up, breaks requests and looks what came of it.
 ///
 /// Bodies of Services are merged over a plain one: type `LoadBalancer`, port 80 over TCP.
@@ -47,6 +54,21 @@ pub trait SeededCloud: CloudUnderTest {
     /// Draws how the cloud behaves from now on: how long it takes, and what it may do in one way or another without
     /// breaking its promises.
     fn vary(&self, random: &Random);
+
+    /// Draws what is the matter with the cloud for the next few seconds, beside what befalls single requests: tokens that
+    /// are refused, lists that change while they are read. [`SeededCloud::stop_faults`] ends it. By default nothing.
+    fn draw_trouble(&self, _random: &Random) {}
+
+    /// How long it takes until somebody does something again. By default a few seconds; longer ones are for what a cloud
+    /// does long after it was asked.
+    fn pause(&self, random: &Random) -> Duration {
+        Duration::from_millis(pick(random, 4_000))
+    }
+
+    /// Within this many seconds after its restart a program has done everything, whatever it was doing when it died.
+    fn patience(&self) -> u64 {
+        120
+    }
 
     /// From now on a load balancer is built in this time.
     fn set_build_time(&self, build: Duration);
@@ -210,6 +232,9 @@ impl Wishes {
         assert_eq!(there, ids, "L6-807 {case}: nothing leaked, nothing doubled");
         let want = fixture.cloud.expected_parts(self);
         assert_eq!(fixture.cloud.parts(), want, "L6-808 {case}: no part is too many");
+        for name in self.nodes.keys() {
+            assert!(fixture.cluster.node(name).await.is_some(), "L2-820 {case}: node {name} is lost");
+        }
         fixture.cloud.assert_more(self, &balancers, case);
     }
 }

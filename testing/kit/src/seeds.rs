@@ -42,6 +42,17 @@ async fn happen<C: SeededCloud>(wishes: &mut Wishes, fixture: &CloudFixture<C>, 
     }
 }
 
+/// The kubelet of some node falls silent now and then, or speaks again: what is not Ready is looked at more closely.
+async fn fall_silent<C: SeededCloud>(wishes: &Wishes, fixture: &CloudFixture<C>, random: &Random) {
+    let names: Vec<_> = wishes.nodes.keys().collect();
+    let name = names[usize::try_from(pick(random, names.len() as u64)).unwrap()];
+    let speaks = pick(random, 2) == 0;
+    assert!(fixture.cluster.node(name).await.is_some(), "L2-821 node {name} is lost");
+    if pick(random, 3) == 0 {
+        fixture.cluster.set_ready(name, speaks).await;
+    }
+}
+
 /// One life of a cluster. With `faults`, requests fail and the program dies now and then.
 pub async fn live<C: SeededCloud>(seed: u64, faults: bool) {
     let random = Random::seeded(seed);
@@ -59,9 +70,14 @@ pub async fn live<C: SeededCloud>(seed: u64, faults: bool) {
         let planned = move |_: &_| (pick(&plan, 1_000) < chance).then(|| cloud.misfortune(&plan));
         fixture.cloud.plan_faults(Box::new(planned));
     }
+    let kubelets = Random::seeded(!seed);
     for turn in 0..12 {
         happen(&mut wishes, &fixture, &random, turn).await;
-        tokio::time::sleep(Duration::from_millis(pick(&random, 4_000))).await;
+        fall_silent(&wishes, &fixture, &kubelets).await;
+        if faults {
+            fixture.cloud.draw_trouble(&kubelets);
+        }
+        tokio::time::sleep(fixture.cloud.pause(&random)).await;
         if faults && pick(&random, 4) == 0 {
             fixture.killer().abort();
             tokio::time::sleep(Duration::from_millis(pick(&random, 2_000))).await;

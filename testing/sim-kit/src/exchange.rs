@@ -60,6 +60,7 @@ impl Exchange {
         };
         wait(before).await;
         let reply = self.apply(&front, harm.as_ref());
+        let written = self.write(&front, &reply);
         wait(takes / 2).await;
         match harm {
             Some(Harm::LostCall | Harm::LostAnswer) => drop(answer),
@@ -69,13 +70,14 @@ impl Exchange {
                 answer.closed().await;
             }
             // The client may have gone away by now, which changes nothing.
-            _ => drop(answer.send(Ok(respond(reply, harm.as_ref())))),
+            _ => drop(answer.send(Ok(respond(reply, written, harm.as_ref())))),
         }
     }
 
     fn arrive<C: RestCloud>(&mut self, front: &Front<C>) -> Decision {
         let mut state = front.lock();
         self.request.number = state.journal.take_number();
+        self.incoming.number = self.request.number;
         self.request.operation = state.cloud.operation(&self.incoming);
         self.request.mutation = state.cloud.mutates(&self.incoming);
         state.under_way += 1;
@@ -84,9 +86,6 @@ impl Exchange {
 
     /// How long it waits for earlier requests.
     fn queue<C: RestCloud>(&self, front: &Front<C>, takes: Duration) -> Duration {
-        if takes.is_zero() {
-            return Duration::ZERO;
-        }
         front.with(|cloud, at| cloud.queue(&self.incoming, at.tick, takes))
     }
 
@@ -130,6 +129,15 @@ impl Exchange {
         });
         reply
     }
+
+    /// The body as it is sent, with its media type.
+    fn write<C: RestCloud>(&self, front: &Front<C>, reply: &Reply) -> Option<(&'static str, String)> {
+        let body = reply.body.as_ref()?;
+        if reply.status < 300 {
+            return Some(front.with(|cloud, _| cloud.write(&self.incoming, body)));
+        }
+        Some(front.with(|cloud, _| cloud.write_refusal(reply.status, body)))
+    }
 }
 
 async fn wait(how_long: Duration) {
@@ -144,14 +152,14 @@ fn page(status: StatusCode) -> String {
     format!("<html><head><title>{text}</title></head><body><h1>{text}</h1></body></html>\n")
 }
 
-fn respond(reply: Reply, harm: Option<&Harm>) -> Response<Body> {
-    let Reply { status, body, mut headers } = reply;
+fn respond(reply: Reply, written: Option<(&'static str, String)>, harm: Option<&Harm>) -> Response<Body> {
+    let Reply { status, mut headers, .. } = reply;
     let code = if let Some(Harm::Masked { code, .. }) = harm { *code } else { status };
     let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let (kind, content) = match (harm, body) {
+    let (kind, content) = match (harm, written) {
         (Some(Harm::Masked { empty: true, .. }), _) => (None, String::new()),
         (Some(Harm::Masked { .. } | Harm::Status { code: 502, .. }), _) => (Some("text/html"), page(status)),
-        (_, Some(body)) => (Some("application/json"), body.to_string()),
+        (_, Some((kind, text))) => (Some(kind), text),
         (_, None) => (None, String::new()),
     };
     if let Some(kind) = kind {

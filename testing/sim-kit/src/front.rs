@@ -49,6 +49,8 @@ pub struct Incoming {
     pub base: String,
     /// The body.
     pub body: Bytes,
+    /// How many requests came before it.
+    pub number: u64,
 }
 
 impl Incoming {
@@ -60,6 +62,7 @@ impl Incoming {
             headers: parts.headers.clone(),
             base: base(parts),
             body,
+            number: 0,
         }
     }
 
@@ -127,6 +130,22 @@ pub trait RestCloud: Send + 'static {
         serde_json::from_slice(&request.body).ok()
     }
 
+    /// The body of an answer that is no refusal, as it is sent, with its media type. By default JSON.
+    fn write(&self, _request: &Incoming, body: &Value) -> (&'static str, String) {
+        ("application/json", body.to_string())
+    }
+
+    /// The body of a refusal, as it is sent, with its media type. By default JSON.
+    fn write_refusal(&self, _status: u16, body: &Value) -> (&'static str, String) {
+        ("application/json", body.to_string())
+    }
+
+    /// Carries out what a person or a test asks of this cloud alone: `POST servers` for `POST /_sim/servers`. The error is
+    /// for people; `None` where there is no such control.
+    fn control(&mut self, _order: &str, _body: &[u8], _at: Moment) -> Option<Result<Value, String>> {
+        None
+    }
+
     /// All resources, for `GET /_sim/state`.
     fn state(&mut self, base: &str, at: Moment) -> Value;
 
@@ -145,6 +164,8 @@ pub(crate) struct State<C> {
     pub(crate) journal: CallLog<Entry>,
     /// Requests that were sent and have not taken effect yet.
     pub(crate) under_way: usize,
+    /// How far the cloud's clocks are ahead of the one that was handed in.
+    ahead: Duration,
 }
 
 impl<C> State<C> {
@@ -191,6 +212,7 @@ impl<C: RestCloud> Front<C> {
             editor: None,
             journal: CallLog::default(),
             under_way: 0,
+            ahead: Duration::ZERO,
         };
         Self(Arc::new(Shared { state: Mutex::new(state), clock, random }))
     }
@@ -202,7 +224,15 @@ impl<C: RestCloud> Front<C> {
 
     /// Now, on the cloud's clocks.
     pub fn moment(&self) -> Moment {
-        Moment { tick: self.0.clock.now(), wall: self.0.clock.wall() }
+        let ahead = self.lock().ahead;
+        let wall = self.0.clock.wall();
+        Moment { tick: self.0.clock.now() + ahead, wall: wall.checked_add(ahead).unwrap_or(wall) }
+    }
+
+    /// Moves the cloud's clocks forward, against the one that was handed in.
+    pub fn advance(&self, how_far: Duration) {
+        let mut state = self.lock();
+        state.ahead = state.ahead.saturating_add(how_far);
     }
 
     /// Works on the cloud itself, past latency, faults and journal.
@@ -302,7 +332,29 @@ impl<C: RestCloud> Front<C> {
             Control::Other if parts.method == Method::GET && parts.uri.path() == "/_sim/state" => {
                 (StatusCode::OK, self.with(|cloud, at| cloud.state(&base(parts), at)))
             }
-            Control::Other => (StatusCode::NOT_FOUND, json!({"detail": "Not found."})),
+            Control::Other if parts.method == Method::DELETE && parts.uri.path() == "/_sim/calls" => {
+                self.clear_journal();
+                (StatusCode::OK, json!({}))
+            }
+            Control::Other if parts.method == Method::POST && parts.uri.path() == "/_sim/advance" => {
+                let order: Value = serde_json::from_slice(body).unwrap_or_default();
+                match order.get("millis").and_then(Value::as_u64) {
+                    None => bad_request("how many millis?".to_owned()),
+                    Some(millis) => {
+                        self.advance(Duration::from_millis(millis));
+                        (StatusCode::OK, json!({}))
+                    }
+                }
+            }
+            Control::Other => {
+                let path = parts.uri.path();
+                let order = format!("{} {}", parts.method, path.strip_prefix("/_sim/").unwrap_or(path));
+                match self.with(|cloud, at| cloud.control(&order, body, at)) {
+                    None => (StatusCode::NOT_FOUND, json!({"detail": "Not found."})),
+                    Some(Ok(answer)) => (StatusCode::OK, answer),
+                    Some(Err(why)) => bad_request(why),
+                }
+            }
         }
     }
 

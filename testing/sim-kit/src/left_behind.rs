@@ -17,7 +17,7 @@ pub trait LeftBehind {
     /// the rest of it as the kubelet and the replaced program left it: `metadata`, `spec` and `status`.
     fn nodes(&self, cloud: &Self::Cloud) -> Vec<(String, Value)>;
 
-    /// The Service as its user wrote it.
+    /// The Service as its user wrote it; null where that program has no load balancers.
     fn service(&self, cloud: &Self::Cloud) -> Value;
 
     /// Builds what the replaced program built for the Service, which comes as the API server shows it: with its UID and

@@ -47,21 +47,28 @@ impl<C: CloudUnderTest> CloudFixture<C> {
 
     /// The same with a slow pass every so often, or with none.
     pub fn looking_again(drift: Option<Duration>) -> Self {
+        Self::adjusted(drift, |_| {})
+    }
+
+    /// The same on a cloud that is adjusted before anybody works with it.
+    pub fn adjusted(drift: Option<Duration>, adjust: impl FnOnce(&C)) -> Self {
         let mut cloud = None;
         let mut cluster = ClusterFixture::on(|clock| {
             let new = C::new(clock);
+            adjust(&new);
             let provider = new.provider(clock);
             cloud = Some(new);
             provider
         });
+        let cloud = cloud.unwrap();
         let settings = ControllerSettings {
             node: Some(NodeSettings::default()),
             lifecycle: Some(LifecycleSettings::default()),
             service: Some(ServiceSettings { drift, ..ServiceSettings::default() }),
-            routes: None,
+            routes: cloud.routes(),
         };
         let controllers = start(&mut cluster, &settings);
-        Self { cluster, cloud: cloud.unwrap(), settings, controllers }
+        Self { cluster, cloud, settings, controllers }
     }
 
     /// The same with this many nodes, `node-1` and so on.
@@ -93,7 +100,9 @@ impl<C: CloudUnderTest> CloudFixture<C> {
     /// An instance and its node, Ready and initialised. Returns the provider id.
     pub async fn node(&self, name: &str) -> String {
         let id = self.cloud.add_instance(name);
-        self.cluster.register(name, Some(&id)).await;
+        let mut spec = self.cloud.node_spec(&id);
+        merge(&mut spec, json!({"providerID": id}));
+        self.cluster.register_with(name, spec).await;
         id
     }
 
@@ -153,7 +162,9 @@ impl<C: CloudUnderTest> CloudFixture<C> {
                 return took;
             }
             assert!(took < limit, "{name} has no address: {:?}", self.cluster.events(name));
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            // What takes long need not be known so exactly.
+            let millis = if took < Duration::from_secs(5) { 10 } else { 100 };
+            tokio::time::sleep(Duration::from_millis(millis)).await;
         }
     }
 

@@ -11,7 +11,9 @@ pub mod refusals;
 
 use std::sync::Arc;
 
+use cloudberth_controllers::routes::RouteSettings;
 use cloudberth_core::{Clock, Provider, ServiceView};
+use serde_json::{Value, json};
 
 pub use fixture::{CloudFixture, annotation};
 
@@ -49,6 +51,16 @@ pub trait CloudUnderTest: Clone + Send + Sync + 'static {
 
     /// An instance that runs. Returns its provider id.
     fn add_instance(&self, name: &str) -> String;
+
+    /// What the spec of a node says beside its provider id, such as the networks of its pods. By default nothing.
+    fn node_spec(&self, _provider_id: &str) -> Value {
+        json!({})
+    }
+
+    /// The routes that the program is told to look after. By default none.
+    fn routes(&self) -> Option<RouteSettings> {
+        None
+    }
 
     /// A load balancer that somebody built by hand, with a port and a member of its own, ready for use. Returns its id.
     fn build_by_hand(&self, name: &str) -> String;
