@@ -304,3 +304,16 @@ fn few(all: Vec<String>) -> String {
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     format!("{}{more}", all.into_iter().take(NAMED).collect::<Vec<_>>().join("; "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_are_named_and_the_others_counted() {
+        let told = |count: usize| few((1..=count).map(|number| format!("n{number}")).collect());
+        assert_eq!(told(1), "n1");
+        assert!(!told(NAMED).contains("more"), "{}", told(NAMED));
+        assert!(told(NAMED + 2).ends_with(&format!("n{NAMED}; and 2 more")), "{}", told(NAMED + 2));
+    }
+}

@@ -6,20 +6,16 @@ use cloudberth_core::{Clock, Random, Tick};
 use http::Method;
 use ipnet::Ipv4Net;
 use serde_json::{Value, json};
-use sim_kit::Harm;
+use sim_kit::{Entry, Fault, Front, FrontService, Harm, Request, Tally};
 
 use crate::{
-    control::set_switches,
-    faults::{Fault, Request},
+    accounts::Accounts,
     history::PoolChange,
-    journal::{Entry, Tally},
     paging::Query,
     refusal::Refusal,
     resources::{Action, Balancer, Resources, RouteEntry, Server, Vpc},
     route::Route,
-    service::{CloudHandler, CloudService},
     settings::SimSettings,
-    shared::Shared,
     switches::Switches,
     tokens::Access,
     world::{Call, Moment, NewServer, World},
@@ -28,30 +24,36 @@ use crate::{
 /// A cloud. Clones are handles to the same one.
 #[derive(Clone, Debug)]
 pub struct Cloud {
-    shared: Arc<Shared>,
+    front: Front<Accounts>,
 }
+
+/// The cloud's API as a `tower` service. Clones are the same cloud.
+pub type CloudService = FrontService<Accounts>;
 
 impl Cloud {
     /// A cloud on this clock, with a VPC, the servers of its settings in it, and nothing else.
     pub fn new(clock: Arc<dyn Clock>, random: Random, settings: SimSettings) -> Self {
-        Self { shared: Arc::new(Shared::new(clock, random, settings)) }
+        let random = Arc::new(random);
+        let at = Moment { tick: clock.now(), wall: clock.wall() };
+        let accounts = Accounts::new(settings, Arc::clone(&random), at);
+        Self { front: Front::new(accounts, clock, random) }
     }
 
     /// A service for clients in the same process. They must run on a tokio runtime.
     pub fn service(&self) -> CloudService {
-        CloudService::new(CloudHandler::new(Arc::clone(&self.shared), None))
+        self.front.service()
     }
 
     /// The same, for a client that is called `who` in the journal and in plans of faults.
     pub fn service_as(&self, who: &str) -> CloudService {
-        CloudService::new(CloudHandler::new(Arc::clone(&self.shared), Some(who.to_owned())))
+        self.front.service_as(who)
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut World, Moment) -> T) -> T {
-        let at = self.shared.moment();
-        let mut state = self.shared.lock();
-        state.world.advance(at.tick);
-        act(&mut state.world, at)
+        self.front.with(|accounts, at| {
+            accounts.world.advance(at.tick);
+            act(&mut accounts.world, at)
+        })
     }
 
     /// Changes the settings from now on.
@@ -61,38 +63,39 @@ impl Cloud {
 
     /// Flips switches from now on, for both accounts.
     pub fn switch(&self, change: impl FnOnce(&mut Switches)) {
-        let mut state = self.shared.lock();
-        let mut switches = state.world.settings.switches.clone();
-        change(&mut switches);
-        set_switches(&mut state, &switches);
+        self.front.with(|accounts, _| {
+            let mut switches = accounts.world.settings.switches.clone();
+            change(&mut switches);
+            accounts.set_switches(&switches);
+        });
     }
 
     /// Decides for each request what goes wrong with it; replaces what was set before. Where it says nothing, the
-    /// rate limit and the faults of [`Cloud::add_fault`] decide.
+    /// faults of [`Cloud::add_fault`] decide.
     pub fn plan_faults(&self, plan: impl FnMut(&Request) -> Option<Harm> + Send + 'static) {
-        self.shared.lock().planner.set(plan);
+        self.front.plan_faults(plan);
     }
 
     /// Adds a fault, behind those that are in force.
     pub fn add_fault(&self, fault: Fault) {
-        self.shared.lock().rules.add(fault);
+        self.front.add_fault(fault);
     }
 
     /// Changes the bodies of successful answers before they are sent, to remove fields or make them unreadable. Replaces
     /// the editor that was set before. The resources themselves do not change.
     pub fn edit_answers(&self, editor: impl FnMut(&Request, &mut Value) + Send + 'static) {
-        self.shared.lock().editor = Some(Box::new(editor));
+        self.front.edit_answers(editor);
     }
 
     /// Lets everything go well from now on. Switches stay.
     pub fn stop_faults(&self) {
-        self.shared.lock().stop_faults();
+        self.front.stop_faults();
     }
 
     /// Accepts only these tokens from now on. Before the first call, every token is accepted.
     pub fn set_tokens<'a>(&self, tokens: impl IntoIterator<Item = (&'a str, Access)>) {
         let tokens = tokens.into_iter().map(|(token, access)| (token.to_owned(), access));
-        self.shared.lock().tokens.set(tokens.collect::<BTreeMap<_, _>>());
+        self.front.with(|accounts, _| accounts.tokens.set(tokens.collect::<BTreeMap<_, _>>()));
     }
 
     /// Makes a server that runs, with public addresses of both families and one in the first VPC.
@@ -107,8 +110,7 @@ impl Cloud {
 
     /// Makes a server in the other account, which [`Access::OtherAccount`] gives access to.
     pub fn add_server_elsewhere(&self, name: &str, region: &str) -> Server {
-        let at = self.shared.moment();
-        self.shared.lock().elsewhere.add_server(&NewServer::new(name, region), at)
+        self.front.with(|accounts, at| accounts.elsewhere.add_server(&NewServer::new(name, region), at))
     }
 
     /// Switches a server off at once.
@@ -215,12 +217,12 @@ impl Cloud {
 
     /// Moves the cloud's clock forward, against the one that was handed in.
     pub fn advance(&self, how_far: Duration) {
-        self.shared.advance(how_far);
+        self.front.advance(how_far);
     }
 
     /// Back to the initial state, with an empty journal and without faults. Tokens, settings and switches stay.
     pub fn reset(&self) {
-        self.shared.reset();
+        self.front.reset();
     }
 
     /// All resources, whatever lists show.
@@ -230,7 +232,7 @@ impl Cloud {
 
     /// All resources of the other account, which [`Access::OtherAccount`] gives access to.
     pub fn other_account(&self) -> Resources {
-        self.shared.lock().elsewhere.resources.clone()
+        self.front.with(|accounts, _| accounts.elsewhere.resources.clone())
     }
 
     /// The servers, in order of their ids.
@@ -271,27 +273,27 @@ impl Cloud {
 
     /// The requests so far, in the order in which they took effect; of more than 200,000 the newest.
     pub fn journal(&self) -> Vec<Entry> {
-        self.shared.lock().journal.iter().cloned().collect()
+        self.front.journal()
     }
 
     /// How many requests were sent and have not taken effect yet. At zero, only builds still change anything.
     pub fn under_way(&self) -> usize {
-        self.shared.lock().under_way
+        self.front.under_way()
     }
 
     /// How many requests there were for each operation.
     pub fn tally(&self) -> Tally {
-        Tally::of(self.shared.lock().journal.iter())
+        self.front.tally()
     }
 
     /// Forgets the requests so far; numbers go on.
     pub fn clear_journal(&self) {
-        self.shared.lock().journal.clear();
+        self.front.clear_journal();
     }
 
     /// How the servers of all balancers, also of those that are gone, changed over time.
     pub fn pool_changes(&self) -> Vec<PoolChange> {
-        self.shared.lock().world.history.clone()
+        self.front.with(|accounts, _| accounts.world.history.clone())
     }
 
     /// The changes by which a request took the last server from a balancer that still exists.
@@ -299,9 +301,14 @@ impl Cloud {
         self.pool_changes().into_iter().filter(PoolChange::emptied).collect()
     }
 
+    /// The names of load balancers that were created while there was one of the same name, whatever became of them.
+    pub fn doubled(&self) -> Vec<String> {
+        self.front.with(|accounts, _| accounts.world.doubled.clone())
+    }
+
     /// The time on the cloud's clock.
     pub fn now(&self) -> Tick {
-        self.shared.moment().tick
+        self.front.moment().tick
     }
 
     /// Sets how long requests take from now on.

@@ -2,6 +2,7 @@
 
 use cloudberth_core::Tick;
 use serde::Serialize;
+use sim_kit::micros;
 
 /// The servers of a load balancer changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -26,8 +27,4 @@ impl PoolChange {
     pub const fn emptied(&self) -> bool {
         !self.gone && self.before > 0 && self.after == 0
     }
-}
-
-pub(crate) fn micros<S: serde::Serializer>(at: &Tick, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(u64::try_from(at.0.as_micros()).unwrap_or(u64::MAX))
 }

@@ -248,3 +248,23 @@ fn remove(existing: Option<&LoadBalancer>, observed: &Observed) -> Decision<Acti
     let next = if steps.is_empty() { Next::Converged } else { Next::Act(steps) };
     Decision { notices: observed.notices.clone(), ..Decision::new(next) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_recorded_of_what_is_only_assumed() {
+        let recorded = |id| {
+            let existing = LoadBalancer { id, ..LoadBalancer::default() };
+            record(&existing).annotations.into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(recorded(0), [], "a dry run has no id");
+        assert_eq!(recorded(7), [(ID.name().to_owned(), "7".to_owned())]);
+    }
+
+    #[test]
+    fn one_server_is_named_and_several_are_counted() {
+        assert_eq!((counted(&[7]), counted(&[7, 8])), ("server 7".to_owned(), "2 servers".to_owned()));
+    }
+}

@@ -49,7 +49,7 @@ async fn a_load_balancer_costs_five_calls() {
     fixture.pass(60).await;
     let tally = fixture.tally();
     println!("create: {tally:?}");
-    assert_eq!(fixture.shown("web").await.len(), 1);
+    assert_eq!(fixture.ingress("web").await.len(), 1);
     assert!(tally.calls <= 5, "L7-1602 {tally:?}");
 }
 

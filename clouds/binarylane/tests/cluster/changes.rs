@@ -88,19 +88,19 @@ async fn what_somebody_changed_by_hand_is_restored() {
     assert_ne!(anew, id, "BL-94");
     assert_eq!(fixture.cloud.balancers().len(), 1, "BL-94");
     let ip = fixture.cloud.balancer(anew).unwrap().ip.unwrap().to_string();
-    assert_eq!(fixture.shown("web").await, [ip], "BL-94");
+    assert_eq!(fixture.ingress("web").await, [ip], "BL-94");
     assert!(fixture.cluster.events("web").iter().any(|line| line.contains("EnsuringLoadBalancer")), "BL-94");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_id_that_is_lost_or_wrong_is_repaired() {
     let fixture = Fixture::settled().await;
-    let (id, ip) = (fixture.recorded("web").await, fixture.shown("web").await);
+    let (id, ip) = (fixture.recorded("web").await, fixture.ingress("web").await);
     for (case, value) in [("BL-95", json!(null)), ("BL-96", json!("many")), ("BL-96", json!("999999"))] {
         fixture.edit("web", json!({"metadata": {"annotations": {ID: value}}})).await;
         fixture.pass(60).await;
         assert_eq!(fixture.recorded("web").await, id, "{case} {value}");
-        assert_eq!(fixture.shown("web").await, ip, "{case} {value}");
+        assert_eq!(fixture.ingress("web").await, ip, "{case} {value}");
     }
     assert!(fixture.warned("web", "InvalidAnnotation"), "BL-96 {:?}", fixture.warnings("web"));
     assert_eq!(fixture.changes(), [""; 0], "BL-95 BL-96");
@@ -198,7 +198,7 @@ async fn local_traffic_goes_to_nodes_with_ready_pods() {
 #[tokio::test(start_paused = true)]
 async fn what_is_refused_later_stays_as_it_is_and_the_pool_goes_on() {
     let fixture = Fixture::settled().await;
-    let ip = fixture.shown("web").await;
+    let ip = fixture.ingress("web").await;
     for (case, spec) in [
         ("BL-104", json!({"ports": [{"port": 8080, "protocol": "TCP"}]})),
         ("BL-136", json!({"sessionAffinity": "ClientIP", "ports": [{"port": 80, "protocol": "TCP"}]})),
@@ -217,7 +217,7 @@ async fn what_is_refused_later_stays_as_it_is_and_the_pool_goes_on() {
             (vec!["http".to_owned()], "http"),
             "{case}"
         );
-        assert_eq!(fixture.shown("web").await, ip, "{case}");
+        assert_eq!(fixture.ingress("web").await, ip, "{case}");
     }
     assert!(
         fixture.warned("web", "8080") && fixture.warned("web", "ClientIP"),

@@ -15,7 +15,7 @@ async fn one_request_and_the_address_when_it_is_there() {
     fixture.create("web", json!({})).await;
     fixture.pass(1).await;
     let id = fixture.recorded("web").await;
-    assert_eq!(fixture.shown("web").await, [""; 0], "BL-71 nothing before it is active");
+    assert_eq!(fixture.ingress("web").await, [""; 0], "BL-71 nothing before it is active");
     fixture.pass(20).await;
     let posts = fixture.mutations();
     let body = json!({"name": "k8s-test-default-web", "forwarding_rules": [{"entry_protocol": "http"}],
@@ -25,7 +25,7 @@ async fn one_request_and_the_address_when_it_is_there() {
     let balancer = fixture.balancer("web").await;
     let service = fixture.get("web").await;
     assert_eq!(id, Some(balancer.id), "BL-52 recorded at once");
-    assert_eq!(fixture.shown("web").await, [balancer.ip.unwrap().to_string()], "BL-52");
+    assert_eq!(fixture.ingress("web").await, [balancer.ip.unwrap().to_string()], "BL-52");
     assert_eq!(service.ingress[0].ip_mode, Some(IpMode::Vip));
     assert_eq!(service.annotations.get(INTENT), None);
     assert_eq!(service.finalizers, [FINALIZER]);
@@ -91,7 +91,7 @@ async fn what_cannot_be_forwarded_is_refused_without_a_call() {
     assert_eq!(asked.count(), 0, "BL-55 BL-57 BL-135 BL-84 no call");
     fixture.edit("sticky", json!({"spec": {"sessionAffinity": "None"}})).await;
     fixture.pass(20).await;
-    assert_eq!(fixture.shown("sticky").await.len(), 1, "BL-135 once it is corrected it is served");
+    assert_eq!(fixture.ingress("sticky").await.len(), 1, "BL-135 once it is corrected it is served");
 }
 
 #[tokio::test(start_paused = true)]
@@ -109,10 +109,10 @@ async fn an_address_that_comes_late_is_waited_for() {
     fixture.cloud.switch(|switches| switches.ip_when_active = true);
     fixture.create("web", json!({})).await;
     fixture.pass(1).await;
-    assert_eq!(fixture.shown("web").await, [""; 0], "BL-71");
+    assert_eq!(fixture.ingress("web").await, [""; 0], "BL-71");
     fixture.pass(20).await;
     let ip = fixture.balancer("web").await.ip.unwrap().to_string();
-    assert_eq!(fixture.shown("web").await, [ip], "BL-71");
+    assert_eq!(fixture.ingress("web").await, [ip], "BL-71");
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,7 +146,7 @@ async fn an_invoice_that_is_not_paid_is_named() {
     assert!(fixture.tally().calls < 20, "BL-73 {:?}", fixture.tally());
     fixture.cloud.unblock();
     fixture.pass(400).await;
-    assert_eq!(fixture.shown("web").await.len(), 1, "BL-73");
+    assert_eq!(fixture.ingress("web").await.len(), 1, "BL-73");
 }
 
 #[tokio::test(start_paused = true)]
@@ -154,7 +154,7 @@ async fn without_nodes_there_is_an_address_all_the_same() {
     let fixture = Fixture::new();
     fixture.create("web", json!({})).await;
     fixture.pass(30).await;
-    assert_eq!(fixture.shown("web").await.len(), 1, "BL-82 {:?}", fixture.cluster.events("web"));
+    assert_eq!(fixture.ingress("web").await.len(), 1, "BL-82 {:?}", fixture.cluster.events("web"));
     assert!(fixture.warned("web", "UnAvailableLoadBalancer"), "BL-82 {:?}", fixture.warnings("web"));
     let id = fixture.node("node-01").await;
     fixture.pass(30).await;
@@ -186,7 +186,7 @@ async fn a_refusal_of_the_api_is_told_and_not_repeated() {
     assert_eq!(fixture.changes().len(), 1, "BL-83 {:?}", fixture.changes());
     fixture.edit("web", annotated(&[("region", json!("bne"))])).await;
     fixture.pass(60).await;
-    assert_eq!(fixture.shown("web").await.len(), 1, "BL-83");
+    assert_eq!(fixture.ingress("web").await.len(), 1, "BL-83");
 }
 
 #[tokio::test(start_paused = true)]
@@ -197,11 +197,11 @@ async fn a_bad_token_changes_nothing() {
     fixture.create("web", json!({})).await;
     fixture.pass(900).await;
     assert!(fixture.cluster.node("node-01").await.is_some(), "BL-11");
-    assert_eq!(fixture.shown("web").await, [""; 0], "BL-11");
+    assert_eq!(fixture.ingress("web").await, [""; 0], "BL-11");
     assert!(fixture.tally().calls < 80, "BL-11 {:?}", fixture.tally());
     fixture.cloud.stop_faults();
     fixture.pass(900).await;
-    assert_eq!(fixture.shown("web").await.len(), 1, "BL-11 it goes on by itself");
+    assert_eq!(fixture.ingress("web").await.len(), 1, "BL-11 it goes on by itself");
 }
 
 #[tokio::test(start_paused = true)]

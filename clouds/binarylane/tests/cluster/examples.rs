@@ -21,7 +21,7 @@ async fn every_example_is_served_without_a_warning() {
         fixture.pass(30).await;
         let file = file.display();
         assert_eq!(fixture.warnings(&name), [""; 0], "{file}");
-        assert_eq!(fixture.shown(&name).await.len(), 1, "{file}");
+        assert_eq!(fixture.ingress(&name).await.len(), 1, "{file}");
         assert_eq!(fixture.pool(&name).await.len(), 2, "{file}");
     }
 }

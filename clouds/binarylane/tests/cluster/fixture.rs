@@ -1,97 +1,39 @@
 //! A cluster at BinaryLane, with all controllers at work.
 
-use std::{sync::Arc, time::Duration};
-
-use binarylane_sim::{Balancer, Cloud, Entry, RouteEntry, SimSettings, Tally};
-use cloudberth_binarylane::{BinaryLaneProvider, FileSettings, Settings, Sources, Surroundings};
-use cloudberth_controllers::{
-    controller_set::{ControllerSet, ControllerSettings},
-    lifecycle::LifecycleSettings,
-    node::NodeSettings,
-    routes::RouteSettings,
-    service::ServiceSettings,
+use std::{
+    ops::{Deref, DerefMut},
+    time::Duration,
 };
-use cloudberth_core::{Clock, NodeView, Provider, Random, Secret, ServiceView};
-use cloudberth_http::{Env, GivenFlags, TokenSource, Transport, Unobserved, yaml};
+
+pub(crate) use binarylane_sim::replaced::{annotated, ports};
+use binarylane_sim::{Balancer, Entry, RouteEntry, SimSettings, Tally};
+use cloudberth_core::{NodeView, ServiceView};
 use serde_json::{Value, json};
 use sim_kit::merge;
-use testing_kit::ClusterFixture;
-use tokio::task::AbortHandle;
+use testing_kit::checks::CloudFixture;
+pub(crate) use testing_kit::seeded::{FINALIZER, INTENT};
 
-pub(crate) const PREFIX: &str = "service.beta.kubernetes.io/binarylane-loadbalancer-";
+use crate::under_test::BinaryLane;
+pub(crate) use crate::under_test::Setup;
+
 pub(crate) const ID: &str = "service.beta.kubernetes.io/binarylane-loadbalancer-id";
-pub(crate) const INTENT: &str = "cloudberth.dev/intent";
-pub(crate) const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
 pub(crate) const CIDR: &str = "10.244.0.0/16";
 
-pub(crate) fn settings(token: TokenSource, file: &str, flags: &[(&'static str, &str)]) -> Settings {
-    let (env, given) =
-        (Env::default(), flags.iter().map(|&(name, value)| (name, value.to_owned())).collect());
-    let given: GivenFlags = given;
-    let file = yaml::read(file, FileSettings::read).unwrap();
-    Settings::read(Sources { token: Ok(Some(token)), env: &env, file, given: &given, cluster: "test" })
-        .unwrap()
+/// The fixture of every cloud, with what only BinaryLane has.
+pub(crate) struct Fixture(CloudFixture<BinaryLane>);
+
+impl Deref for Fixture {
+    type Target = CloudFixture<BinaryLane>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
-/// How a cluster is set up.
-#[derive(Clone, Default)]
-pub(crate) struct Setup {
-    /// The file of `--cloud-config`.
-    pub(crate) file: &'static str,
-    /// Routes are looked after.
-    pub(crate) routes: bool,
-    /// How often is looked for what changed behind the program's back.
-    pub(crate) drift: Option<Duration>,
-}
-
-pub(crate) struct Fixture {
-    pub(crate) cluster: ClusterFixture,
-    pub(crate) cloud: Cloud,
-    setup: Setup,
-    controllers: AbortHandle,
-}
-
-fn provider(cloud: &Cloud, setup: &Setup, clock: &Arc<dyn Clock>) -> Arc<dyn Provider> {
-    let token = TokenSource::fixed(Secret::new("t0k3n-of-the-account").unwrap());
-    let on: &[(&str, &str)] = &[("configure-cloud-routes", "true"), ("cluster-cidr", CIDR)];
-    let settings = settings(token, setup.file, if setup.routes { on } else { &on[1..] });
-    let around = Surroundings {
-        transport: Transport::new(cloud.service()),
-        clock: Arc::clone(clock),
-        random: Arc::new(Random::seeded(1)),
-        observer: Arc::new(Unobserved),
-    };
-    Arc::new(BinaryLaneProvider::new(settings, around))
-}
-
-fn start(cluster: &mut ClusterFixture, setup: &Setup) -> AbortHandle {
-    let period = Duration::from_secs(5);
-    let settings = ControllerSettings {
-        node: Some(NodeSettings::default()),
-        lifecycle: Some(LifecycleSettings { period, ..LifecycleSettings::default() }),
-        service: Some(ServiceSettings { drift: setup.drift, ..ServiceSettings::default() }),
-        // The flag's default is on; the provider alone decides.
-        routes: Some(RouteSettings {
-            configure_cloud_routes: true,
-            cluster_cidr: CIDR.to_owned(),
-            period: Duration::from_secs(10),
-        }),
-    };
-    cluster.run_watches();
-    let controllers = ControllerSet::new(&cluster.ctx, &settings).unwrap();
-    cluster.run(async move { controllers.run().await })
-}
-
-/// A patch with annotations, given without their prefix; null removes one.
-pub(crate) fn annotated(annotations: &[(&str, Value)]) -> Value {
-    let key = |key: &str| if key.contains('/') { key.to_owned() } else { format!("{PREFIX}{key}") };
-    let all: serde_json::Map<_, _> = annotations.iter().map(|(k, value)| (key(k), value.clone())).collect();
-    json!({"metadata": {"annotations": all}})
-}
-
-pub(crate) fn ports(numbers: &[u16]) -> Value {
-    let port = |number: &u16| json!({"name": format!("p{number}"), "port": number, "protocol": "TCP"});
-    json!({"spec": {"ports": numbers.iter().map(port).collect::<Vec<_>>()}})
+impl DerefMut for Fixture {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
 }
 
 impl Fixture {
@@ -101,16 +43,13 @@ impl Fixture {
     }
 
     pub(crate) fn with(setup: Setup, adjust: impl FnOnce(&mut SimSettings)) -> Self {
-        let mut settings = SimSettings { latency: Duration::from_millis(20), ..SimSettings::default() };
-        adjust(&mut settings);
-        let mut made = None;
-        let mut cluster = ClusterFixture::on(|clock| {
-            let cloud = Cloud::new(Arc::clone(clock), Random::seeded(7), settings);
-            made = Some(cloud.clone());
-            provider(&cloud, &setup, clock)
-        });
-        let controllers = start(&mut cluster, &setup);
-        Self { cluster, cloud: made.unwrap(), setup, controllers }
+        Self(CloudFixture::adjusted(setup.drift, |cloud: &BinaryLane| {
+            *cloud.setup.lock().unwrap() = setup;
+            cloud.change_settings(|settings| {
+                settings.build = Duration::from_secs(2);
+                adjust(settings);
+            });
+        }))
     }
 
     /// With two nodes, a moment after they came.
@@ -130,18 +69,6 @@ impl Fixture {
         assert!(!fixture.get("web").await.ingress.is_empty(), "{:?}", fixture.cluster.events("web"));
         fixture.cloud.clear_journal();
         fixture
-    }
-
-    /// With this the program is killed; what it has sent is on its way.
-    pub(crate) fn killer(&self) -> AbortHandle {
-        self.controllers.clone()
-    }
-
-    /// The program starts, and knows nothing.
-    pub(crate) fn restart(&mut self) {
-        let provider = provider(&self.cloud, &self.setup, &self.cluster.clock);
-        self.cluster.reboot_with(provider);
-        self.controllers = start(&mut self.cluster, &self.setup);
     }
 
     /// A server and its node, Ready and initialised. Returns the server's id.
@@ -177,21 +104,6 @@ impl Fixture {
         !self.get_node(name).await.has_taint("node.cloudprovider.kubernetes.io/uninitialized")
     }
 
-    /// A Service that wants a load balancer; `more` is merged over it.
-    pub(crate) async fn create(&self, name: &str, more: Value) {
-        let mut body = json!({"spec": {"type": "LoadBalancer", "ports": [{"port": 80, "protocol": "TCP"}]}});
-        merge(&mut body, more);
-        self.cluster.create(&self.cluster.services(), "Service", name, body).await;
-    }
-
-    pub(crate) async fn edit(&self, name: &str, body: Value) {
-        self.cluster.merge(&self.cluster.services(), name, body).await;
-    }
-
-    pub(crate) async fn delete(&self, name: &str) {
-        self.cluster.delete(&self.cluster.services(), name).await;
-    }
-
     pub(crate) async fn get(&self, name: &str) -> ServiceView {
         self.cluster.service(name).await.unwrap()
     }
@@ -202,14 +114,6 @@ impl Fixture {
 
     pub(crate) async fn recorded(&self, name: &str) -> Option<i64> {
         self.get(name).await.annotations.get(ID).map(|id| id.parse().unwrap())
-    }
-
-    pub(crate) async fn shown(&self, name: &str) -> Vec<String> {
-        self.get(name).await.ingress.into_iter().filter_map(|entry| entry.ip).collect()
-    }
-
-    pub(crate) async fn pass(&self, seconds: u64) {
-        self.cluster.pass(seconds).await;
     }
 
     /// The load balancer that a Service has recorded.
@@ -224,10 +128,6 @@ impl Fixture {
         let mut pool = self.balancer(name).await.server_ids;
         pool.sort_unstable();
         pool
-    }
-
-    pub(crate) fn warnings(&self, about: &str) -> Vec<String> {
-        self.cluster.events(about).into_iter().filter(|event| event.starts_with("Warning")).collect()
     }
 
     pub(crate) fn warned(&self, about: &str, word: &str) -> bool {
@@ -250,11 +150,6 @@ impl Fixture {
 
     pub(crate) fn routes(&self) -> Vec<RouteEntry> {
         self.cloud.routes(self.cloud.first_vpc())
-    }
-
-    /// How many calls the Kubernetes API has had.
-    pub(crate) fn kube_calls(&self) -> u64 {
-        self.cluster.api.calls(0).last().map_or(0, |call| call.number + 1)
     }
 
     /// Time goes by and nothing is written anywhere.

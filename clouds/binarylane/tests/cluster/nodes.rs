@@ -5,6 +5,8 @@ use std::time::Duration;
 use binarylane_sim::{Access, Cancellation, Fault, Harm, NewServer};
 use serde_json::json;
 
+use testing_kit::TokenFile;
+
 use crate::fixture::{Fixture, Setup};
 
 const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
@@ -282,7 +284,7 @@ async fn a_token_of_another_account_loses_no_node() {
     let fixture = Fixture::new();
     fixture.nodes(3).await;
     fixture.pass(30).await;
-    fixture.cloud.set_tokens([("t0k3n-of-the-account", Access::OtherAccount)]);
+    fixture.cloud.set_tokens([(TokenFile::OWN, Access::OtherAccount)]);
     for number in 1..=3 {
         fixture.cluster.set_ready(&format!("node-{number:02}"), false).await;
     }

@@ -2,30 +2,41 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
-    path::PathBuf,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+    ops::Deref,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use binarylane_sim::{Cloud, Fault, Harm, Request, SimSettings};
-use cloudberth_binarylane::{BinaryLaneProvider, Surroundings};
+use binarylane_sim::{Cloud, Fault, Harm, SimSettings};
+use cloudberth_binarylane::{BinaryLaneProvider, FileSettings, Settings, Sources, Surroundings};
+use cloudberth_controllers::routes::RouteSettings;
 use cloudberth_core::{Clock, Provider, Random, ServiceView};
-use cloudberth_http::{TokenSource, Transport, Unobserved};
-use serde_json::Value;
-use testing_kit::checks::CloudUnderTest;
+use cloudberth_http::{Env, GivenFlags, TokenSource, Transport, Unobserved, testing::Door, yaml};
+use serde_json::{Value, json};
+use testing_kit::{TokenFile, checks::CloudUnderTest, first_sent_elsewhere};
 
-use crate::fixture::{ID, settings};
+use crate::fixture::{CIDR, ID};
 
-/// Clones are the same cloud.
-#[derive(Clone)]
-pub(crate) struct BinaryLane {
+/// How the program is told to work.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Setup {
+    /// The file of `--cloud-config`.
+    pub(crate) file: &'static str,
+    /// Routes are looked after.
+    pub(crate) routes: bool,
+    /// How often is looked for what changed behind the program's back.
+    pub(crate) drift: Option<Duration>,
+}
+
+/// A cloud, and a program that looks after routes too or does not. Clones are the same cloud.
+#[derive(Clone, Debug)]
+pub(crate) struct BinaryLane<const ROUTES: bool = false> {
     cloud: Cloud,
-    token: Arc<TokenFile>,
+    /// The way to the cloud.
+    pub(crate) door: Door,
+    token: TokenFile,
     omissions: Arc<Mutex<Omissions>>,
+    pub(crate) setup: Arc<Mutex<Setup>>,
 }
 
 /// Which parts of answers are missing.
@@ -37,7 +48,7 @@ struct Omissions {
 }
 
 impl Omissions {
-    fn apply(&self, _: &Request, body: &mut Value) {
+    fn apply(&self, body: &mut Value) {
         let all = |body: &mut Value, one: &str, many: &str, edit: &dyn Fn(&mut Value)| {
             body.get_mut(one).into_iter().for_each(edit);
             body.get_mut(many).and_then(Value::as_array_mut).into_iter().flatten().for_each(edit);
@@ -58,60 +69,74 @@ impl Omissions {
     }
 }
 
-/// A credential that can be replaced, as a mounted Secret is.
-struct TokenFile(PathBuf);
+/// What the simulated cloud itself can do.
+impl<const ROUTES: bool> Deref for BinaryLane<ROUTES> {
+    type Target = Cloud;
 
-impl TokenFile {
-    fn new() -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("token-{}-{number}", std::process::id());
-        let file = Self(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name));
-        file.set("first");
-        file
-    }
-
-    fn set(&self, token: &str) {
-        fs::write(&self.0, token).unwrap();
+    fn deref(&self) -> &Cloud {
+        &self.cloud
     }
 }
 
-impl Drop for TokenFile {
-    fn drop(&mut self) {
-        // What is left of a test is in the build directory, where it harms nobody.
-        let _ = fs::remove_file(&self.0);
+impl<const ROUTES: bool> BinaryLane<ROUTES> {
+    pub(crate) fn omit_from_answers(&self) {
+        let omitted = Arc::clone(&self.omissions);
+        self.cloud.edit_answers(move |_, body| omitted.lock().unwrap().apply(body));
     }
-}
 
-impl BinaryLane {
     fn omissions(&self, change: impl FnOnce(&mut Omissions)) {
         change(&mut self.omissions.lock().unwrap());
     }
+
+    fn settings(&self, clock: &Arc<dyn Clock>) -> Settings {
+        let setup = self.setup.lock().unwrap().clone();
+        let token = TokenSource::file(self.token.path(), Arc::clone(clock)).unwrap();
+        let flags = [("configure-cloud-routes", "true"), ("cluster-cidr", CIDR)];
+        let given = flags.into_iter().skip(usize::from(!setup.routes));
+        let given: GivenFlags = given.map(|(name, value)| (name, value.to_owned())).collect();
+        let file = yaml::read(setup.file, FileSettings::read).unwrap();
+        let env = Env::default();
+        Settings::read(Sources { token: Ok(Some(token)), env: &env, file, given: &given, cluster: "test" })
+            .unwrap()
+    }
 }
 
-impl CloudUnderTest for BinaryLane {
+/// The number of the server with this provider id.
+pub(crate) fn server(provider_id: &str) -> i64 {
+    provider_id.trim_start_matches("binarylane://").parse().unwrap()
+}
+
+/// The network of the pods on the node of this instance: another one for each of some hundred.
+pub(crate) fn pod_cidr(provider_id: &str) -> String {
+    format!("10.244.{}.0/24", server(provider_id) % 240)
+}
+
+impl<const ROUTES: bool> CloudUnderTest for BinaryLane<ROUTES> {
     fn new(clock: &Arc<dyn Clock>) -> Self {
         let settings = SimSettings {
             latency: Duration::from_millis(20),
             build: Duration::from_secs(1),
             ..SimSettings::default()
         };
-        let cloud = Cloud::new(Arc::clone(clock), Random::seeded(7), settings);
-        let omissions = Arc::new(Mutex::new(Omissions::default()));
-        let omitted = Arc::clone(&omissions);
-        cloud.edit_answers(move |request, body| omitted.lock().unwrap().apply(request, body));
-        Self { cloud, token: Arc::new(TokenFile::new()), omissions }
+        let new = Self {
+            cloud: Cloud::new(Arc::clone(clock), Random::seeded(7), settings),
+            door: Door::default(),
+            token: TokenFile::new(env!("CARGO_TARGET_TMPDIR")),
+            omissions: Arc::default(),
+            setup: Arc::new(Mutex::new(Setup { routes: ROUTES, ..Setup::default() })),
+        };
+        new.omit_from_answers();
+        new
     }
 
     fn provider(&self, clock: &Arc<dyn Clock>) -> Arc<dyn Provider> {
-        let token = TokenSource::file(&self.token.0, Arc::clone(clock)).unwrap();
         let around = Surroundings {
-            transport: Transport::new(self.cloud.service()),
+            transport: self.door.before(Transport::new(self.cloud.service())),
             clock: Arc::clone(clock),
             random: Arc::new(Random::seeded(1)),
             observer: Arc::new(Unobserved),
         };
-        Arc::new(BinaryLaneProvider::new(settings(token, "", &[]), around))
+        Arc::new(BinaryLaneProvider::new(self.settings(clock), around))
     }
 
     fn id_annotation(&self) -> &'static str {
@@ -130,6 +155,20 @@ impl CloudUnderTest for BinaryLane {
 
     fn add_instance(&self, name: &str) -> String {
         format!("binarylane://{}", self.cloud.add_server(name, "bne").id)
+    }
+
+    fn node_spec(&self, provider_id: &str) -> Value {
+        let cidr = pod_cidr(provider_id);
+        if ROUTES { json!({"podCIDR": cidr, "podCIDRs": [cidr]}) } else { json!({}) }
+    }
+
+    /// The flag's default is on; the provider alone decides.
+    fn routes(&self) -> Option<RouteSettings> {
+        Some(RouteSettings {
+            configure_cloud_routes: true,
+            cluster_cidr: CIDR.to_owned(),
+            period: Duration::from_secs(10),
+        })
     }
 
     fn build_by_hand(&self, name: &str) -> String {
@@ -155,34 +194,11 @@ impl CloudUnderTest for BinaryLane {
     }
 
     fn swap_credential_during_next_delete(&self) {
-        let (token, mut sent) = (Arc::clone(&self.token), 0);
-        self.cloud.plan_faults(move |request| {
-            if request.operation != "load_balancers.delete" {
-                return None;
-            }
-            sent += 1;
-            match sent {
-                // The old token is refused, and there is another one by now: that of an account without this one.
-                1 => {
-                    token.set("another account's");
-                    Some(Harm::status(401))
-                }
-                2 => {
-                    token.set("first");
-                    Some(Harm::NotFound)
-                }
-                _ => None,
-            }
-        });
+        self.cloud.plan_faults(self.token.swap_during("load_balancers.delete"));
     }
 
     fn send_next_delete_elsewhere(&self) {
-        let mut sent = 0;
-        self.cloud.plan_faults(move |request| {
-            let deletes = request.operation == "load_balancers.delete";
-            sent += usize::from(deletes);
-            (deletes && sent == 1).then_some(Harm::NotFound)
-        });
+        self.cloud.plan_faults(first_sent_elsewhere("load_balancers.delete"));
     }
 
     fn omit_instance_addresses(&self, omit: bool) {
@@ -194,13 +210,10 @@ impl CloudUnderTest for BinaryLane {
     }
 
     fn garble_part_of(&self, balancer: &str, garble: bool) {
-        let id = balancer.parse().unwrap();
+        let id: i64 = balancer.parse().unwrap();
         self.omissions(|omissions| {
-            if garble {
-                omissions.garbled.insert(id);
-            } else {
-                omissions.garbled.remove(&id);
-            }
+            omissions.garbled.retain(|one| *one != id);
+            omissions.garbled.extend(garble.then_some(id));
         });
     }
 }

@@ -62,6 +62,9 @@ impl World {
         let takes = (self.settings.build, switches.build_fails);
         let shown = render::balancer(&balancer);
         self.note_pool(&balancer, 0, false, at);
+        if self.resources.balancers.values().any(|other| other.name == balancer.name) {
+            self.doubled.push(balancer.name.clone());
+        }
         self.resources.balancers.insert(id, balancer);
         let subject = Subject { kind: "load-balancer", id, region };
         let action = self.start("create_load_balancer", subject, Effect::BalancerBuilt, takes, at);

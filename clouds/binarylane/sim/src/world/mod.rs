@@ -12,7 +12,6 @@ mod vpcs;
 use std::sync::Arc;
 
 use cloudberth_core::{Random, Tick};
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
@@ -21,13 +20,7 @@ use crate::{
 };
 
 pub use servers::NewServer;
-
-/// A moment on both clocks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
-    pub(crate) tick: Tick,
-    pub(crate) wall: Timestamp,
-}
+pub(crate) use sim_kit::Moment;
 
 /// The answer to a request that succeeded.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,6 +56,8 @@ pub(crate) struct Call<'a> {
 pub(crate) struct World {
     pub(crate) resources: Resources,
     pub(crate) history: Vec<PoolChange>,
+    /// The names of balancers that were created while there was one of the same name.
+    pub(crate) doubled: Vec<String>,
     pub(crate) settings: SimSettings,
     random: Arc<Random>,
     ids: Ids,
@@ -95,8 +90,15 @@ impl World {
             vpc: apart + 4_000,
             action: apart + 2_000_000,
         };
-        let mut world =
-            Self { resources: Resources::default(), history: Vec::new(), settings, random, ids, vpc: 0 };
+        let mut world = Self {
+            resources: Resources::default(),
+            history: Vec::new(),
+            doubled: Vec::new(),
+            settings,
+            random,
+            ids,
+            vpc: 0,
+        };
         world.vpc = world.add_vpc("kube-net", addresses::VPC_RANGE);
         let region = world.settings.default_region.clone();
         for number in 1..=instances {
