@@ -60,7 +60,10 @@ pub static PROXY_PROTOCOL: Key<OneOf<&'static str>> = Key::new(
 pub static SSL_PORTS: Key<Text> = Key::new(prefixed!("ssl-ports"), Text)
     .derived("port 443 alone")
     .impact(Impact::Considerable)
-    .about("Further ports that speak https, by number or name, with commas and without blanks between them.");
+    .about(
+        "Further ports that speak https, by number or name, with commas and without blanks between them. With \
+         BRIGHTBOX_LENIENT_SSL_PORTS blanks mean nothing, and `*` is every port.",
+    );
 
 pub static SSL_DOMAINS: Key<Text> = Key::new(prefixed!("ssl-domains"), Text)
     .impact(Impact::Minimal)
@@ -101,6 +104,17 @@ fn read_path(text: &str) -> Result<String, String> {
         Err(String::new())
     }
 }
+
+pub static CHECK_TARGET: Key<OneOf<&'static str>> = Key::new(
+    "cloudberth.dev/brightbox-healthcheck-target",
+    OneOf::exact(&[("node-port", "node-port"), ("kube-proxy", "kube-proxy")]),
+)
+.default("node-port")
+.impact(Impact::Minimal)
+.about(
+    "Who answers checks with externalTrafficPolicy Cluster: the workload, on the first node port, or kube-proxy, on port \
+     10256 of each node.",
+);
 
 macro_rules! numbers {
     ($( $name:ident: $key:literal, $default:literal, $about:literal; )*) => { $(
@@ -145,6 +159,7 @@ pub static TABLE: Table = Table::new(&[
     &CLOUD_IP,
     &CHECK_PROTOCOL,
     &CHECK_REQUEST,
+    &CHECK_TARGET,
     &CHECK_TIMEOUT,
     &CHECK_INTERVAL,
     &CHECK_UP,

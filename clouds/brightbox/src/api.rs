@@ -135,8 +135,13 @@ impl Api {
     }
 }
 
-/// A 403 that speaks of a limit is not about the credential, and another one would not help.
+/// A 403 that speaks of a limit is not about the credential, and another one would not help. What users write is checked
+/// before anything is sent, so what a 422 finds wrong is mostly what has changed since it was listed, such as a server that
+/// is gone: nobody has to edit the Service for that.
 fn category(answer: &Answer) -> Option<Category> {
-    let limit = answer.status() == 403 && String::from_utf8_lossy(answer.body()).contains("limit_reached");
-    limit.then_some(Category::Permanent)
+    match answer.status().as_u16() {
+        403 if String::from_utf8_lossy(answer.body()).contains("limit_reached") => Some(Category::Permanent),
+        422 => Some(Category::Conflict),
+        _ => None,
+    }
 }

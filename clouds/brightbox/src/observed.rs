@@ -42,8 +42,9 @@ pub struct Observed {
     pub written: bool,
     /// Mappings that were asked for in this turn and do not show yet.
     pub mapping: BTreeSet<String>,
-    /// A Cloud IP that has to go with the Service, and its name.
-    pub left_over: Option<(String, String)>,
+    /// What shows beside the above that the Service had a load balancer, with its id and name: a Cloud IP that has to go
+    /// too, or the load balancer itself, which is deleted and listed for a while.
+    pub trace: Option<(String, String)>,
     /// The load balancer that failed and is being replaced in this turn.
     pub replaced: Option<String>,
     /// Cloud IPs whose mapping was asked to end in this turn.
@@ -65,6 +66,14 @@ impl Observed {
         let dead =
             |status: &BalancerStatus| matches!(status, BalancerStatus::Failed | BalancerStatus::Failing);
         self.balancers.iter().find(|balancer| dead(&balancer.status))
+    }
+
+    /// Whether anything is left of a load balancer that has to go, or shows that there was one.
+    pub(crate) fn is_anything_left(&self) -> bool {
+        !self.balancers.is_empty()
+            || !self.groups.is_empty()
+            || !self.policies.is_empty()
+            || self.trace.is_some()
     }
 
     /// Whether this is one of the load balancers of the name.

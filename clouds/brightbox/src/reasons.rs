@@ -28,4 +28,10 @@ cloudberth_core::reasons! {
     SEVERAL_OF_ONE_NAME = Warning, Service, "SeveralOfOneName",
         when: "Several things of one kind have the name of the load balancer; the first is used.",
         advice: "Delete the others that the message names, unless two clusters share one `--cluster-name`: then rename one.";
+    CHECKS_ASK_WORKLOAD = Normal, Service, "ChecksAskWorkload",
+        when: "A load balancer was created whose checks ask the workload for `/healthz`, because nobody chose another check.",
+        advice: "Nothing, if the workload answers it. Otherwise set another path, or let kube-proxy answer.";
+    CLUSTER_NAME_SHARED = Warning, Service, "ClusterNameShared",
+        when: "None of several servers behind the load balancer is a node of this cluster.",
+        advice: "See whether another cluster of the account has the same `--cluster-name`, and rename one. Otherwise nothing.";
 }

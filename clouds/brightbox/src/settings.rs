@@ -18,6 +18,8 @@ const URL: &str = "BRIGHTBOX_API_URL";
 const INTERNAL: &str = "BRIGHTBOX_INTERNAL_ADDRESSES";
 const K3S: &str = "BRIGHTBOX_K3S_PROVIDER_IDS";
 const SHOW_IPS: &str = "BRIGHTBOX_PUBLISH_ADDRESSES";
+const NARROW: &str = "BRIGHTBOX_NARROW_FIREWALL";
+const LENIENT: &str = "BRIGHTBOX_LENIENT_SSL_PORTS";
 const DEFAULT_URL: &str = "https://api.gb1.brightbox.com/";
 
 /// How ids of applications begin: only these may be used with the password of a user.
@@ -25,6 +27,7 @@ const APPLICATION: &str = "app-";
 
 /// What is done differently from the replaced program, where somebody asks for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch by itself")]
 pub struct Switches {
     /// How the addresses of nodes are reported.
     pub reporting: Reporting,
@@ -32,6 +35,10 @@ pub struct Switches {
     pub k3s: bool,
     /// The status shows addresses beside names.
     pub publish_addresses: bool,
+    /// Only the Service's own load balancer reaches its node ports, and not all of the private network.
+    pub narrow_firewall: bool,
+    /// In ssl-ports blanks around a port mean nothing, and `*` is every port.
+    pub lenient_ssl_ports: bool,
 }
 
 /// How the API is reached.
@@ -73,7 +80,13 @@ impl Settings {
         let (api, tokens) = (base("1.0"), if url.is_empty() { None } else { Base::parse(&url).ok() });
         let mut switch =
             |name| is_on(name, variable(name)).map_err(|why| wrong.push(why)).unwrap_or_default();
-        let (internal, k3s, publish_addresses) = (switch(INTERNAL), switch(K3S), switch(SHOW_IPS));
+        let switches = Switches {
+            reporting: Reporting { internal: switch(INTERNAL) },
+            k3s: switch(K3S),
+            publish_addresses: switch(SHOW_IPS),
+            narrow_firewall: switch(NARROW),
+            lenient_ssl_ports: switch(LENIENT),
+        };
         let account = variable(ACCOUNT);
         match (client, secret, grant, api, tokens) {
             (Some(client), Some(secret), Some(grant), Some(api), Some(tokens)) if wrong.is_empty() => {
@@ -89,7 +102,7 @@ impl Settings {
                     secret,
                     grant,
                     ask_account: account.is_none(),
-                    switches: Switches { reporting: Reporting { internal }, k3s, publish_addresses },
+                    switches,
                 })
             }
             _ => Err(wrong),
@@ -196,6 +209,11 @@ mod tests {
             ("no scheme", with(&API_CLIENT, &[(URL, "api.gb1.brightbox.com")]), vec![URL]),
             ("two at once", with(&API_CLIENT, &[user, (URL, "ftp://h/")]), vec![USER, URL]),
             ("a switch", with(&API_CLIENT, &[(K3S, "maybe")]), vec![K3S]),
+            (
+                "three",
+                with(&API_CLIENT, &[(NARROW, "1"), (LENIENT, "yes"), (INTERNAL, "?")]),
+                vec![INTERNAL, NARROW, LENIENT],
+            ),
         ];
         for (case, variables, names) in table {
             let wrong = read(&variables).unwrap_err();
@@ -221,6 +239,30 @@ mod tests {
         assert!(!format!("{:?}", settings.tokens).contains("acc-9t4wz"), "BB-13 not for tokens");
         let shown = format!("{settings} {settings:?}");
         assert!(!shown.contains("s3cr3t") && !shown.contains("pa55"), "L10-1602 {shown}");
+    }
+
+    type Turn = fn(&mut Switches);
+
+    #[test]
+    fn switches_are_off_until_somebody_turns_them_on() {
+        let off = read(&API_CLIENT).unwrap().switches;
+        assert_eq!(off, Switches::default());
+        let internal = |switches: &mut Switches| switches.reporting.internal = true;
+        let table: [(&str, &str, Turn); 8] = [
+            (INTERNAL, "auto", internal),
+            (INTERNAL, "on", internal),
+            (INTERNAL, "off", |_| {}),
+            (K3S, "on", |switches| switches.k3s = true),
+            (SHOW_IPS, "true", |switches| switches.publish_addresses = true),
+            (NARROW, "on", |switches| switches.narrow_firewall = true),
+            (NARROW, "false", |_| {}),
+            (LENIENT, "on", |switches| switches.lenient_ssl_ports = true),
+        ];
+        for (name, value, turn) in table {
+            let mut want = off;
+            turn(&mut want);
+            assert_eq!(read(&with(&API_CLIENT, &[(name, value)])).unwrap().switches, want, "{name} {value}");
+        }
     }
 
     #[test]

@@ -5,50 +5,57 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use cloudberth_core::{Clock, Random, Tick};
 use http::Method;
 use serde_json::Value;
-use sim_kit::Harm;
+use sim_kit::{Entry, Fault, Front, FrontService, Harm, Moment, Request, Tally};
 
 use super::{
-    access::Credentials,
-    faults::{Fault, Request},
+    access::{Access, Credentials},
+    account::Account,
     history::NodesChange,
-    journal::{Entry, Tally},
     resources::{Balancer, CloudIp, FirewallPolicy, Group, Resources, Server, in_order},
     route::Route,
-    service::{CloudHandler, CloudService},
     settings::SimSettings,
-    shared::Shared,
-    world::{Moment, World},
+    world::World,
 };
 
 /// A cloud. Clones are handles to the same one.
 #[derive(Clone, Debug)]
 pub struct Cloud {
-    pub(crate) shared: Arc<Shared>,
+    front: Front<Account>,
 }
+
+/// The cloud's API as a `tower` service. Clones are the same cloud.
+pub type CloudService = FrontService<Account>;
 
 impl Cloud {
     /// A cloud on this clock, with the servers of its settings, the default group and policy, and nothing else.
     pub fn new(clock: Arc<dyn Clock>, random: Random, settings: SimSettings) -> Self {
-        Self { shared: Arc::new(Shared::new(clock, random, settings)) }
+        let random = Arc::new(random);
+        let at = Moment { tick: clock.now(), wall: clock.wall() };
+        let account = Account::new(settings, Arc::clone(&random), at);
+        Self { front: Front::new(account, clock, random) }
     }
 
     /// A service for clients in the same process. They must run on a tokio runtime.
     pub fn service(&self) -> CloudService {
-        CloudService::new(CloudHandler::new(Arc::clone(&self.shared), None))
+        self.front.service()
     }
 
     /// The same, for a client that is called `who` in the journal and in plans of faults.
     pub fn service_as(&self, who: &str) -> CloudService {
-        CloudService::new(CloudHandler::new(Arc::clone(&self.shared), Some(who.to_owned())))
+        self.front.service_as(who)
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut World, Moment) -> T) -> T {
-        let at = self.shared.moment();
-        let mut state = self.shared.lock();
-        state.world.advance(at);
-        let done = act(&mut state.world, at);
-        state.world.advance(at);
-        done
+        self.front.with(|account, at| {
+            account.world.advance(at);
+            let done = act(&mut account.world, at);
+            account.world.advance(at);
+            done
+        })
+    }
+
+    fn access<T>(&self, act: impl FnOnce(&mut Access) -> T) -> T {
+        self.front.with(|account, _| act(&mut account.access))
     }
 
     /// Changes the settings from now on.
@@ -64,23 +71,23 @@ impl Cloud {
     /// Decides for each request what goes wrong with it; replaces what was set before. Where it says nothing, the
     /// faults of [`Cloud::add_fault`] decide.
     pub fn plan_faults(&self, plan: impl FnMut(&Request) -> Option<Harm> + Send + 'static) {
-        self.shared.lock().planner.set(plan);
+        self.front.plan_faults(plan);
     }
 
     /// Adds a fault, behind those that are in force.
     pub fn add_fault(&self, fault: Fault) {
-        self.shared.lock().rules.add(fault);
+        self.front.add_fault(fault);
     }
 
     /// Changes the bodies of successful answers before they are sent, to remove fields or make them unreadable. Replaces
     /// the editor that was set before. The resources themselves do not change.
     pub fn edit_answers(&self, editor: impl FnMut(&Request, &mut Value) + Send + 'static) {
-        self.shared.lock().editor = Some(Box::new(editor));
+        self.front.edit_answers(editor);
     }
 
     /// Lets everything go well from now on. What is stuck stays so.
     pub fn stop_faults(&self) {
-        self.shared.lock().stop_faults();
+        self.front.stop_faults();
     }
 
     /// Whatever takes time for the resource with this id now takes for ever: a balancer stays `creating` or `deleting`, a
@@ -96,48 +103,48 @@ impl Cloud {
 
     /// The id of the one account.
     pub fn account(&self) -> String {
-        self.shared.lock().access.account().to_owned()
+        self.access(|access| access.account().to_owned())
     }
 
     /// The API client that is let in.
     pub fn credentials(&self) -> Credentials {
-        self.shared.lock().access.own().clone()
+        self.access(|access| access.own().clone())
     }
 
     /// Lets this API client in, in place of the one before it, whose tokens stay good.
     pub fn set_credentials(&self, client: &str, secret: &str) {
         let own = Credentials { client: client.to_owned(), secret: secret.to_owned() };
-        self.shared.lock().access.set_own(own);
+        self.access(|access| access.set_own(own));
     }
 
     /// Lets an application in, through which users come with their passwords.
     pub fn add_application(&self, id: &str, secret: &str) {
-        self.shared.lock().access.add_application(id, secret);
+        self.access(|access| access.add_application(id, secret));
     }
 
     /// Lets a user of the account in, with a password.
     pub fn add_user(&self, name: &str, password: &str) {
-        self.shared.lock().access.add_user(name, password, false);
+        self.access(|access| access.add_user(name, password, false));
     }
 
     /// Makes a user who would need a second factor, which this cloud cannot take.
     pub fn add_user_with_second_factor(&self, name: &str, password: &str) {
-        self.shared.lock().access.add_user(name, password, true);
+        self.access(|access| access.add_user(name, password, true));
     }
 
     /// All access tokens have expired. Refresh tokens stay good.
     pub fn expire_tokens(&self) {
-        self.shared.lock().access.expire();
+        self.access(Access::expire);
     }
 
     /// All access tokens are unknown from now on. Refresh tokens stay good.
     pub fn revoke_tokens(&self) {
-        self.shared.lock().access.revoke();
+        self.access(Access::revoke);
     }
 
     /// All refresh tokens are worth nothing from now on.
     pub fn revoke_refresh_tokens(&self) {
-        self.shared.lock().access.revoke_refresh();
+        self.access(Access::revoke_refresh);
     }
 
     /// Makes a server that runs, in the default group, with a private IPv4 address and a public IPv6 one.
@@ -231,7 +238,7 @@ impl Cloud {
 
     /// Back to the initial state, with an empty journal and without faults. Credentials, tokens and settings stay.
     pub fn reset(&self) {
-        self.shared.reset();
+        self.front.reset();
     }
 
     /// All resources, whatever listings show.
@@ -271,27 +278,27 @@ impl Cloud {
 
     /// The requests so far, in the order in which they took effect; of more than 200,000 the newest.
     pub fn journal(&self) -> Vec<Entry> {
-        self.shared.lock().journal.iter().cloned().collect()
+        self.front.journal()
     }
 
     /// How many requests were sent and have not taken effect yet. At zero, only what takes time still changes anything.
     pub fn under_way(&self) -> usize {
-        self.shared.lock().under_way
+        self.front.under_way()
     }
 
     /// How many requests there were for each operation.
     pub fn tally(&self) -> Tally {
-        Tally::of(self.shared.lock().journal.iter())
+        self.front.tally()
     }
 
     /// Forgets the requests so far; numbers go on.
     pub fn clear_journal(&self) {
-        self.shared.lock().journal.clear();
+        self.front.clear_journal();
     }
 
     /// How the servers behind balancers changed over time.
     pub fn nodes_changes(&self) -> Vec<NodesChange> {
-        self.shared.lock().world.history.clone()
+        self.with(|world, _| world.history.clone())
     }
 
     /// The changes that removed the last server behind a balancer that had one which ran.
@@ -301,6 +308,6 @@ impl Cloud {
 
     /// The time on the cloud's clock.
     pub fn now(&self) -> Tick {
-        self.shared.moment().tick
+        self.front.moment().tick
     }
 }

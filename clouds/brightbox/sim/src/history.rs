@@ -2,6 +2,7 @@
 
 use cloudberth_core::Tick;
 use serde::Serialize;
+use sim_kit::micros;
 
 /// A change of the servers behind a balancer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -25,8 +26,4 @@ impl NodesChange {
     pub fn emptied(&self) -> bool {
         self.running_before > 0 && self.after.is_empty()
     }
-}
-
-pub(crate) fn micros<S: serde::Serializer>(at: &Tick, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(u64::try_from(at.0.as_micros()).unwrap_or(u64::MAX))
 }

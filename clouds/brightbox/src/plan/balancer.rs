@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use cloudberth_core::lb::{Desired, Notice};
+use cloudberth_core::lb::{Desired, INTENT_ANNOTATION, Notice};
 
 use super::domains::{Domains, canonical};
 use crate::{
     annotations::APPLIED,
     observed::Observed,
     reasons::SETTINGS_NOT_WRITTEN,
-    spec::Spec,
+    spec::{Spec, UNKNOWN},
     wire::{BalancerOptions, CheckOptions, Listener, ListenerOptions, LoadBalancer, NodeRef},
 };
 
@@ -65,7 +65,7 @@ pub(super) fn differences(
         "ports",
     );
     note(spec.is_https() && !same_domains(wanted, live), "domains");
-    note(is_edited(want, spec, observed), "settings");
+    note(is_edited(want, spec, live, observed), "settings");
     found
 }
 
@@ -109,25 +109,50 @@ fn same_domains(wanted: &BalancerOptions, live: &LoadBalancer) -> bool {
     }
 }
 
-/// Whether settings that are not compared were changed since they were written, or since this Service was first seen.
-fn is_edited(want: &Desired, spec: &Spec, observed: &Observed) -> bool {
-    let known = want.service.annotations.get(APPLIED.name()).or(observed.first_digest.as_ref());
-    match (known, &spec.digest) {
-        (Some(known), Some(digest)) => !observed.written && known != digest,
-        _ => false,
-    }
+/// What is recorded of the settings that are not compared, if it is recorded.
+fn recorded(want: &Desired) -> Option<&String> {
+    want.service.annotations.get(APPLIED.name())
 }
 
-/// Says which settings differ on a load balancer that we never wrote to.
-pub(super) fn unwritten(
-    want: &Desired,
-    spec: &Spec,
-    live: &LoadBalancer,
-    observed: &Observed,
-) -> Option<Notice> {
-    if observed.written || want.service.annotations.contains_key(APPLIED.name()) {
-        return None;
-    }
+/// Whether we may have created the load balancer and nothing is recorded of it yet, because the answer was lost or the
+/// program died.
+fn is_our_creation(want: &Desired) -> bool {
+    recorded(want).is_none() && want.service.annotations.contains_key(INTENT_ANNOTATION)
+}
+
+/// Whether settings that are not compared were changed since they were written, or since this Service was first seen.
+fn is_edited(want: &Desired, spec: &Spec, live: &LoadBalancer, observed: &Observed) -> bool {
+    let Some(digest) = spec.digest.as_ref().filter(|_| !observed.written) else { return false };
+    let known = recorded(want).or(observed.first_digest.as_ref());
+    known.is_some_and(|known| known != digest) || (is_our_creation(want) && !unlike(spec, live).is_empty())
+}
+
+/// What is to be recorded of a load balancer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Applied {
+    /// We have created it or written to it.
+    pub(super) is_ours: bool,
+    /// The digest of the settings that it has.
+    pub(super) digest: Option<String>,
+}
+
+/// What is to be recorded now. An edit of what was taken over is on record before it is written: whoever goes on with it
+/// would not know that there was one.
+pub(super) fn applied(want: &Desired, spec: &Spec, live: &LoadBalancer, observed: &Observed) -> Applied {
+    let is_ours = observed.written || is_our_creation(want);
+    let edited = is_edited(want, spec, live, observed);
+    let digest = match (&observed.first_digest, &spec.digest) {
+        _ if edited && recorded(want).is_some() => None,
+        (_, Some(_)) if edited && is_our_creation(want) => Some(UNKNOWN.to_owned()),
+        (Some(first), Some(_)) if edited => Some(first.clone()),
+        (_, digest) if is_ours => digest.clone(),
+        _ => None,
+    };
+    Applied { is_ours, digest }
+}
+
+/// Which of the settings that are not compared a load balancer has otherwise than the Service says.
+fn unlike(spec: &Spec, live: &LoadBalancer) -> Vec<&'static str> {
     let (check, running) = (&spec.check, &live.healthcheck);
     let idle = spec
         .listeners
@@ -143,8 +168,18 @@ pub(super) fn unwritten(
         ("healthcheck-healthy-threshold", differs(check.threshold_up, running.threshold_up)),
         ("healthcheck-unhealthy-threshold", differs(check.threshold_down, running.threshold_down)),
     ];
-    let names: Vec<_> = table.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect();
-    if names.is_empty() {
+    table.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect()
+}
+
+/// Says which settings differ on a load balancer that we never wrote to.
+pub(super) fn unwritten(
+    want: &Desired,
+    spec: &Spec,
+    live: &LoadBalancer,
+    observed: &Observed,
+) -> Option<Notice> {
+    let names = unlike(spec, live);
+    if names.is_empty() || observed.written || recorded(want).is_some() || is_our_creation(want) {
         return None;
     }
     let text = format!(

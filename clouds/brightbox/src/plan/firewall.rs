@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The private network that load balancers connect from.
-const SOURCE: &str = "10.0.0.0/8";
+pub(super) const NETWORK: &str = "10.0.0.0/8";
 const PROTOCOL: &str = "tcp";
 /// A rule cannot name more ports.
 const PORTS_PER_RULE: usize = 15;
@@ -76,13 +76,13 @@ pub(super) fn port_lists(ports: &[i64]) -> Vec<String> {
     ports.chunks(PORTS_PER_RULE).map(text).collect()
 }
 
-/// Makes the rules that carry our description what they should be. Rules that somebody else made are left alone.
-pub(super) fn rules(spec: &Spec, policy: &Policy) -> Steps {
+/// Makes the rules that carry our description what they should be: `source` may connect, and nobody else. Rules that somebody else made are left alone.
+pub(super) fn rules(spec: &Spec, policy: &Policy, source: &str) -> Steps {
     if spec.node_ports.is_empty() {
         return Vec::new();
     }
     let as_wanted = |rule: &Rule, ports: &str| {
-        rule.protocol == PROTOCOL && rule.source == SOURCE && rule.destination_port == ports
+        rule.protocol == PROTOCOL && rule.source == source && rule.destination_port == ports
     };
     let mut own: Vec<&Rule> = policy.rules.iter().filter(|rule| rule.description == spec.name).collect();
     let mut missing = port_lists(&spec.node_ports);
@@ -99,7 +99,7 @@ pub(super) fn rules(spec: &Spec, policy: &Policy) -> Steps {
         let options = RuleOptions {
             firewall_policy: policy.id.clone(),
             protocol: PROTOCOL.to_owned(),
-            source: SOURCE.to_owned(),
+            source: source.to_owned(),
             destination_port: ports.clone(),
             description: spec.name.clone(),
         };

@@ -11,29 +11,25 @@ mod firewall;
 mod fold;
 mod publish;
 mod remove;
+mod tell;
 
 pub use fold::{assume, fold};
 pub(crate) use {
     cloud_ip::{Choice, addresses, choose, is_requested},
     domains::{canonical, to_resolve},
-    remove::{is_anything_left, left_over},
+    remove::left_over,
 };
 
 use std::{borrow::Cow, time::Duration};
 
 use cloudberth_core::{
     ServiceView,
-    lb::{Decision, Desired, Goal, Impact, LockKey, LockKind, Next, Notice, Publish, Severity, Step},
-    reason::DEPRECATED_ANNOTATION,
+    lb::{Decision, Desired, Goal, Impact, LockKey, LockKind, Next, Publish, Step},
 };
 
 use crate::{
     action::Action,
-    annotations::CLOUD_IP,
     observed::Observed,
-    reasons::{
-        CERTIFICATE_PENDING, CLOUD_IP_KEPT, LOAD_BALANCER_FAILED, NODE_WITHOUT_SERVER, SEVERAL_OF_ONE_NAME,
-    },
     settings::Switches,
     spec::{CloudIpRequest, Spec, balancer_name, requested_cloud_ip},
     wire::{BalancerStatus, CloudIp, LoadBalancer},
@@ -51,8 +47,6 @@ const BUILDING: Duration = Duration::from_secs(3);
 const PENDING: Duration = Duration::from_secs(10);
 /// How soon to look again at what only a person can change.
 const PERSON: Duration = Duration::from_secs(60);
-/// How many nodes one message names.
-const NAMED: usize = 5;
 
 /// What to do next about what was observed.
 pub fn decide(want: &Desired, observed: Option<&Observed>, switches: Switches) -> Decision<Action> {
@@ -60,11 +54,11 @@ pub fn decide(want: &Desired, observed: Option<&Observed>, switches: Switches) -
     match (want.goal, observed) {
         (Goal::Gone, observed) => remove::remove(want, observed.unwrap_or(&nothing)),
         (Goal::Present, None) => {
-            let spec = Spec::read(&want.service, &want.cluster, None);
+            let spec = Spec::read(&want.service, &want.cluster, None, switches);
             let next = Next::Act(vec![create_balancer(&spec, &Domains::default(), &nothing)]);
             Decision { next, publish: None, refused: spec.refused, notices: spec.notices }
         }
-        (Goal::Present, Some(observed)) => Plan::new(want, observed).decide(switches),
+        (Goal::Present, Some(observed)) => Plan::new(want, observed, switches).decide(),
     }
 }
 
@@ -76,6 +70,7 @@ struct Plan<'a> {
     spec: Spec,
     choice: Choice<'a>,
     domains: Domains,
+    switches: Switches,
 }
 
 fn wait(on: impl Into<Cow<'static, str>>, poll: Duration) -> Next<Action> {
@@ -92,16 +87,16 @@ fn create_balancer(spec: &Spec, domains: &Domains, observed: &Observed) -> Step<
 }
 
 impl<'a> Plan<'a> {
-    fn new(want: &'a Desired, observed: &'a Observed) -> Self {
+    fn new(want: &'a Desired, observed: &'a Observed, switches: Switches) -> Self {
         let live = observed.live();
-        let mut spec = Spec::read(&want.service, &want.cluster, live);
+        let mut spec = Spec::read(&want.service, &want.cluster, live, switches);
         let choice = choose(&spec.cloud_ip, &spec.name, observed);
         spec.refused.extend(cloud_ip::refusal(&spec.cloud_ip, want, observed, &choice));
         let domains = match &choice {
             Choice::Found(cloud_ip) => domains::domains(&spec, cloud_ip, observed),
             Choice::New | Choice::None => Domains::default(),
         };
-        Self { want, observed, live, spec, choice, domains }
+        Self { want, observed, live, spec, choice, domains, switches }
     }
 
     /// The Cloud IP to use, if it may be used.
@@ -112,16 +107,17 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn decide(mut self, switches: Switches) -> Decision<Action> {
+    fn decide(mut self) -> Decision<Action> {
         let next = self.next();
         self.tell();
-        let publish = self.live.and_then(|live| self.publish(live, switches));
+        let publish = self.live.and_then(|live| self.publish(live));
         Decision { next, publish, refused: self.spec.refused, notices: self.spec.notices }
     }
 
-    fn publish(&self, live: &LoadBalancer, switches: Switches) -> Option<Publish> {
+    fn publish(&self, live: &LoadBalancer) -> Option<Publish> {
         let mapped = self.cloud_ip().filter(|one| live.cloud_ips.iter().any(|stub| stub.id == one.id));
-        publish::publish(self.want, &self.spec, live, mapped, self.observed.written, switches)
+        let applied = balancer::applied(self.want, &self.spec, live, self.observed);
+        publish::publish(self.want, live, mapped, applied, self.switches)
     }
 
     fn next(&self) -> Next<Action> {
@@ -172,7 +168,14 @@ impl<'a> Plan<'a> {
     }
 
     fn rules(&self) -> Steps {
-        self.observed.policies.first().map_or_else(Vec::new, |policy| firewall::rules(&self.spec, policy))
+        let source = match self.live {
+            _ if !self.switches.narrow_firewall => firewall::NETWORK,
+            Some(live) => &live.id,
+            // Its id is not known before it is built.
+            None => return Vec::new(),
+        };
+        let policy = self.observed.policies.first();
+        policy.map_or_else(Vec::new, |policy| firewall::rules(&self.spec, policy, source))
     }
 
     fn balancer(&self) -> Option<Next<Action>> {
@@ -291,68 +294,6 @@ impl<'a> Plan<'a> {
             return wait(format!("load balancer {} to be built", live.id), BUILDING);
         }
         Next::Converged
-    }
-
-    /// What people should know besides.
-    fn tell(&mut self) {
-        let mut notices = Vec::new();
-        let several = |kind: &str, ids: Vec<&str>| {
-            let text = format!(
-                "several {kind} are called {}: {}; the first is used",
-                self.spec.name,
-                ids.join(", ")
-            );
-            (ids.len() > 1).then(|| Notice::warning(SEVERAL_OF_ONE_NAME, text))
-        };
-        let alive = self.observed.balancers.iter().filter(|one| one.status.is_alive());
-        notices.extend(several("load balancers", alive.map(|one| one.id.as_str()).collect()));
-        notices.extend(several(
-            "server groups",
-            self.observed.groups.iter().map(|one| one.id.as_str()).collect(),
-        ));
-        notices.extend(several(
-            "firewall policies",
-            self.observed.policies.iter().map(|one| one.id.as_str()).collect(),
-        ));
-        if let Some(failed) = self.observed.failed() {
-            let text = format!("load balancer {} is {}", failed.id, failed.status.as_str());
-            notices.push(Notice::warning(LOAD_BALANCER_FAILED, text));
-        } else if let Some(id) = &self.observed.replaced {
-            let text = format!("load balancer {id} has failed and is replaced");
-            notices.push(Notice::warning(LOAD_BALANCER_FAILED, text));
-        }
-        let missing = &self.observed.servers.missing;
-        if !missing.is_empty() {
-            let few: Vec<_> =
-                missing.iter().take(NAMED).map(|(node, why)| format!("{node}: {why}")).collect();
-            let text = format!("{} nodes take no traffic: {}", missing.len(), few.join("; "));
-            notices.push(Notice::warning(NODE_WITHOUT_SERVER, text));
-        }
-        if let CloudIpRequest::Address(_) = self.spec.cloud_ip {
-            let text = format!("spec.loadBalancerIP: the field is deprecated; use {}", CLOUD_IP.name());
-            notices.push(Notice::warning(DEPRECATED_ANNOTATION, text));
-        }
-        if let Some(cloud_ip) = self.cloud_ip() {
-            notices.extend(self.domains.notices(cloud_ip));
-            if self.spec.cloud_ip == CloudIpRequest::Own && cloud_ip.name != self.spec.name {
-                let message =
-                    format!("Cloud IP {} stays in use although nothing asks for it any more", cloud_ip.id);
-                notices.push(Notice { severity: Severity::Normal, reason: CLOUD_IP_KEPT, message });
-            }
-        }
-        if let Some(live) = self.live {
-            notices.extend(balancer::unwritten(self.want, &self.spec, live, self.observed));
-            let pending = live.acme.iter().flat_map(|acme| &acme.domains).filter(|domain| !domain.is_valid());
-            // One that is being built, or was written just now, cannot have a certificate yet.
-            let new = live.status == BalancerStatus::Creating || self.observed.written;
-            let due = self.spec.is_https() && !new;
-            notices.extend(pending.filter(|_| due).map(|domain| {
-                let said = domain.last_message.as_deref().unwrap_or("no message");
-                let text = format!("the certificate of {} is {}: {said}", domain.identifier, domain.status);
-                Notice::warning(CERTIFICATE_PENDING, text)
-            }));
-        }
-        self.spec.notices.append(&mut notices);
     }
 }
 

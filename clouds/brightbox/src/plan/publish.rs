@@ -5,22 +5,20 @@ use cloudberth_core::{
     view::{Ingress, IpMode},
 };
 
-use super::{cloud_ip::addresses, domains::canonical};
+use super::{balancer::Applied, cloud_ip::addresses, domains::canonical};
 use crate::{
     annotations::{APPLIED, BALANCER},
     settings::Switches,
-    spec::Spec,
     wire::{CloudIp, LoadBalancer},
 };
 
-/// The names of the Cloud IP that leads to the load balancer, and after a write what was written. `None` where there is
-/// nothing to say.
+/// The names of the Cloud IP that leads to the load balancer, and what is known to be written. `None` where there is nothing
+/// to say.
 pub(super) fn publish(
     want: &Desired,
-    spec: &Spec,
     live: &LoadBalancer,
     mapped: Option<&CloudIp>,
-    written: bool,
+    applied: Applied,
     switches: Switches,
 ) -> Option<Publish> {
     let mut publish = Publish::default();
@@ -31,10 +29,10 @@ pub(super) fn publish(
             publish.ingress = Some(wanted);
         }
     }
-    if written {
+    if applied.is_ours {
         publish.annotations.insert(BALANCER.name().to_owned(), live.id.clone());
-        publish.annotations.extend(spec.digest.clone().map(|digest| (APPLIED.name().to_owned(), digest)));
     }
+    publish.annotations.extend(applied.digest.map(|digest| (APPLIED.name().to_owned(), digest)));
     (publish != Publish::default()).then_some(publish)
 }
 

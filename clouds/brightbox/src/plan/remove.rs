@@ -59,14 +59,6 @@ pub(crate) fn left_over(want: &Desired, observed: &Observed) -> Option<(String, 
     observed.cloud_ips.iter().find(ours).map(|cloud_ip| (cloud_ip.id.clone(), cloud_ip.name.clone()))
 }
 
-/// Whether anything is left that has to go.
-pub(crate) fn is_anything_left(want: &Desired, observed: &Observed) -> bool {
-    !observed.balancers.is_empty()
-        || !observed.groups.is_empty()
-        || !observed.policies.is_empty()
-        || left_over(want, observed).is_some()
-}
-
 /// Members, group, policy, load balancer, Cloud IPs: what is left of them. Nothing that is wrong with the Service stands in
 /// the way.
 pub(super) fn remove(want: &Desired, observed: &Observed) -> Decision<Action> {

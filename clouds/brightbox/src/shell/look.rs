@@ -12,13 +12,14 @@ use futures_util::future::join_all;
 
 use super::{Survey, survey::Listed};
 use crate::{
+    annotations::BALANCER,
     api::Api,
     ids::read_id,
     observed::{Observed, trimmed},
     plan::{Choice, addresses, canonical, choose, is_requested, to_resolve},
     settings::Switches,
     spec::{CloudIpRequest, Spec, balancer_name, requested_cloud_ip},
-    wire::{BalancerStatus, CloudIp, Named},
+    wire::{BalancerStatus, CloudIp, LoadBalancer, Named},
 };
 
 /// One observation.
@@ -69,6 +70,12 @@ impl Look<'_> {
                 || observed.balancers.iter().flat_map(|one| &one.cloud_ips).any(|stub| stub.id == one.id)
         };
         observed.cloud_ips = pick(&cloud_ips, relevant);
+        // A load balancer that is deleted and was this very Service's: another Service of the name has not recorded its id.
+        let recorded = want.service.annotations.get(BALANCER.name());
+        let was_ours = |one: &&LoadBalancer| {
+            !alive(&one.status) && Some(&one.id) == recorded && trimmed(&one.name) == name
+        };
+        observed.trace = balancers.whole.iter().find(was_ours).map(|one| (one.id.clone(), name.clone()));
         observed.claimed = self.claimed(&observed.cloud_ips);
         Ok(observed)
     }
@@ -107,7 +114,7 @@ impl Look<'_> {
     /// Looks up the domains that are asked for and that the load balancer does not have yet, all at once.
     pub(super) async fn names(self, observed: &mut Observed) {
         let Look { call, want, resolver, .. } = self;
-        let spec = Spec::read(&want.service, &want.cluster, observed.live());
+        let spec = Spec::read(&want.service, &want.cluster, observed.live(), self.switches);
         let names = match choose(&spec.cloud_ip, &spec.name, observed) {
             Choice::Found(cloud_ip) => to_resolve(&spec, cloud_ip, observed),
             Choice::New | Choice::None => Vec::new(),
@@ -119,7 +126,7 @@ impl Look<'_> {
     /// Whether the certificate of the load balancer has to be known and the listing does not show it.
     pub(super) fn lacks_certificate(self, observed: &Observed) -> Option<String> {
         let live = observed.live().filter(|live| self.want.goal == Goal::Present && live.acme.is_none())?;
-        let spec = Spec::read(&self.want.service, &self.want.cluster, Some(live));
+        let spec = Spec::read(&self.want.service, &self.want.cluster, Some(live), self.switches);
         spec.is_https().then(|| live.id.clone())
     }
 

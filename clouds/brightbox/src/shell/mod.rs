@@ -1,17 +1,17 @@
 //! The load balancers of one account: what talks, and decides nothing.
 
 mod look;
+mod memory;
 mod survey;
 
 use std::{
-    collections::BTreeMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use cloudberth_core::{
-    Call, Clock, Lookup, Result, ServiceView, Tick,
+    Call, Clock, Lookup, Result, ServiceView,
     annotation::Table,
     lb::{Balancers, Decision, Desired, Fleet, Goal, Identity, LockKey, Name, Outcome},
 };
@@ -24,17 +24,14 @@ use crate::{
     observed::{Observed, trimmed},
     plan,
     settings::Switches,
-    spec::{balancer_name, digest_of},
-    wire::Acme,
+    spec::{UNKNOWN, balancer_name, digest_of},
 };
 use look::Look;
+use memory::Memory;
 pub(crate) use survey::Survey;
 
 /// How long something whose creation was not answered may take to show up: longer than a request may take.
 const SETTLE: Duration = Duration::from_secs(40);
-
-/// For how long a certificate that was seen valid is taken to be so. It only decides how often the cloud is asked.
-const TRUST: Duration = Duration::from_secs(3_600);
 
 /// The annotations that hold the id of a load balancer.
 static MARKS: [&str; 1] = [BALANCER.name()];
@@ -45,22 +42,13 @@ pub(crate) struct Brightboxes {
     clock: Arc<dyn Clock>,
     resolver: Arc<dyn Resolver>,
     switches: Switches,
-    /// The digest of each Service's settings when it was first seen, by its UID: an edit that was made meanwhile is an edit
-    /// that we saw.
-    first: Mutex<BTreeMap<String, Option<String>>>,
-    /// Certificates that were seen valid, by load balancer, and when: listings do not show them.
-    certificates: Mutex<BTreeMap<String, (Tick, Acme)>>,
+    memory: Mutex<Memory>,
 }
 
 impl fmt::Debug for Brightboxes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Brightboxes").field("api", &self.api).finish_non_exhaustive()
     }
-}
-
-/// Each change is complete before the lock is released, so a poisoned lock hides no half-done change.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Brightboxes {
@@ -70,16 +58,21 @@ impl Brightboxes {
         resolver: Arc<dyn Resolver>,
         switches: Switches,
     ) -> Self {
-        Self { api, clock, resolver, switches, first: Mutex::default(), certificates: Mutex::default() }
+        Self { api, clock, resolver, switches, memory: Mutex::default() }
+    }
+
+    /// Each change is complete before the lock is released, so a poisoned lock hides no half-done change.
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn look(&self, look: Look<'_>) -> Result<Option<Observed>> {
         let mut observed = look.ensemble().await?;
         let service = &look.want.service;
         if look.want.goal == Goal::Gone {
-            lock(&self.first).remove(&service.uid);
-            observed.left_over = plan::left_over(look.want, &observed);
-            return Ok(Some(observed).filter(|observed| plan::is_anything_left(look.want, observed)));
+            self.memory().forget(&service.uid);
+            observed.trace = plan::left_over(look.want, &observed).or(observed.trace);
+            return Ok(Some(observed).filter(Observed::is_anything_left));
         }
         look.servers(&mut observed).await?;
         if let Some(id) = look.lacks_certificate(&observed) {
@@ -87,8 +80,8 @@ impl Brightboxes {
         }
         look.names(&mut observed).await;
         if !service.annotations.contains_key(APPLIED.name()) {
-            let now = || digest_of(service);
-            observed.first_digest = lock(&self.first).entry(service.uid.clone()).or_insert_with(now).clone();
+            let now = || digest_of(service).unwrap_or_else(|| UNKNOWN.to_owned());
+            observed.first_digest = Some(self.memory().first(&service.uid, now));
         }
         Ok(Some(observed))
     }
@@ -96,22 +89,15 @@ impl Brightboxes {
     /// The certificate of a load balancer, asked for unless it was seen valid a while ago.
     async fn certificate(&self, look: Look<'_>, id: &str, observed: &mut Observed) -> Result<()> {
         let now = self.clock.now();
-        let known = lock(&self.certificates).get(id).filter(|(seen, _)| now.since(*seen) < TRUST).cloned();
-        if let Some((_, acme)) = known {
-            observed
-                .balancers
-                .iter_mut()
-                .filter(|one| one.id == id)
-                .for_each(|one| one.acme = Some(acme.clone()));
+        let known = self.memory().certificate(id, now);
+        if let Some(acme) = known {
+            let live = observed.balancers.iter_mut().filter(|one| one.id == id);
+            live.for_each(|one| one.acme = Some(acme.clone()));
             return Ok(());
         }
         look.detail(id, observed).await?;
-        let acme = observed.balancer(id).and_then(|one| one.acme.clone());
-        let valid = |acme: &Acme| {
-            !acme.domains.is_empty() && acme.domains.iter().all(crate::wire::AcmeDomain::is_valid)
-        };
-        if let Some(acme) = acme.filter(valid) {
-            lock(&self.certificates).insert(id.to_owned(), (now, acme));
+        if let Some(acme) = observed.balancer(id).and_then(|one| one.acme.as_ref()) {
+            self.memory().saw(id, acme, now);
         }
         Ok(())
     }
@@ -150,7 +136,7 @@ impl Balancers for Brightboxes {
         let (id, name) = balancer
             .or_else(|| observed.groups.first().map(|one| (&one.id, one.name.as_str())))
             .or_else(|| observed.policies.first().map(|one| (&one.id, one.name.as_str())))
-            .or_else(|| observed.left_over.as_ref().map(|(id, name)| (id, name.as_str())))?;
+            .or_else(|| observed.trace.as_ref().map(|(id, name)| (id, name.as_str())))?;
         Some(Identity { id: id.clone(), name: name.to_owned(), made_for: None, addresses: Vec::new() })
     }
 
@@ -160,6 +146,7 @@ impl Balancers for Brightboxes {
 
     /// Nothing is fetched before a Service needs it.
     async fn survey(&self, _call: &Call, fleet: &Arc<dyn Fleet>) -> Result<Survey> {
+        self.memory().begin(fleet.term());
         Ok(Survey::new(Arc::clone(fleet)))
     }
 
@@ -184,7 +171,7 @@ impl Balancers for Brightboxes {
             Action::CreateRule(_) => Box::pin(client.write(call, operation)).await.map(Answer::Rule),
             Action::CreateBalancer(_) => Box::pin(client.write(call, operation)).await.map(Answer::Balancer),
             Action::UpdateBalancer { balancer, .. } => {
-                lock(&self.certificates).remove(balancer);
+                self.memory().writes(balancer);
                 Box::pin(client.write(call, operation)).await.map(Answer::Balancer)
             }
             Action::Map { balancer, .. } => {

@@ -8,13 +8,17 @@ use cloudberth_core::{
 
 use crate::{
     annotations::{
-        CHECK_DOWN, CHECK_INTERVAL, CHECK_PROTOCOL, CHECK_REQUEST, CHECK_TIMEOUT, CHECK_UP, LISTENER_PROTOCOL,
+        CHECK_DOWN, CHECK_INTERVAL, CHECK_PROTOCOL, CHECK_REQUEST, CHECK_TARGET, CHECK_TIMEOUT, CHECK_UP,
+        LISTENER_PROTOCOL,
     },
     wire::{CheckOptions, HealthCheck, ListenerOptions, LoadBalancer},
 };
 
 /// The port that is checked where there is none at all.
 const NO_PORT: i64 = 80;
+
+/// The port at which kube-proxy says whether a node serves Services.
+pub(super) const KUBE_PROXY: i64 = 10_256;
 
 /// The health check. Where an annotation is wrong, what runs stays.
 pub(super) fn health_check(
@@ -24,22 +28,27 @@ pub(super) fn health_check(
     existing: Option<&LoadBalancer>,
 ) -> CheckOptions {
     let running = existing.map(|balancer| &balancer.healthcheck);
-    let local = service.external_traffic_policy == ExternalTrafficPolicy::Local
-        && service.health_check_node_port != 0;
+    let local = is_local(service);
+    let target = parsed.get(&CHECK_TARGET);
+    let kube_proxy = !local && target == Value::Set("kube-proxy");
     // Where the protocol of the listeners is refused, nobody can tell which check follows from it.
     let unclear = parsed.get(&LISTENER_PROTOCOL) == Value::Wrong;
     let kind = match (parsed.get(&CHECK_PROTOCOL), running) {
         (Value::Set(kind), _) => kind.to_owned(),
         (Value::Wrong, Some(running)) => running.kind.clone(),
         (Value::Unset, Some(running)) if unclear => running.kind.clone(),
-        _ if !local && parsed.settle(&LISTENER_PROTOCOL, None) == Some("tcp") => "tcp".to_owned(),
+        (Value::Unset, Some(running)) if target == Value::Wrong => running.kind.clone(),
+        _ if !local && !kube_proxy && parsed.settle(&LISTENER_PROTOCOL, None) == Some("tcp") => {
+            "tcp".to_owned()
+        }
         _ => "http".to_owned(),
     };
     let first = listeners.first().map(|listener| listener.outside);
-    let port = if local {
-        service.health_check_node_port
-    } else {
-        first.or(running.map(|running| running.port)).unwrap_or(NO_PORT)
+    let port = match (&target, running) {
+        _ if local => service.health_check_node_port,
+        _ if kube_proxy => KUBE_PROXY,
+        (Value::Wrong, Some(running)) => running.port,
+        _ => first.or(running.map(|running| running.port)).unwrap_or(NO_PORT),
     };
     let request = if kind == "tcp" {
         Some("/".to_owned())
@@ -64,4 +73,15 @@ pub(super) fn health_check(
         threshold_up: number(&CHECK_UP, |check| check.threshold_up, running),
         threshold_down: number(&CHECK_DOWN, |check| check.threshold_down, running),
     }
+}
+
+/// Whether nodes say themselves if they have a pod.
+fn is_local(service: &ServiceView) -> bool {
+    service.external_traffic_policy == ExternalTrafficPolicy::Local && service.health_check_node_port != 0
+}
+
+/// Whether checks ask the workload for a path that nobody has chosen for it.
+pub(super) fn asks_workload(service: &ServiceView, parsed: &Parsed<'_>, check: &CheckOptions) -> bool {
+    let chosen = parsed.get(&CHECK_PROTOCOL) != Value::Unset || parsed.get(&CHECK_REQUEST) != Value::Unset;
+    !chosen && check.kind == "http" && check.port != KUBE_PROXY && !is_local(service)
 }

@@ -23,8 +23,12 @@ use crate::{
         TABLE,
     },
     digest::digest,
+    settings::Switches,
     wire::{CheckOptions, ListenerOptions, LoadBalancer},
 };
+
+/// In place of a digest: what was written is not known, or could not be read.
+pub(crate) const UNKNOWN: &str = "unknown";
 
 /// Which Cloud IP a Service asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +52,8 @@ pub(crate) struct Spec {
     /// In the order of the ports; `None` where no port can be served, so that those in use stay.
     pub(crate) listeners: Option<Vec<ListenerOptions>>,
     pub(crate) check: CheckOptions,
+    /// Checks ask the workload for a path that nobody has chosen.
+    pub(crate) asks_workload: bool,
     pub(crate) policy: Option<String>,
     /// The domains that it asks a certificate for, beside the names of the Cloud IP.
     pub(crate) domains: Vec<String>,
@@ -64,19 +70,26 @@ pub(crate) struct Spec {
 
 impl Spec {
     /// Reads a Service, beside the load balancer that it has.
-    pub(crate) fn read(service: &ServiceView, cluster: &str, existing: Option<&LoadBalancer>) -> Self {
+    pub(crate) fn read(
+        service: &ServiceView,
+        cluster: &str,
+        existing: Option<&LoadBalancer>,
+        switches: Switches,
+    ) -> Self {
+        let lenient = switches.lenient_ssl_ports;
         let parsed = TABLE.parse(&service.annotations);
         let mut refused = validate::refusals(service, &parsed);
         let mut notices = parsed.notices.clone();
         sources::check(service, existing.is_some(), &mut refused, &mut notices);
-        listeners::warn_about_ssl_ports(&parsed, &mut notices);
-        let listeners = listeners::listeners(service, &parsed, &refused, existing);
+        listeners::warn_about_ssl_ports(&parsed, lenient, &mut notices);
+        let listeners = listeners::listeners(service, &parsed, &refused, existing, lenient);
         let check = check::health_check(service, &parsed, &listeners, existing);
         let policy = parsed.get(&POLICY).set().map(str::to_owned);
         Self {
             name: balancer_name(service, cluster),
             cloud_ip: cloud_ip(service, &parsed),
-            node_ports: listeners::node_ports(service, &listeners),
+            node_ports: listeners::node_ports(service, &listeners, check.port),
+            asks_workload: check::asks_workload(service, &parsed, &check),
             listeners: Some(listeners).filter(|listeners| !listeners.is_empty()),
             check,
             policy,

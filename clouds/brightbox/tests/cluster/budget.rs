@@ -123,24 +123,46 @@ async fn a_load_balancer_is_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_nodes_are_one_listing() {
+    const NODES: usize = 1_000;
     let fixture = Fixture::new();
-    for number in 0..1_000 {
-        fixture.cloud.add_instance(&format!("node-{number}"));
-    }
-    for number in 0..200 {
-        let key = "node.cloudprovider.kubernetes.io/uninitialized";
-        let taint = json!({"key": key, "value": "true", "effect": "NoSchedule"});
-        let body = json!({"spec": {"taints": [taint]}});
-        fixture.cluster.create(&fixture.cluster.nodes(), "Node", &format!("node-{number}"), body).await;
-        fixture.cluster.set_ready(&format!("node-{number}"), true).await;
+    for number in 0..NODES {
+        let name = format!("node-{number}");
+        fixture.cloud.add_instance(&name);
+        fixture.join(&name).await;
     }
     fixture.pass(60).await;
+    let listings = |calls: &[Entry]| calls.iter().filter(|entry| entry.operation == "servers.list").count();
     let calls = fixture.cloud.calls();
-    println!("200 nodes of 1,000 servers: {} calls", calls.len());
-    assert!(calls.len() <= 2, "BB-52 L7-1601 {:?}", operations(&calls));
-    for number in [0, 99, 199] {
+    println!("{NODES} nodes are initialised: {} calls", calls.len());
+    assert!(calls.len() <= 2 && listings(&calls) == calls.len(), "BB-52 L7-1601 {:?}", operations(&calls));
+    for number in [0, 99, NODES - 1] {
         let node = fixture.cluster.node(&format!("node-{number}")).await.unwrap();
         assert!(!node.addresses.is_empty(), "BB-52");
         assert_eq!(node.provider_id, Some(format!("brightbox://node-{number}")), "BB-25");
     }
+
+    fixture.cloud.cloud.clear_journal();
+    fixture.create("web", json!({})).await;
+    fixture.pass(60).await;
+    let calls = fixture.cloud.calls();
+    println!("a Service on {NODES} nodes: {:?}", operations(&calls));
+    assert_eq!(count(&calls), (7, 1), "L7-1602 {:?}", operations(&calls));
+    let passes = calls.iter().filter(|entry| entry.operation == "load_balancers.list").count();
+    assert!(passes <= 2 && listings(&calls) <= passes, "L7-1602 one for each pass {:?}", operations(&calls));
+    assert_eq!(fixture.cloud.alive()[0].nodes.len(), NODES, "L7-1602");
+
+    fixture.cloud.cloud.clear_journal();
+    fixture.node("late").await;
+    fixture.pass(30).await;
+    let calls = fixture.cloud.calls();
+    assert!(listings(&calls) <= 1, "L7-1603 {:?}", operations(&calls));
+    assert_eq!(count(&calls), (2, 0), "L7-1603 {:?}", operations(&calls));
+
+    fixture.pass(300).await;
+    fixture.cloud.cloud.clear_journal();
+    fixture.pass(900).await;
+    let calls = fixture.cloud.calls();
+    println!("a quarter of an hour with {NODES} nodes at rest: {} listings of servers", listings(&calls));
+    assert_eq!(count(&calls), (0, 0), "L7-1604");
+    assert!(listings(&calls) <= 15, "L7-1604 one listing for each pass: {}", listings(&calls));
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use brightbox_sim::{Fault, Harm};
+use brightbox_sim::{Fault, Harm, replaced::PREFIX};
 use serde_json::json;
-use testing_kit::checks::{CloudUnderTest, annotation};
+use testing_kit::checks::CloudUnderTest;
 
-use crate::under_test::{Fixture, PREFIX, annotated};
+use crate::under_test::{Fixture, annotated};
 
 async fn served(more: serde_json::Value) -> Fixture {
     let fixture = Fixture::with_nodes(2).await;
@@ -209,76 +209,6 @@ async fn a_deleted_service_is_not_brought_back_by_a_node() {
     assert!(!fixture.cloud.changes().iter().any(|change| change.ends_with(".create")), "F44");
 }
 
-/// Killed at every call of a whole life, before or after it takes effect: the same end.
-#[tokio::test(start_paused = true)]
-async fn killed_at_every_call_it_reaches_the_same_end() {
-    let mut calls = u64::MAX;
-    let mut boundary = 0;
-    while boundary < calls {
-        for carried_out in [true, false] {
-            calls = calls.min(live(boundary, carried_out).await);
-        }
-        boundary += 1;
-    }
-    println!("{calls} calls, each the last of two programs");
-    assert!(calls > 20, "{calls}");
-}
-
-async fn live(boundary: u64, carried_out: bool) -> u64 {
-    let case = format!("L6-1606 at call {boundary}, carried out: {carried_out}");
-    let mut fixture = Fixture::with_nodes(2).await;
-    fixture.pass(5).await;
-    fixture.cloud.cloud.clear_journal();
-    let (killer, mut number) = (fixture.killer(), 0);
-    fixture.cloud.cloud.plan_faults(move |_| {
-        number += 1;
-        if number != boundary + 1 {
-            return None;
-        }
-        killer.abort();
-        (!carried_out).then_some(Harm::LostCall)
-    });
-    let go_on = async |fixture: &mut Fixture| {
-        fixture.pass(20).await;
-        if fixture.killer().is_finished() {
-            fixture.cloud.cloud.stop_faults();
-            fixture.restart();
-        }
-        fixture.pass(200).await;
-    };
-    fixture.create("web", json!({})).await;
-    go_on(&mut fixture).await;
-    assert_eq!(fixture.cloud.counts(), [1, 1, 1, 1], "{case}: {:?}", fixture.cluster.events("web"));
-    let service = fixture.service("web").await.unwrap();
-    assert!(
-        !service.ingress.is_empty() && !service.annotations.contains_key("cloudberth.dev/intent"),
-        "{case} {service:?}"
-    );
-    fixture.node("node-3").await;
-    fixture.edit("web", annotation(&format!("{PREFIX}policy"), json!("round-robin"))).await;
-    go_on(&mut fixture).await;
-    let balancer = fixture.cloud.alive()[0].clone();
-    assert_eq!((balancer.nodes.len(), balancer.policy.as_str()), (3, "round-robin"), "{case}");
-    fixture.delete("web").await;
-    go_on(&mut fixture).await;
-    assert!(fixture.service("web").await.is_none(), "{case}");
-    assert_eq!(fixture.cloud.counts(), [0, 0, 0, 0], "{case}: nothing leaked");
-    let created = |kind: &str| {
-        fixture
-            .cloud
-            .calls()
-            .iter()
-            .filter(|entry| entry.operation == kind && entry.outcome.succeeded())
-            .count()
-    };
-    for kind in
-        ["load_balancers.create", "cloud_ips.create", "server_groups.create", "firewall_policies.create"]
-    {
-        assert_eq!(created(kind), 1, "{case}: {kind} once");
-    }
-    u64::try_from(fixture.cloud.cloud.journal().len()).unwrap()
-}
-
 #[tokio::test(start_paused = true)]
 async fn the_generated_name_is_the_replaced_programs() {
     let fixture = served(json!({})).await;
@@ -298,4 +228,62 @@ async fn the_generated_name_is_the_replaced_programs() {
             .any(|one| one.name.as_ref() == Some(&name) && one.rules[0].description.as_ref() == Some(&name)),
         "BB-132"
     );
+}
+
+/// The balancer takes its time to go, and what is left then is only what somebody else owns: the last turn has nothing to
+/// do, and the Service is let go all the same.
+#[tokio::test(start_paused = true)]
+async fn a_service_that_moves_to_another_class_is_let_go_beside_a_cloud_ip_that_stays() {
+    for killed in [false, true] {
+        let mut fixture = Fixture::with_nodes(2).await;
+        let given = fixture.cloud.cloud.seed("cloud_ips", &json!({"name": "theirs"})).unwrap();
+        fixture.create("web", annotated(&[("cloudip-allocations", &given)])).await;
+        fixture.pass(60).await;
+        fixture.cloud.cloud.change_settings(|settings| settings.delays.removal = Duration::from_secs(10));
+        fixture.killer().abort();
+        fixture.edit("web", json!({"spec": {"type": "ClusterIP"}})).await;
+        let moved = json!({"spec": {"type": "LoadBalancer", "loadBalancerClass": "theirs.example/lb"}});
+        fixture.edit("web", moved).await;
+        fixture.restart();
+        if killed {
+            fixture.pass(5).await;
+            fixture.killer().abort();
+            fixture.pass(60).await;
+            fixture.restart();
+        }
+        fixture.pass(120).await;
+        assert_eq!(fixture.cloud.counts(), [0, 1, 0, 0], "L3-1604 killed: {killed}");
+        let service = fixture.service("web").await.unwrap();
+        assert_eq!(service.finalizers, [""; 0], "L3-1604 killed: {killed}: it is let go");
+    }
+}
+
+/// Somebody deletes a Service and makes another one of its name for another controller: that one's finalizer is not ours.
+#[tokio::test(start_paused = true)]
+async fn a_new_service_of_another_class_is_not_let_go_because_of_the_old_one() {
+    let fixture = served(json!({})).await;
+    fixture.delete("web").await;
+    fixture.pass(60).await;
+    assert_eq!(fixture.cloud.cloud.balancers().len(), 1, "what was deleted is listed for a while");
+    let finalizer = "service.kubernetes.io/load-balancer-cleanup";
+    let theirs = json!({"metadata": {"finalizers": [finalizer], "annotations": {"cloudberth.dev/brightbox-load-balancer": "lba-00000"}},
+        "spec": {"loadBalancerClass": "theirs.example/lb"}});
+    fixture.create("web", theirs).await;
+    fixture.assert_quiet(300, "L3-1605").await;
+    assert_eq!(fixture.service("web").await.unwrap().finalizers, [finalizer], "L3-1605");
+}
+
+/// A server may go between the listing and the request that names it. Nobody has to edit the Service for that.
+#[tokio::test(start_paused = true)]
+async fn what_the_cloud_finds_wrong_is_tried_again() {
+    for operation in ["server_groups.add_servers", "server_groups.remove_servers", "load_balancers.update"] {
+        let fixture = served(json!({})).await;
+        fixture.cloud.cloud.add_fault(Fault { times: Some(1), ..fault(operation, Harm::status(422)) });
+        fixture.node("node-3").await;
+        fixture.cluster.delete(&fixture.cluster.nodes(), "node-2").await;
+        fixture.pass(60).await;
+        let said = fixture.warnings("web");
+        assert!(said.iter().any(|line| line.contains("422")), "L1-1601 {operation}: {said:?}");
+        assert_eq!(fixture.cloud.alive()[0].nodes, ["node-1", "node-3"], "L1-1601 {operation}");
+    }
 }

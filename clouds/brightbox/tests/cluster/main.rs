@@ -5,8 +5,12 @@
 
 mod budget;
 mod checks;
+mod crash;
 mod examples;
 mod lives;
+mod options;
+mod recovery;
+mod seeded;
 mod seeds;
 mod takeover;
 mod under_test;

@@ -1,26 +1,28 @@
 //! The simulated Brightbox, as the checks that hold for every cloud want it.
 
 use std::{
-    collections::BTreeSet,
-    fs,
+    collections::{BTreeMap, BTreeSet},
     net::IpAddr,
-    path::PathBuf,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
-use brightbox_sim::{Balancer, Cloud, Entry, Fault, Harm, Request, SimSettings};
+use brightbox_sim::{
+    Balancer, Cloud, CloudIp, Destination, Entry, Fault, Harm, Request, SimSettings, replaced,
+};
 use cloudberth_brightbox::{BrightboxProvider, Settings, Surroundings, balancer_name};
 use cloudberth_core::{Call, Clock, Lookup, Provider, Random, Secret, ServiceView, provider::Boxed};
-use cloudberth_http::{Resolver, TokenSource, Transport, Unobserved};
+use cloudberth_http::{Resolver, TokenSource, Transport, Unobserved, testing::Door};
 use serde_json::{Value, json};
-use testing_kit::checks::{CloudFixture, CloudUnderTest};
+use testing_kit::{
+    TokenFile,
+    checks::{CloudFixture, CloudUnderTest},
+    first_sent_elsewhere,
+};
 
 pub(crate) const APPLIED: &str = "cloudberth.dev/applied";
-pub(crate) const PREFIX: &str = "service.beta.kubernetes.io/brightbox-load-balancer-";
+/// The operation that deletes a load balancer.
+const DELETION: &str = "load_balancers.delete";
 
 pub(crate) type Fixture = CloudFixture<Brightbox>;
 
@@ -39,7 +41,14 @@ impl Resolver for SimResolver {
 #[derive(Clone)]
 pub(crate) struct Brightbox {
     pub(crate) cloud: Cloud,
-    client: Arc<ClientFile>,
+    /// The way to the cloud.
+    pub(crate) door: Door,
+    /// The Cloud IPs that people own: one that Services name by its id, one that they name by its address.
+    pub(crate) given: Arc<OnceLock<[String; 2]>>,
+    /// The id of the API client, which can be replaced as a mounted Secret is.
+    client: TokenFile,
+    /// Variables beside the credential, for the next program that starts.
+    pub(crate) variables: Arc<Mutex<BTreeMap<&'static str, &'static str>>>,
     omissions: Arc<Mutex<Omissions>>,
 }
 
@@ -74,34 +83,14 @@ impl Omissions {
     }
 }
 
-/// The id of the API client, which can be replaced as a mounted Secret is.
-struct ClientFile(PathBuf);
-
-impl ClientFile {
-    fn new() -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("client-{}-{number}", std::process::id());
-        let file = Self(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name));
-        file.set("cli-first");
-        file
-    }
-
-    fn set(&self, id: &str) {
-        fs::write(&self.0, id).unwrap();
-    }
-}
-
-impl Drop for ClientFile {
-    fn drop(&mut self) {
-        // What is left of a test is in the build directory, where it harms nobody.
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
 impl Brightbox {
     fn omissions(&self, change: impl FnOnce(&mut Omissions)) {
         change(&mut self.omissions.lock().unwrap());
+    }
+
+    pub(crate) fn edit_answers(&self) {
+        let omitted = Arc::clone(&self.omissions);
+        self.cloud.edit_answers(move |request, body| omitted.lock().unwrap().apply(request, body));
     }
 
     /// What was asked since the journal was cleared, tokens aside.
@@ -129,9 +118,8 @@ impl Brightbox {
 
 /// Annotations without their prefix.
 pub(crate) fn annotated(annotations: &[(&str, &str)]) -> Value {
-    let annotations: Value =
-        annotations.iter().map(|(key, value)| (format!("{PREFIX}{key}"), json!(value))).collect();
-    json!({"metadata": {"annotations": annotations}})
+    let annotations: Vec<_> = annotations.iter().map(|(key, value)| (*key, json!(value))).collect();
+    replaced::annotated(&annotations)
 }
 
 impl CloudUnderTest for Brightbox {
@@ -140,19 +128,26 @@ impl CloudUnderTest for Brightbox {
             SimSettings { latency: Duration::from_millis(20), open: true, ..SimSettings::default() };
         settings.delays.build = Duration::from_secs(1);
         let cloud = Cloud::new(Arc::clone(clock), Random::seeded(7), settings);
-        let omissions = Arc::new(Mutex::new(Omissions::default()));
-        let omitted = Arc::clone(&omissions);
-        cloud.edit_answers(move |request, body| omitted.lock().unwrap().apply(request, body));
-        Self { cloud, client: Arc::new(ClientFile::new()), omissions }
+        let new = Self {
+            cloud,
+            door: Door::default(),
+            given: Arc::default(),
+            client: TokenFile::new(env!("CARGO_TARGET_TMPDIR")),
+            variables: Arc::new(Mutex::new([("BRIGHTBOX_ACCOUNT", "acc-9t4wz")].into())),
+            omissions: Arc::default(),
+        };
+        new.edit_answers();
+        new
     }
 
     fn provider(&self, clock: &Arc<dyn Clock>) -> Arc<dyn Provider> {
-        let client = TokenSource::file(&self.client.0, Arc::clone(clock)).unwrap();
+        let client = TokenSource::file(self.client.path(), Arc::clone(clock)).unwrap();
         let secret = TokenSource::fixed(Secret::new("s3cr3t").unwrap());
-        let account = |name: &str| (name == "BRIGHTBOX_ACCOUNT").then_some("acc-9t4wz");
-        let settings = Settings::read(Ok(Some(client)), Ok(Some(secret)), account).unwrap();
+        let variables = self.variables.lock().unwrap();
+        let settings =
+            Settings::read(Ok(Some(client)), Ok(Some(secret)), |name| variables.get(name).copied()).unwrap();
         let around = Surroundings {
-            transport: Transport::new(self.cloud.service()),
+            transport: self.door.before(Transport::new(self.cloud.service())),
             clock: Arc::clone(clock),
             random: Arc::new(Random::seeded(1)),
             observer: Arc::new(Unobserved),
@@ -207,7 +202,9 @@ impl CloudUnderTest for Brightbox {
         let one = all.balancers.get(balancer).filter(|one| one.status != "deleted")?;
         let groups: Vec<_> = all.groups.values().filter(|group| group.name == one.name).collect();
         let policies: Vec<_> = all.policies.values().filter(|policy| policy.name == one.name).collect();
-        let cloud_ips: Vec<_> = all.cloud_ips.values().filter(|ip| ip.name == one.name).collect();
+        let here = Some(Destination::Balancer(one.id.clone()));
+        let ours = |ip: &&CloudIp| ip.name == one.name || ip.destination == here;
+        let cloud_ips: Vec<_> = all.cloud_ips.values().filter(ours).collect();
         Some(format!("{one:#?}\n{groups:#?}\n{policies:#?}\n{cloud_ips:#?}"))
     }
 
@@ -221,34 +218,11 @@ impl CloudUnderTest for Brightbox {
     }
 
     fn swap_credential_during_next_delete(&self) {
-        let (client, mut sent) = (Arc::clone(&self.client), 0);
-        self.cloud.plan_faults(move |request| {
-            if request.operation != "load_balancers.delete" {
-                return None;
-            }
-            sent += 1;
-            match sent {
-                // The old token is refused, and there is another client by now: that of an account without this one.
-                1 => {
-                    client.set("cli-other");
-                    Some(Harm::status(401))
-                }
-                2 => {
-                    client.set("cli-first");
-                    Some(Harm::NotFound)
-                }
-                _ => None,
-            }
-        });
+        self.cloud.plan_faults(self.client.swap_during(DELETION));
     }
 
     fn send_next_delete_elsewhere(&self) {
-        let mut sent = 0;
-        self.cloud.plan_faults(move |request| {
-            let deletes = request.operation == "load_balancers.delete";
-            sent += usize::from(deletes);
-            (deletes && sent == 1).then_some(Harm::NotFound)
-        });
+        self.cloud.plan_faults(first_sent_elsewhere(DELETION));
     }
 
     fn omit_instance_addresses(&self, omit: bool) {

@@ -134,9 +134,13 @@ pub(crate) struct Way {
 
 /// At most `limit` steps.
 pub(crate) fn walk(want: &Desired, observed: Observed, limit: usize) -> Way {
+    walk_with(want, observed, limit, Switches::default())
+}
+
+fn walk_with(want: &Desired, observed: Observed, limit: usize, switches: Switches) -> Way {
     let (mut observed, mut acts, mut labels) = (observed, Vec::new(), Vec::new());
     for _ in 0..64 {
-        let last = decide(want, &observed);
+        let last = decide_with(want, Some(&observed), switches);
         let Next::Act(steps) = &last.next else { return Way { observed, acts, labels, last } };
         for step in steps {
             if acts.len() == limit {
@@ -152,6 +156,10 @@ pub(crate) fn walk(want: &Desired, observed: Observed, limit: usize) -> Way {
 
 pub(crate) fn settle(want: &Desired, observed: Observed) -> Way {
     walk(want, observed, usize::MAX)
+}
+
+pub(crate) fn settle_with(want: &Desired, observed: Observed, switches: Switches) -> Way {
+    walk_with(want, observed, usize::MAX, switches)
 }
 
 /// What a fresh look would show.

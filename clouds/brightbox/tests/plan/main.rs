@@ -8,6 +8,8 @@ mod domains;
 mod firewall;
 mod fixture;
 mod laws;
+mod left_behind;
 mod names;
+mod options;
 mod requests;
 mod validation;

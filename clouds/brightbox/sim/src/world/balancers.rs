@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Moment, World, servers::kept};
+use super::{Moment, World, servers::kept, wall_at};
 use crate::{
     fields::Fields,
     history::NodesChange,
@@ -151,7 +151,7 @@ impl World {
             match status.as_str() {
                 "active" => balancer.active_since = Some(due),
                 "deleted" => {
-                    balancer.deleted_at = Some(at.wall_at(due));
+                    balancer.deleted_at = Some(wall_at(at, due));
                     gone.push(Destination::Balancer(balancer.id.clone()));
                 }
                 _ => {}

@@ -26,18 +26,11 @@ use super::{
     settings::SimSettings,
 };
 
-/// A moment on both clocks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
-    pub(crate) tick: Tick,
-    pub(crate) wall: Timestamp,
-}
+pub(crate) use sim_kit::Moment;
 
-impl Moment {
-    /// What the clock on the wall showed at an earlier tick.
-    fn wall_at(self, tick: Tick) -> Timestamp {
-        self.wall.checked_sub(self.tick.since(tick)).unwrap_or(self.wall)
-    }
+/// What the clock on the wall showed at a tick before this moment.
+fn wall_at(at: Moment, tick: Tick) -> Timestamp {
+    at.wall.checked_sub(at.tick.since(tick)).unwrap_or(at.wall)
 }
 
 /// The answer to a request that succeeded.

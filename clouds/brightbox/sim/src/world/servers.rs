@@ -1,6 +1,6 @@
 //! Servers: started, stopped, deleted.
 
-use super::{Moment, World};
+use super::{Moment, World, wall_at};
 use crate::{
     refusal::Refusal,
     resources::{Destination, Interface, Server},
@@ -75,9 +75,9 @@ impl World {
         for server in self.resources.servers.values_mut().filter(|server| !self.stuck.contains(&server.id)) {
             let Some((due, status)) = server.settles.take_if(|(due, _)| *due <= at.tick) else { continue };
             match status.as_str() {
-                "active" => server.started_at = Some(at.wall_at(due)),
+                "active" => server.started_at = Some(wall_at(at, due)),
                 "deleted" => {
-                    server.deleted_at = Some(at.wall_at(due));
+                    server.deleted_at = Some(wall_at(at, due));
                     gone.push(server.id.clone());
                 }
                 _ => {}
