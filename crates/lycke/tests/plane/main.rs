@@ -1,0 +1,15 @@
+//! The plane with real sockets: real clients and real backends on loopback, in real time.
+//!
+//! Deadlines only end a hang; nothing here is measured.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+
+mod changes;
+mod faults;
+mod fixture;
+mod health;
+mod limits;
+mod listeners;
+mod load;
+mod tcp;
+mod udp;
