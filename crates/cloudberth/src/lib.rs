@@ -8,6 +8,8 @@ use cloudberth_http::ProviderFactory;
 pub const CLOUDS: &[ProviderFactory] = &[
     cloudberth_binarylane::FACTORY,
     cloudberth_brightbox::FACTORY,
+    #[cfg(feature = "lycke")]
+    cloudberth_cloudlycke::FACTORY,
     cloudberth_cloudscale::FACTORY,
     #[cfg(feature = "fake")]
     cloudberth_fake::FACTORY,

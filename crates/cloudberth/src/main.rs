@@ -38,6 +38,8 @@ enum Command {
     },
     #[cfg(feature = "demo")]
     Demo(demo::Arguments),
+    #[cfg(feature = "lycke")]
+    Lycke(cloudberth_lycke::cli::Arguments),
     /// Simulated surroundings, to try things out.
     #[cfg(feature = "sim")]
     #[command(subcommand)]
@@ -58,6 +60,8 @@ fn main() -> ExitCode {
         Command::Plan { flags } => process::plan(&called, "cloudberth plan", flags, CLOUDS),
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::run(&arguments),
+        #[cfg(feature = "lycke")]
+        Command::Lycke(arguments) => cloudberth_lycke::cli::run(arguments),
         #[cfg(feature = "sim")]
         Command::Sim(command) => sim::run(command),
     }

@@ -114,7 +114,8 @@ fn without_allowed(line: &str, table: &[&Retired]) -> String {
 
 impl Retired {
     fn counts_in(&self, path: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|part| path.contains(part))
+        let has = |parts: &[&str]| parts.iter().any(|part| path.contains(part));
+        (self.only.is_empty() || has(self.only)) && !has(self.not_in)
     }
 }
 
@@ -123,14 +124,36 @@ mod tests {
     use super::*;
 
     const TABLE: &[Retired] = &[
-        Retired { words: &["Crew"], now: "WorkerPool", form: Form::Word, only: &[], except: &[] },
-        Retired { words: &["Seen"], now: "Observed", form: Form::Name, only: &["clouds/"], except: &[] },
-        Retired { words: &["stage"], now: "fixture", form: Form::Name, only: &["/tests/"], except: &[] },
+        Retired {
+            words: &["Crew"],
+            now: "WorkerPool",
+            form: Form::Word,
+            only: &[],
+            not_in: &[],
+            except: &[],
+        },
+        Retired {
+            words: &["Seen"],
+            now: "Observed",
+            form: Form::Name,
+            only: &["clouds/"],
+            not_in: &[],
+            except: &[],
+        },
+        Retired {
+            words: &["stage"],
+            now: "fixture",
+            form: Form::Name,
+            only: &["/tests/"],
+            not_in: &[],
+            except: &[],
+        },
         Retired {
             words: &["machine"],
             now: "instance",
             form: Form::Word,
             only: &[],
+            not_in: &["own-words/"],
             except: &["state machine", "MachineDoubt"],
         },
     ];
@@ -172,6 +195,8 @@ mod tests {
         assert_eq!(lines("crates/a/src/lib.rs", "mod stage; struct Stage;"), []);
         let helper = "mod stage;\nstruct Stage;\nlet stage = 1;";
         assert_eq!(lines("crates/a/tests/main.rs", helper), [(1, "stage"), (2, "stage")]);
+        assert_eq!(lines("crates/a/src/lib.rs", "// a machine"), [(1, "machine")]);
+        assert_eq!(lines("own-words/src/lib.rs", "// a machine"), []);
     }
 
     #[test]

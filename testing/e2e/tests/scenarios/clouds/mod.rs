@@ -3,6 +3,7 @@
 
 mod binarylane;
 mod brightbox;
+mod cloudlycke;
 pub(crate) mod cloudscale;
 
 use std::path::Path;
@@ -64,5 +65,6 @@ macro_rules! cards {
 pub(crate) const CARDS: &[Card] = cards![
     20 binarylane::BinaryLane, what_cannot_be_forwarded_is_refused_without_a_trace;
     20 brightbox::Brightbox, a_cloud_ip_of_the_user_outlives_its_load_balancer;
+    15 cloudlycke::Cloudlycke, http_and_datagrams_reach_the_nodes;
     12 cloudscale::Cloudscale, a_floating_ip_outlives_its_load_balancer;
 ];

@@ -1,0 +1,80 @@
+//! Instances: one listing of the cluster's machines, and look-ups of one.
+
+use cloudberth_core::{
+    Call, Category, Error, Instance, Instances, Listing, Lookup, ProviderId, Result, provider::Boxed,
+    provider_id::Reading,
+};
+
+use crate::{
+    id::read_id,
+    machines::{self, Known},
+    provider::CloudlyckeProvider,
+};
+
+impl Instances for CloudlyckeProvider {
+    fn list<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Listing<Instance>>> {
+        Box::pin(self.listing(call))
+    }
+
+    fn get<'a>(&'a self, call: &'a Call, id: &'a ProviderId) -> Boxed<'a, Lookup<Instance>> {
+        Box::pin(async move {
+            match read_id(&id.to_string()) {
+                Reading::Mine(id) => Lookup::from(self.machine(call, id.id()).await),
+                Reading::Malformed => {
+                    Lookup::Unknown(Error::permanent(format!("{id} is not the id of a machine")))
+                }
+                // Of a node that another program owns.
+                Reading::Foreign => match self.listing(call).await {
+                    Ok(listing) => listing.find(|instance| instance.id == *id).map(Instance::clone),
+                    Err(why) => Lookup::Unknown(why),
+                },
+            }
+        })
+    }
+
+    /// Only a node without a provider id is looked for by its name. That there is none is told in the words of this cloud.
+    fn find<'a>(&'a self, call: &'a Call, name: &'a str) -> Boxed<'a, Lookup<Instance>> {
+        Box::pin(async move {
+            let listing = match self.listing(call).await {
+                Ok(listing) => listing,
+                Err(why) => return Lookup::Unknown(why),
+            };
+            match listing.find(|instance| instance.name == name) {
+                Lookup::Absent => Lookup::Unknown(self.not_in_inventory(name)),
+                found => found.map(Instance::clone),
+            }
+        })
+    }
+}
+
+impl CloudlyckeProvider {
+    /// The machines of the cluster. Whoever lists them also learns which nodes of other programs they stand under.
+    pub(crate) async fn listing(&self, call: &Call) -> Result<Listing<Instance>> {
+        let cluster = self.api.cluster(call).await?;
+        let listing = machines::instances(self.api.machines(call, &cluster).await?, &cluster);
+        if listing.short.is_none() {
+            self.others.learn(&listing.items);
+        }
+        Ok(listing)
+    }
+
+    async fn machine(&self, call: &Call, id: &str) -> Result<Option<Instance>> {
+        let cluster = self.api.cluster(call).await?;
+        let Some(machine) = self.api.machine(call, id).await.known()? else { return Ok(None) };
+        match machines::read(machine, &cluster)? {
+            Known::Here(instance) => Ok(Some(*instance)),
+            Known::Gone => Ok(None),
+            // It exists, so its node is not deleted because of a wrong setting (law 1).
+            Known::Elsewhere(theirs) => Err(machines::elsewhere(id, &theirs, &cluster)),
+        }
+    }
+
+    fn not_in_inventory(&self, name: &str) -> Error {
+        let text = format!(
+            "node {name:?} is not in the inventory: no machine of cluster {:?} has this name; add it to the file, or \
+             start the node's kubelet with --provider-id",
+            self.api.cluster_in_words()
+        );
+        Error::new(Category::NotFound, text)
+    }
+}

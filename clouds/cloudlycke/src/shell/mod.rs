@@ -1,0 +1,202 @@
+//! Load balancers: the part that talks to the service.
+
+mod locate;
+mod refused;
+
+use std::{sync::Arc, time::Duration};
+
+use cloudberth_core::{
+    Call, Category, Clock, Error, Lookup, NodeView, Result, ServiceView,
+    annotation::Table,
+    lb::{Decision, Desired, Fleet, Identity, LockKey, Name, Outcome},
+};
+use cloudberth_http::{Item, LazyListing};
+
+use crate::{
+    action::{Action, Answer},
+    annotations::{ID, TABLE},
+    api::{Api, Key, is_about_the_address},
+    observed::Observed,
+    others::OtherNodes,
+    plan,
+    wire::{BalancerIdentity, BalancerSpec, LoadBalancer},
+};
+use refused::RefusedAddresses;
+
+/// A load balancer is there as soon as its creation is answered; one whose answer was lost shows up at once, or never.
+const SETTLE: Duration = Duration::from_secs(2);
+
+static MARKS: [&str; 1] = [ID.name()];
+
+/// The load balancers of one cluster.
+pub(crate) struct Balancers {
+    api: Api,
+    others: Arc<OtherNodes>,
+    refused: RefusedAddresses,
+}
+
+impl std::fmt::Debug for Balancers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Balancers").field("api", &self.api).finish_non_exhaustive()
+    }
+}
+
+type Listed = cloudberth_core::Listing<Item<LoadBalancer, BalancerIdentity>>;
+
+/// The listings of one pass, fetched when the first Service needs them.
+pub(crate) struct Survey {
+    fleet: Arc<dyn Fleet>,
+    balancers: LazyListing<Listed>,
+}
+
+impl Balancers {
+    pub(crate) fn new(api: Api, others: Arc<OtherNodes>, clock: Arc<dyn Clock>) -> Self {
+        Self { api, others, refused: RefusedAddresses::new(clock) }
+    }
+
+    async fn look(&self, call: &Call, survey: &Survey, want: &Desired) -> Result<Observed> {
+        let key = Key::of(&want.service);
+        let listed = survey.balancers.get(self.api.balancers(call)).await?;
+        let existing = find(&listed, &key)?;
+        let machines = locate::machines(&*survey.fleet, call, &want.backends, existing.is_none()).await?;
+        let refused_address = self.refused.remembered(&key);
+        Ok(Observed { existing, machines, refused_address, mode_is_sent: false })
+    }
+
+    async fn put(&self, call: &Call, key: &Key, spec: &BalancerSpec, act: &Put<'_>) -> Outcome<Answer> {
+        let sent = self.api.put(call, key, spec, act.before.is_none()).await;
+        let why = match sent {
+            Outcome::Failed(why) => why,
+            other => return other.map(|balancer| Answer::Balancer(Box::new(balancer))),
+        };
+        if act.one_family_will_do && spec.families.len() > 1 && is_about_families(&why) {
+            let families = spec.families.iter().take(1).cloned().collect();
+            let spec = BalancerSpec { families, ..spec.clone() };
+            return Box::pin(self.put(call, key, &spec, act)).await;
+        }
+        // A load balancer that serves goes on to be looked after without the address that it cannot have (law 8).
+        let Some(before) = act.before.filter(|_| is_about_the_address(&why)) else {
+            return Outcome::Failed(why);
+        };
+        let wanted = spec.requested_address.clone();
+        let spec = BalancerSpec { requested_address: before.requested_address.clone(), ..spec.clone() };
+        self.refused.remember(key, &wanted, why.message());
+        let why = why.message().to_owned();
+        let sent = self.api.put(call, key, &spec, false).await;
+        sent.map(|balancer| Answer::WithoutAddress { balancer: Box::new(balancer), wanted, why })
+    }
+}
+
+/// What a request to put a load balancer was decided from.
+struct Put<'a> {
+    before: Option<&'a BalancerSpec>,
+    one_family_will_do: bool,
+}
+
+fn is_about_families(why: &Error) -> bool {
+    why.category() == Category::UserInput && why.message().contains("families")
+}
+
+/// The load balancer of this name. One that cannot be read is there all the same.
+fn find(listed: &Listed, key: &Key) -> Result<Option<LoadBalancer>> {
+    let found = listed.find(|item| match item {
+        Item::Whole(one) => one.namespace == key.namespace && one.name == key.name,
+        Item::Flawed(one) => one.identity.namespace == key.namespace && one.identity.name == key.name,
+    });
+    match found.known()? {
+        None => Ok(None),
+        Some(Item::Whole(one)) => Ok(Some(one.clone())),
+        Some(Item::Flawed(one)) => {
+            let text = format!("load balancer {}/{key} cannot be read: {}", one.identity.cluster, one.why);
+            Err(Error::temporary(text))
+        }
+    }
+}
+
+impl cloudberth_core::lb::Balancers for Balancers {
+    type Survey = Survey;
+    type Observed = Observed;
+    type Action = Action;
+    type Answer = Answer;
+
+    fn annotations(&self) -> &Table {
+        &TABLE
+    }
+
+    fn marks(&self) -> &[&'static str] {
+        &MARKS
+    }
+
+    async fn shows(&self, call: &Call, id: &str) -> Lookup<()> {
+        let mut parts = id.splitn(3, '/');
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(cluster), Some(namespace), Some(name)) => {
+                let key = Key { namespace: namespace.to_owned(), name: name.to_owned() };
+                self.api.shows(call, cluster, &key).await
+            }
+            _ => Lookup::Unknown(Error::user_input(format!(
+                "{}: {id:?} is not the id of a load balancer: CLUSTER/NAMESPACE/NAME",
+                ID.name()
+            ))),
+        }
+    }
+
+    fn settle_time(&self) -> Duration {
+        SETTLE
+    }
+
+    /// Nodes of kind, k3d or minikube have ids of their own, and the inventory may name them.
+    fn accepts(&self, node: &NodeView, own: bool) -> bool {
+        own || node.provider_id.as_deref().is_some_and(|id| self.others.may_be(id))
+    }
+
+    fn name_for(&self, service: &ServiceView, _cluster: &str) -> Name {
+        plan::name_for(service)
+    }
+
+    fn identity(&self, observed: &Observed) -> Option<Identity> {
+        let existing = observed.existing.as_ref()?;
+        let LoadBalancer { cluster, namespace, name, addresses, .. } = existing;
+        Some(Identity {
+            id: format!("{cluster}/{namespace}/{name}"),
+            name: format!("{namespace}/{name}"),
+            made_for: None,
+            addresses: addresses.iter().map(ToString::to_string).collect(),
+        })
+    }
+
+    fn lock_keys(&self, service: &ServiceView, _cluster: &str) -> Vec<LockKey> {
+        plan::lock_keys(service)
+    }
+
+    /// Nothing is fetched before a Service needs it.
+    async fn survey(&self, _call: &Call, fleet: &Arc<dyn Fleet>) -> Result<Survey> {
+        Ok(Survey { fleet: Arc::clone(fleet), balancers: LazyListing::default() })
+    }
+
+    async fn observe(&self, call: &Call, survey: &Survey, want: &Desired) -> Lookup<Observed> {
+        Lookup::from(self.look(call, survey, want).await.map(Some))
+    }
+
+    fn decide(&self, want: &Desired, observed: Option<&Observed>) -> Decision<Action> {
+        plan::decide(want, observed)
+    }
+
+    async fn execute(&self, call: &Call, act: &Action) -> Outcome<Answer> {
+        match act {
+            Action::Put { key, spec, before, one_family_will_do } => {
+                let act = Put { before: before.as_deref(), one_family_will_do: *one_family_will_do };
+                self.put(call, key, spec, &act).await
+            }
+            Action::Delete { key, uid } => self.api.delete(call, key, uid).await.map(|()| Answer::Gone),
+        }
+    }
+
+    fn fold(&self, observed: Option<Observed>, act: &Action, answer: &Answer) -> Option<Observed> {
+        plan::fold(observed, act, answer)
+    }
+
+    fn assume(&self, act: &Action) -> Answer {
+        plan::assume(act)
+    }
+}
