@@ -1,12 +1,16 @@
 //! `bench`: measurements that depend on the computer, run by command.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement is printed for a person")]
 
+mod binarylane;
+mod brightbox;
 mod cloudscale;
 mod kube;
+mod lycke;
 mod manager;
 mod memory;
 mod nodes;
 mod programs;
+mod services;
 
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -32,8 +36,21 @@ enum Command {
     Manager(Manager),
     /// What it costs to initialise new nodes: CPU time of the manager for each of them, and seconds for all.
     Nodes(Nodes),
+    /// How many calls a cluster at a simulated BinaryLane takes, beside the budgets. It runs in virtual time.
+    Binarylane,
+    /// How many calls Services at a simulated Brightbox take beside the shared listings, and how long they wait.
+    Brightbox,
     /// How long Services at a simulated cloudscale.ch wait (20 ms per call, 1 s to build), and how many calls they take.
     Cloudscale,
+    /// Cloudlycke's data plane beside `HAProxy` and nginx, with idle connections, changes under load and hostile clients.
+    Lycke(lycke::Extent),
+    /// A process that `lycke` starts.
+    #[command(hide = true)]
+    LyckeRole {
+        /// What it is there for.
+        #[command(subcommand)]
+        role: lycke::Role,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -98,7 +115,21 @@ fn main() -> ExitCode {
         Command::Nodes(Nodes { embedded, real }) => {
             show("bench nodes", runtime.block_on(nodes::run(&nodes::Runs { embedded, real })))
         }
+        Command::Binarylane => show("bench binarylane", binarylane::run()),
+        Command::Brightbox => show("bench brightbox", runtime.block_on(brightbox::run())),
         Command::Cloudscale => show("bench cloudscale", runtime.block_on(cloudscale::run())),
+        Command::Lycke(extent) => {
+            if cfg!(debug_assertions) {
+                println!("a debug build: these figures say nothing; use --release");
+            }
+            show("bench lycke", runtime.block_on(lycke::run(extent)))
+        }
+        Command::LyckeRole { role } => {
+            let played = runtime.block_on(lycke::play(&role));
+            // Backends have tasks that would go on.
+            runtime.shutdown_background();
+            show("bench lycke-role", played.map(|()| ""))
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::kube::objects::Kind;
 use crate::manager::{Size, cluster};
+use crate::programs::cloud::Cloudscale;
 use crate::programs::running::Running;
 use crate::programs::{BenchError, Environment, build, unless_stopped, waits};
 
@@ -76,7 +77,8 @@ async fn measure(runs: &Runs) -> Result<Report, BenchError> {
     let mut rows = Vec::new();
     for &nodes in &runs.embedded {
         let place = tempfile::tempdir()?;
-        let env = Environment::open(place.path(), &program, SimSettings::default()).await?;
+        let env = Environment::open(place.path(), &program, Cloudscale::serve(SimSettings::default()).await?)
+            .await?;
         rows.push(initialise(&env, &program, nodes, "embedded", None).await?);
         env.close().await?;
     }
@@ -85,7 +87,8 @@ async fn measure(runs: &Runs) -> Result<Report, BenchError> {
             .map_err(|why| BenchError::Real(why.to_string()))?;
         let started = ControlPlane::start(&assets, &Options::default()).await;
         let real = started.map_err(|why| BenchError::Real(why.to_string()))?;
-        let env = Environment::on(place.path(), real, SimSettings::default()).await?;
+        let env =
+            Environment::on(place.path(), real, Cloudscale::serve(SimSettings::default()).await?).await?;
         rows.push(initialise(&env, &program, nodes, "kube-apiserver", Some(20.0)).await?);
         env.close().await?;
     }

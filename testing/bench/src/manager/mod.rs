@@ -9,6 +9,7 @@ use cloudscale_sim::SimSettings;
 use tokio::time::timeout;
 
 use crate::memory::MemoryUse;
+use crate::programs::cloud::Cloudscale;
 use crate::programs::{BenchError, Environment, build, unless_stopped, waits};
 use report::Report;
 
@@ -31,7 +32,9 @@ async fn measure(large: Size) -> Result<Report, BenchError> {
     let place = tempfile::tempdir()?;
     let shipped = build::SHIPPED.make(place.path()).await?;
     let surroundings = build::SURROUNDINGS.make(place.path()).await?;
-    let env = Environment::open(place.path(), &surroundings, SimSettings::default()).await?;
+    let env =
+        Environment::open(place.path(), &surroundings, Cloudscale::serve(SimSettings::default()).await?)
+            .await?;
 
     eprintln!("idle");
     let mut manager = env.manage(&shipped, "idle").await?;

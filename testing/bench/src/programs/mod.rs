@@ -7,14 +7,12 @@
 //! The cluster is a process of its own, so that it is not counted with the manager.
 
 pub(crate) mod build;
+pub(crate) mod cloud;
 pub(crate) mod running;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use cloudberth_e2e::ControlPlane;
-use cloudberth_http::surroundings::{SystemClock, random_from_os};
-use cloudscale_sim::{Cloud, Served, SimSettings, serve_on_loopback};
 use http::Request;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -24,6 +22,7 @@ use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::kube::objects::Kind;
+use cloud::{Cloudscale, SimulatedCloud};
 use running::Running;
 
 /// Why a measurement failed.
@@ -61,15 +60,14 @@ pub(crate) async fn unless_stopped<R>(
 }
 
 /// A cluster and a cloud that a manager can be started on.
-pub(crate) struct Environment {
+pub(crate) struct Environment<C = Cloudscale> {
     place: PathBuf,
     kubeconfig: PathBuf,
     api: Api,
-    served: Served,
     /// A client of the cluster.
     pub(crate) client: Client,
-    /// The simulated cloudscale.ch.
-    pub(crate) cloud: Cloud,
+    /// The cloud, on a port.
+    pub(crate) cloud: C,
 }
 
 /// What serves the cluster.
@@ -79,42 +77,27 @@ enum Api {
     Real(#[expect(dead_code, reason = "kept alive")] Box<ControlPlane>),
 }
 
-impl Environment {
-    /// An empty cluster, served by `program`, and an empty cloud. Files go to `place`.
-    pub(crate) async fn open(
-        place: &Path,
-        program: &Path,
-        settings: SimSettings,
-    ) -> Result<Self, BenchError> {
+impl<C: SimulatedCloud> Environment<C> {
+    /// An empty cluster, served by `program`, beside a cloud. Files go to `place`.
+    pub(crate) async fn open(place: &Path, program: &Path, cloud: C) -> Result<Self, BenchError> {
         let kubeconfig = place.join("kubeconfig");
         let mut sim = Command::new(program);
         sim.args(["sim", "kube", "--listen", "127.0.0.1:0", "--write-kubeconfig"]).arg(&kubeconfig);
         let mut api = Running::start(&mut sim, place.join("api.log"))?;
         api.until_written(&kubeconfig).await?;
-        Self::with(place, kubeconfig, Api::Embedded(Box::new(api)), settings).await
+        Self::with(place, kubeconfig, Api::Embedded(Box::new(api)), cloud).await
     }
 
-    /// A real control plane, and an empty cloud. Files go to `place`.
-    pub(crate) async fn on(
-        place: &Path,
-        real: ControlPlane,
-        settings: SimSettings,
-    ) -> Result<Self, BenchError> {
-        Self::with(place, real.kubeconfig(), Api::Real(Box::new(real)), settings).await
+    /// A real control plane, beside a cloud. Files go to `place`.
+    pub(crate) async fn on(place: &Path, real: ControlPlane, cloud: C) -> Result<Self, BenchError> {
+        Self::with(place, real.kubeconfig(), Api::Real(Box::new(real)), cloud).await
     }
 
-    async fn with(
-        place: &Path,
-        kubeconfig: PathBuf,
-        api: Api,
-        settings: SimSettings,
-    ) -> Result<Self, BenchError> {
+    async fn with(place: &Path, kubeconfig: PathBuf, api: Api, cloud: C) -> Result<Self, BenchError> {
         let file = Kubeconfig::read_from(&kubeconfig)?;
         let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
-        let cloud = Cloud::new(Arc::new(SystemClock::new()), random_from_os(), settings);
-        let served = serve_on_loopback(&cloud).await?;
         let client = Client::try_from(config)?;
-        Ok(Self { place: place.to_owned(), kubeconfig, api, served, client, cloud })
+        Ok(Self { place: place.to_owned(), kubeconfig, api, client, cloud })
     }
 
     /// Starts a manager of this build; its log is called `name`.
@@ -122,9 +105,9 @@ impl Environment {
         // A port that was free a moment ago.
         let port = TcpListener::bind("127.0.0.1:0").await?.local_addr()?.port();
         let mut command = Command::new(program);
-        command.args(["controller-manager", "--cloud-provider=cloudscale", "--bind-address=127.0.0.1"]);
-        command.arg(format!("--secure-port={port}")).arg("--kubeconfig").arg(&self.kubeconfig);
-        command.env("CLOUDSCALE_API_URL", self.served.url()).env("CLOUDSCALE_ACCESS_TOKEN", "any");
+        command.args(["controller-manager", "--bind-address=127.0.0.1"]);
+        command.arg(format!("--cloud-provider={}", C::PROVIDER)).arg(format!("--secure-port={port}"));
+        command.arg("--kubeconfig").arg(&self.kubeconfig).envs(self.cloud.variables());
         Running::start(&mut command, self.place.join(format!("{name}.log")))
     }
 

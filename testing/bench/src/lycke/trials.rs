@@ -1,0 +1,183 @@
+//! What the plane must live through: idle connections, changes under load, hostile clients.
+
+use std::{
+    fmt, io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    io::AsyncWriteExt,
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+
+use super::{
+    load::{Kind, ask, connect, measure},
+    proxies::{Player, line},
+    role::{KEEP, ONCE},
+};
+use crate::memory::memory_of;
+
+/// What came out, and whether that is good enough.
+#[derive(Debug)]
+pub(crate) struct Trial {
+    text: String,
+    holds: bool,
+}
+
+impl fmt::Display for Trial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.text, if self.holds { "holds" } else { "DOES NOT HOLD" })
+    }
+}
+
+const AT: ([u8; 4], u16) = ([127, 78, 2, 1], 8080);
+const OTHER: ([u8; 4], u16) = ([127, 78, 2, 2], 8080);
+
+/// Each takes two descriptors of the plane, which may have 20,000.
+const IDLE: u64 = 10_000;
+/// What an idle connection may take.
+const MOST_EACH: u64 = 8 * 1024;
+
+async fn plane() -> io::Result<Player> {
+    Player::start(&["plane".to_owned()]).await
+}
+
+fn resident(plane: &Player) -> u64 {
+    plane.id().and_then(memory_of).map_or(0, |memory| memory.now * 1024)
+}
+
+/// Connections that have served a request and went quiet.
+pub(crate) async fn idle(backends: &[SocketAddr]) -> io::Result<Trial> {
+    let mut plane = plane().await?;
+    plane.tell(&line("web", 20_000, AT.into(), backends)).await?;
+    let before = resident(&plane);
+    let mut quiet = Vec::new();
+    let mut refused = 0;
+    for _ in 0..IDLE {
+        let asked = async {
+            let mut stream = connect(AT.into()).await?;
+            ask(&mut stream, KEEP).await?;
+            io::Result::Ok(stream)
+        };
+        match asked.await {
+            Ok(stream) => quiet.push(stream),
+            Err(_) => refused += 1,
+        }
+    }
+    let count = u64::try_from(quiet.len()).unwrap_or_default().max(1);
+    let each = resident(&plane).saturating_sub(before) / count;
+    plane.end().await?;
+    let for_want = if refused > 0 { " (the others were refused: the limit on open files)" } else { "" };
+    Ok(Trial {
+        text: format!(
+            "{count} idle connections of {IDLE}{for_want}: {each} bytes each, goal at most {MOST_EACH}"
+        ),
+        holds: each <= MOST_EACH,
+    })
+}
+
+/// A hundred changes of the backends while two hundred clients go on asking.
+pub(crate) async fn rolling(backends: &[SocketAddr]) -> io::Result<Trial> {
+    let mut plane = plane().await?;
+    plane.tell(&line("web", 20_000, AT.into(), backends)).await?;
+    let (over, asked, failed) =
+        (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let mut clients = JoinSet::new();
+    for number in 0..200 {
+        let (over, asked, failed) = (Arc::clone(&over), Arc::clone(&asked), Arc::clone(&failed));
+        clients.spawn(async move {
+            let mut kept = None;
+            while !over.load(Relaxed) {
+                let result = async {
+                    // Half of them keep their connection.
+                    if number % 2 == 0 {
+                        let mut stream = match kept.take() {
+                            Some(stream) => stream,
+                            None => connect(AT.into()).await?,
+                        };
+                        ask(&mut stream, KEEP).await?;
+                        kept = Some(stream);
+                    } else {
+                        ask(&mut connect(AT.into()).await?, ONCE).await?;
+                    }
+                    io::Result::Ok(())
+                };
+                match result.await {
+                    Ok(()) => asked.fetch_add(1, Relaxed),
+                    Err(_) => failed.fetch_add(1, Relaxed),
+                };
+            }
+        });
+    }
+    for change in 0..100_usize {
+        let away = change % backends.len().max(1);
+        let there: Vec<_> =
+            backends.iter().enumerate().filter(|(at, _)| *at != away).map(|(_, backend)| *backend).collect();
+        plane.tell(&line("web", 20_000, AT.into(), &there)).await?;
+        sleep(Duration::from_millis(50)).await;
+    }
+    over.store(true, Relaxed);
+    while clients.join_next().await.is_some() {}
+    plane.end().await?;
+    let (asked, failed) = (asked.load(Relaxed), failed.load(Relaxed));
+    Ok(Trial {
+        text: format!("100 changes while 200 clients made {asked} requests: {failed} failed, goal 0"),
+        holds: failed == 0 && asked > 0,
+    })
+}
+
+/// Clients that connect and say nothing, or a byte a second.
+pub(crate) async fn hostile(backends: &[SocketAddr]) -> io::Result<Trial> {
+    const LIMIT: usize = 4096;
+    let mut plane = plane().await?;
+    plane.tell(&line("victim", LIMIT, AT.into(), backends)).await?;
+    plane.tell(&line("other", LIMIT, OTHER.into(), backends)).await?;
+    let over = Arc::new(AtomicBool::new(false));
+    let mut ratios = Vec::new();
+    let mut grown = 0;
+    for _ in 0..3 {
+        let alone = measure(Kind::Requests, OTHER.into(), Duration::from_secs(3)).await?;
+        let before = resident(&plane);
+        let mut clients = Vec::new();
+        for _ in 0..5_000 {
+            // Over the limit, some see the reset at once.
+            clients.extend(connect(AT.into()).await);
+        }
+        over.store(false, Relaxed);
+        let trickle = tokio::spawn({
+            let over = Arc::clone(&over);
+            async move {
+                while !over.load(Relaxed) {
+                    let start = Instant::now();
+                    for client in clients.iter_mut().step_by(2) {
+                        let _ = client.write_all(b".").await;
+                    }
+                    sleep(Duration::from_secs(1).saturating_sub(start.elapsed())).await;
+                }
+            }
+        });
+        let beside = measure(Kind::Requests, OTHER.into(), Duration::from_secs(3)).await?;
+        grown = grown.max(resident(&plane).saturating_sub(before));
+        over.store(true, Relaxed);
+        let _ = trickle.await;
+        ratios.push(beside.rate / alone.rate.max(1.0));
+        sleep(Duration::from_secs(1)).await;
+    }
+    plane.end().await?;
+    ratios.sort_by(f64::total_cmp);
+    let ratio = ratios.get(1).copied().unwrap_or_default();
+    Ok(Trial {
+        text: format!(
+            "5000 hostile clients on one load balancer, {LIMIT} let in: requests/s of another {ratio:.2} of what they \
+             are without, goal at least 0.90; {} MB more memory",
+            grown / 1_000_000
+        ),
+        holds: ratio >= 0.9,
+    })
+}
