@@ -265,9 +265,7 @@ mod tests {
     fn the_manifests_that_people_install_are_found() {
         assert!(manifests_of(&["cloudscale"]).unwrap().contains("ClusterRole"));
         assert!(manifests_of(&["cloudscale", "nowhere"]).is_err());
-        assert_eq!(
-            command_of("brightbox").unwrap(),
-            ["brightbox-cloud-controller-manager", "--configure-cloud-routes=false"]
-        );
+        let command = command_of("brightbox").unwrap();
+        assert_eq!(command[..2], ["brightbox-cloud-controller-manager", "--configure-cloud-routes=false"]);
     }
 }
