@@ -30,7 +30,7 @@ use cloudberth_core::{
 };
 use cloudberth_runtime::single_flight::{Landed, SingleFlight};
 use futures_util::future::FutureExt;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, OnceCell, watch};
 
 use crate::lock;
 
@@ -184,14 +184,14 @@ impl Inventory {
 pub struct SurveyFleet {
     inventory: Arc<Inventory>,
     not_before: Tick,
-    /// Answers about instances that a listing lacks.
-    asked: tokio::sync::Mutex<BTreeMap<ProviderId, Lookup<Instance>>>,
+    /// Answers about instances that a listing lacks. Whoever asks about the same one waits for its answer, and for no other.
+    asked: Mutex<BTreeMap<ProviderId, Arc<OnceCell<Lookup<Instance>>>>>,
 }
 
 impl SurveyFleet {
     /// Listings that were begun at `not_before` or later serve.
     pub fn new(inventory: Arc<Inventory>, not_before: Tick) -> Self {
-        Self { inventory, not_before, asked: tokio::sync::Mutex::default() }
+        Self { inventory, not_before, asked: Mutex::default() }
     }
 }
 
@@ -205,13 +205,8 @@ impl Fleet for SurveyFleet {
 
     fn ask<'a>(&'a self, call: &'a Call, id: &'a ProviderId) -> Boxed<'a, Lookup<Instance>> {
         Box::pin(async {
-            let mut asked = self.asked.lock().await;
-            if let Some(answer) = asked.get(id) {
-                return answer.clone();
-            }
-            let answer = self.inventory.ask(call, id).await;
-            asked.insert(id.clone(), answer.clone());
-            answer
+            let answer = Arc::clone(lock(&self.asked).entry(id.clone()).or_default());
+            answer.get_or_init(|| self.inventory.ask(call, id)).await.clone()
         })
     }
 

@@ -163,6 +163,7 @@ impl VpcRoutes {
                 Outcome::Failed(why) if !retried(&why) || attempt == ATTEMPTS => return all(why),
                 Outcome::Unknown(why) if attempt == ATTEMPTS => return all(why),
                 Outcome::Failed(_) | Outcome::Unknown(_) => {}
+                Outcome::Refused { why, .. } => return all(why),
                 Outcome::NotThere => return table::without_vpc(id, changes),
             }
         }

@@ -330,7 +330,7 @@ async fn a_refusal_did_nothing_and_a_lost_answer_may_have() {
         let category = match &outcome {
             Outcome::Failed(why) => Some(why.category()),
             Outcome::Unknown(_) => None,
-            Outcome::Done(_) | Outcome::NotThere => panic!("{case}: {outcome:?}"),
+            Outcome::Done(_) | Outcome::NotThere | Outcome::Refused { .. } => panic!("{case}: {outcome:?}"),
         };
         assert_eq!(category, failed, "{case}: {outcome:?}");
         assert_eq!(script.cloud.lines().len(), sent, "{case}");

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use cloudberth_core::{
     Call, Error, Result, Tick,
-    lb::{Desired, Goal, locate, locate_known},
+    lb::{Desired, Goal, Trail, locate, locate_known},
 };
 use cloudberth_http::{Flawed, Item};
 use futures_util::future::{try_join, try_join_all, try_join4};
@@ -14,7 +14,7 @@ use crate::{
     BackendInstances, Observed, ObservedBalancer, Parts, all_told,
     annotations::{FLOATING_IPS, TABLE},
     api::Api,
-    backend_instance, follow, read_id, trail_of,
+    backend_instance, follow, read_id,
     wire::{BalancerStatus, LoadBalancer, Member},
 };
 
@@ -25,6 +25,7 @@ pub(super) struct Look<'a> {
     pub(super) call: &'a Call,
     pub(super) survey: &'a Survey,
     pub(super) want: &'a Desired,
+    pub(super) trail: &'a Trail,
     pub(super) known: &'a Mutex<KnownMonitors>,
     pub(super) now: Tick,
 }
@@ -32,8 +33,7 @@ pub(super) struct Look<'a> {
 impl Look<'_> {
     /// The load balancer alone; `None` where there is none.
     pub(super) async fn balancer(self) -> Result<Option<LoadBalancer>> {
-        let Look { api, call, survey, want, .. } = self;
-        let trail = trail_of(&want.service, want.goal)?;
+        let Look { api, call, survey, trail, .. } = self;
         let asked = match &trail.id {
             Some(id) => api.balancer(call, id).await.known()?,
             None => None,
@@ -45,10 +45,10 @@ impl Look<'_> {
         let listed = survey.balancers(api, call).await?;
         // The lookup by id is newer than the listing: what it denies no longer exists, even if the listing shows it.
         let denied = if asked.is_none() { trail.id.as_deref() } else { None };
-        all_told(&trail, &listed.flawed)?;
+        all_told(trail, &listed.flawed)?;
         let listed: Vec<LoadBalancer> =
             listed.whole.iter().filter(|balancer| Some(balancer.uuid.as_str()) != denied).cloned().collect();
-        match follow(&trail, &listed, asked.as_ref())? {
+        match follow(trail, &listed, asked.as_ref())? {
             None => Ok(None),
             Some(found) if asked.as_ref().is_some_and(|asked| asked.uuid == found.uuid) => {
                 Ok(Some(found.clone()))
@@ -58,42 +58,39 @@ impl Look<'_> {
         }
     }
 
-    /// Everything that the decision needs, now that the load balancer is known.
+    /// Everything that the decision needs, now that the load balancer is known, and perhaps the `servers` of the nodes.
     pub(super) async fn around(
         self,
         balancer: Option<LoadBalancer>,
+        servers: Option<Result<BackendInstances>>,
         changing_for: std::time::Duration,
     ) -> Result<Observed> {
         let gone = self.want.goal == Goal::Gone;
         let bare = |balancer: &LoadBalancer| gone || balancer.status == BalancerStatus::Changing;
+        let there = balancer.is_some();
+        let instances = async move {
+            match servers {
+                Some(servers) => servers,
+                None => self.instances(there).await,
+            }
+        };
         let (existing, instances) = match balancer {
             Some(balancer) if bare(&balancer) => {
                 (Some(ObservedBalancer::bare(balancer, changing_for)), BackendInstances::default())
             }
             None if gone => (None, BackendInstances::default()),
-            None => (None, self.instances().await?),
+            None => (None, instances.await?),
             Some(balancer) => {
-                let (existing, instances) = try_join(self.existing(balancer), self.known_instances()).await?;
+                let (existing, instances) = try_join(self.existing(balancer), instances).await?;
                 (Some(existing), instances)
             }
         };
         Ok(Observed { existing, instances })
     }
 
-    /// Begins to list the servers of the nodes where no load balancer is recorded: they will be needed, to create one or
-    /// for the one that is found, and the listing of load balancers takes as long.
-    pub(super) async fn servers_of_new(self) {
-        let want = self.want;
-        let recorded = trail_of(&want.service, want.goal).ok().and_then(|trail| trail.id);
-        if want.goal == Goal::Present && recorded.is_none() {
-            // What became of it is asked again, by whoever needs it.
-            let _ = self.instances().await;
-        }
-    }
-
     /// A load balancer with its parts. All of them are below pools, so nothing more is asked where there is none.
     async fn existing(self, balancer: LoadBalancer) -> Result<ObservedBalancer> {
-        let Look { api, call, survey, want, known, now } = self;
+        let Look { api, call, survey, want, known, now, .. } = self;
         let mut parts = Parts::default();
         survey.pools(api, call).await?.add_to("pool", &mut parts.pools, &mut parts.flawed);
         parts.all_readable(&balancer.uuid)?;
@@ -132,20 +129,14 @@ impl Look<'_> {
         }
     }
 
-    /// The servers of the nodes.
-    async fn instances(self) -> Result<BackendInstances> {
-        let Look { call, survey, want, .. } = self;
-        locate(&*survey.fleet, call, &want.backends, read_id, backend_instance).await
-    }
-
-    /// The same for a load balancer that is there, which proves that it is our project that answers: they are listed only
-    /// if a listing of the last minutes lacks one of them.
-    async fn known_instances(self) -> Result<BackendInstances> {
-        let Look { survey, want, .. } = self;
-        let recent = survey.fleet.recent();
+    /// The servers of the nodes. A load balancer that is `there` proves that it is our project that answers: they are
+    /// listed then only if a listing of the last minutes lacks one of them.
+    pub(super) async fn instances(self, there: bool) -> Result<BackendInstances> {
+        let Look { call, survey: Survey { fleet, .. }, want, .. } = self;
+        let recent = if there { fleet.recent() } else { None };
         match recent.and_then(|all| locate_known(&all, &want.backends, read_id, backend_instance)) {
             Some(known) => Ok(known),
-            None => self.instances().await,
+            None => locate(&**fleet, call, &want.backends, read_id, backend_instance).await,
         }
     }
 }

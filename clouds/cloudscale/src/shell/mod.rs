@@ -14,7 +14,7 @@ use cloudberth_core::{
     Call, Clock, Error, Lookup, Result, ServiceView, Tick,
     annotation::Table,
     decide::nodeset::Selector,
-    lb::{Balancers, Decision, Desired, Fleet, Identity, LockKey, Name, Outcome},
+    lb::{Balancers, Decision, Desired, Fleet, Goal, Identity, LockKey, Name, Outcome},
 };
 
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
     uuid::parse_uuid,
     wire::{BalancerStatus, LoadBalancer},
 };
-use futures_util::future::join;
+use futures_util::future::{OptionFuture, join};
 use known::KnownMonitors;
 use look::Look;
 pub(crate) use survey::Survey;
@@ -128,16 +128,20 @@ impl Balancers for Cloudscales {
     }
 
     async fn observe(&self, call: &Call, survey: &Survey, want: &Desired) -> Lookup<Observed> {
-        let (api, known, now) = (&self.api, &self.known, self.clock.now());
-        let look = Look { api, call, survey, want, known, now };
-        let (balancer, ()) = join(look.balancer(), look.servers_of_new()).await;
-        let balancer = match balancer {
-            Ok(balancer) => balancer,
-            Err(why) => return Lookup::Unknown(why),
+        let observed = async {
+            let trail = &find::trail_of(&want.service, want.goal)?;
+            let (api, known, now) = (&self.api, &self.known, self.clock.now());
+            let look = Look { api, call, survey, want, trail, known, now };
+            // Where no load balancer is recorded, the servers will be needed, to create one or for the one that is found,
+            // and their listing takes as long as that of the load balancers.
+            let is_new = want.goal == Goal::Present && trail.id.is_none();
+            let servers = OptionFuture::from(is_new.then(|| look.instances(false)));
+            let (balancer, servers) = join(look.balancer(), servers).await;
+            let balancer = balancer?;
+            let changing_for = self.changing_for(balancer.as_ref(), trail.id.as_deref());
+            look.around(balancer, servers, changing_for).await
         };
-        let recorded = want.service.annotations.get(UUID.name()).map(String::as_str);
-        let changing_for = self.changing_for(balancer.as_ref(), recorded);
-        Lookup::from(look.around(balancer, changing_for).await.map(Some))
+        Lookup::from(observed.await.map(Some))
     }
 
     fn decide(&self, want: &Desired, observed: Option<&Observed>) -> Decision<Action> {

@@ -100,37 +100,6 @@ impl Live<'_> {
     pub(crate) fn say(&self, notices: impl IntoIterator<Item = Notice>) {
         self.controller.tell(&self.newest(), notices);
     }
-
-    async fn patch(&self, body: Option<Value>) -> Result<()> {
-        let Some(body) = body else { return Ok(()) };
-        // The watch may be faster than the answer.
-        self.controller.states.of(self.key, |state| remember(&mut state.written, &body));
-        let cluster = &self.controller.ctx.cluster;
-        let answer = cluster.patch_service(&cluster.call(WRITE_TIMEOUT), self.key, &body).await?;
-        let mut seen = lock(&self.seen);
-        if answer.uid == seen.uid {
-            *seen = answer;
-        }
-        Ok(())
-    }
-
-    async fn let_go(&self, body: Option<Value>) -> Result<()> {
-        let states = &self.controller.states;
-        let uid = self.newest().uid.clone();
-        states.of(self.key, |state| state.released = Some(uid));
-        let written = self.patch(body).await;
-        let failure = written.as_ref().err().map(Error::category);
-        if failure == Some(Category::Conflict) {
-            states.of(self.key, |state| state.released = None);
-        }
-        if failure.is_some_and(|category| category != Category::NotFound) {
-            return written;
-        }
-        lock(&self.controller.synced).forget(self.key);
-        let notices = states.of(self.key, |state| state.told.released());
-        self.say(notices);
-        Ok(())
-    }
 }
 
 impl ServiceEffects for Live<'_> {
@@ -176,11 +145,38 @@ impl ServiceEffects for Live<'_> {
     }
 
     fn write(&self, body: Option<Value>) -> Boxed<'_, Result<()>> {
-        Box::pin(self.patch(body))
+        Box::pin(async move {
+            let Some(body) = body else { return Ok(()) };
+            // The watch may be faster than the answer.
+            self.controller.states.of(self.key, |state| remember(&mut state.written, &body));
+            let cluster = &self.controller.ctx.cluster;
+            let answer = cluster.patch_service(&cluster.call(WRITE_TIMEOUT), self.key, &body).await?;
+            let mut seen = lock(&self.seen);
+            if answer.uid == seen.uid {
+                *seen = answer;
+            }
+            Ok(())
+        })
     }
 
     fn release(&self, body: Option<Value>) -> Boxed<'_, Result<()>> {
-        Box::pin(self.let_go(body))
+        Box::pin(async move {
+            let states = &self.controller.states;
+            let uid = self.newest().uid.clone();
+            states.of(self.key, |state| state.released = Some(uid));
+            let written = self.write(body).await;
+            let failure = written.as_ref().err().map(Error::category);
+            if failure == Some(Category::Conflict) {
+                states.of(self.key, |state| state.released = None);
+            }
+            if failure.is_some_and(|category| category != Category::NotFound) {
+                return written;
+            }
+            lock(&self.controller.synced).forget(self.key);
+            let notices = states.of(self.key, |state| state.told.released());
+            self.say(notices);
+            Ok(())
+        })
     }
 
     fn opened(&self, opening: &Opening<'_>) {

@@ -27,37 +27,25 @@ const SPACING: Duration = Duration::from_secs(2);
 
 /// What the clouds say about a node's instance.
 pub(super) struct Search {
-    sources: Vec<Source>,
+    listings: Vec<(Cloud, Arc<Snapshot>)>,
     answers: Vec<Answer>,
-}
-
-struct Source {
-    cloud: Cloud,
-    read: Box<dyn Fn(&str) -> Reading + Send + Sync>,
-    snapshot: Arc<Snapshot>,
-}
-
-impl Source {
-    fn new(cloud: Cloud, snapshot: Arc<Snapshot>) -> Self {
-        let provider = Arc::clone(&cloud.provider);
-        Self { cloud, read: Box::new(move |text| provider.read_id(text)), snapshot }
-    }
-
-    fn view(&self) -> ownership::Cloud<'_> {
-        ownership::Cloud { name: self.cloud.name(), read: &*self.read, instances: &self.snapshot.answer }
-    }
 }
 
 impl Search {
     /// To whom the node belongs.
     pub(super) fn owner(&self, node: &NodeView) -> NodeOwner<'_> {
-        let clouds: Vec<_> = self.sources.iter().map(Source::view).collect();
+        let clouds = self.listings.iter().map(|(cloud, snapshot)| ownership::Cloud {
+            name: cloud.name(),
+            reading: node.provider_id.as_deref().map(|id| cloud.provider.read_id(id)),
+            instances: &snapshot.answer,
+        });
+        let clouds: Vec<_> = clouds.collect();
         source::settle(node, ownership::claim(node, &clouds), &self.answers)
     }
 
     /// When the youngest of the listings was begun.
     pub(super) fn begun(&self) -> Tick {
-        self.sources.iter().map(|source| source.snapshot.begun).max().unwrap_or_default()
+        self.listings.iter().map(|(_, snapshot)| snapshot.begun).max().unwrap_or_default()
     }
 }
 
@@ -99,9 +87,8 @@ impl NodeController {
             }
         }
         let snapshots = join_all(clouds.iter().map(|cloud| cloud.inventory.listing(not_before))).await;
-        let sources =
-            clouds.iter().zip(snapshots).map(|(cloud, snapshot)| Source::new((*cloud).clone(), snapshot));
-        Ok(Search { sources: sources.collect(), answers: Vec::new() })
+        let listings = clouds.iter().map(|cloud| (*cloud).clone()).zip(snapshots).collect();
+        Ok(Search { listings, answers: Vec::new() })
     }
 }
 

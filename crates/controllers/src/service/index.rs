@@ -8,8 +8,11 @@ use std::{
 
 use cloudberth_core::{
     ObjectKey, ServiceView,
-    decide::service::need::{has_finalizer, wants},
-    lb::{Claims, LockKey, Request, Rival, rivals},
+    decide::service::{
+        assignments::Assignment,
+        need::{has_finalizer, wants},
+    },
+    lb::{Claims, LockKey, Request, Rival},
     view::ServiceType,
 };
 
@@ -65,25 +68,19 @@ impl ServiceIndex {
         waiting
     }
 
-    /// What was read from this very version of a Service.
-    pub(super) fn known(&self, service: &Arc<ServiceView>) -> Option<Entry> {
-        self.entries.get(&service.key()).filter(|entry| Arc::ptr_eq(&entry.version, service)).cloned()
+    /// What this very version of a Service asks of `cloud`, if that was read.
+    pub(super) fn known(&self, service: &Arc<ServiceView>, cloud: &str) -> Option<Request> {
+        let entry = self.entries.get(&service.key())?;
+        (Arc::ptr_eq(&entry.version, service) && entry.cloud == cloud).then(|| entry.request.clone())
     }
 
-    /// The others that lay claim to something of `mine` at `cloud`.
-    pub(super) fn rivals(&self, me: &ObjectKey, cloud: &str, mine: &[LockKey]) -> Vec<Rival> {
-        let sharing = mine.iter().filter_map(|key| self.claimants.get(&(cloud.to_owned(), key.clone())));
-        let others: BTreeMap<_, _> = sharing
-            .flatten()
-            .filter_map(|key| Some((key.clone(), self.entries.get(key)?.request.keys.clone())))
-            .collect();
-        rivals(me, mine, &others)
-    }
-
-    /// The others that lay claim to this one thing at `cloud`.
-    fn claimants(&self, me: &ObjectKey, cloud: &str, key: &LockKey) -> Vec<ObjectKey> {
-        let all = self.claimants.get(&(cloud.to_owned(), key.clone())).into_iter().flatten();
-        all.filter(|other| *other != me).cloned().collect()
+    /// The others that lay claim to one of `keys` at `cloud`, in a fixed order.
+    pub(super) fn rivals(&self, me: &ObjectKey, cloud: &str, keys: &[LockKey]) -> BTreeSet<Rival> {
+        let claimed = keys.iter().flat_map(|key| {
+            let all = self.claimants.get(&(cloud.to_owned(), key.clone())).into_iter().flatten();
+            all.map(|service| Rival { service: service.clone(), key: key.clone() })
+        });
+        claimed.filter(|rival| rival.service != *me).collect()
     }
 
     /// The Services that want a load balancer.
@@ -107,16 +104,22 @@ impl ServiceController {
     /// What the others lay claim to at `cloud`.
     pub(super) fn claims(&self, me: &ObjectKey, cloud: &str) -> Claims {
         let (index, me, cloud) = (Arc::clone(&self.index), me.clone(), cloud.to_owned());
-        Claims::new(move |key| lock(&index).claimants(&me, &cloud, key))
+        Claims::new(move |key| {
+            let rivals = lock(&index).rivals(&me, &cloud, std::slice::from_ref(key));
+            rivals.into_iter().map(|rival| rival.service).collect()
+        })
     }
 
     /// Updates what is known about a Service, and enqueues those that waited for something it gave up.
     ///
     /// A Service on which the provider panics gets no entry; its own pass panics again and says so. This runs where the
     /// watch is read, which must go on for all (law 11).
-    pub(super) fn update_index(&self, key: &ObjectKey, service: Option<&Arc<ServiceView>>) {
-        let read = |service: &Arc<ServiceView>| {
-            let assignment = self.ctx.clouds.assignments.of(service);
+    pub(super) fn update_index(
+        &self,
+        key: &ObjectKey,
+        service: Option<(&Arc<ServiceView>, &Assignment<'_>)>,
+    ) {
+        let read = |(service, assignment): (&Arc<ServiceView>, &Assignment<'_>)| {
             // A Service of somebody else that carries a copied id lays no claim to it.
             let cloud = self.clouds.get(assignment.holder.filter(|_| !assignment.unproven)?)?;
             let balancers = cloud.cloud.load_balancers()?;
@@ -126,12 +129,58 @@ impl ServiceController {
             let read = AssertUnwindSafe(|| balancers.read(service, &self.ctx.cluster_name));
             let request = catch_unwind(read).ok()?;
             let served_here = assignment.server == assignment.holder;
-            let wants = wants(service, &assignment) && served_here && !service.deleting;
+            let wants = wants(service, assignment) && served_here && !service.deleting;
             Some(Entry { cloud: cloud.name().to_owned(), wants, request, version: Arc::clone(service) })
         };
         let waiting = lock(&self.index).set(key, service.and_then(read));
         for other in waiting {
             self.enqueue(&other, SyncReason::Service);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cloudberth_core::lb::{LockKind, Name};
+
+    use super::*;
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey::new("default", name)
+    }
+
+    fn ids(names: &[&str]) -> Vec<LockKey> {
+        names.iter().map(|name| LockKey::new(LockKind::Id, *name)).collect()
+    }
+
+    fn entry(cloud: &str, names: &[&str]) -> Entry {
+        let name = Name { text: String::new(), generated: true };
+        let request = Request { name, keys: ids(names), selector: None };
+        Entry { cloud: cloud.to_owned(), wants: true, request, version: Arc::default() }
+    }
+
+    #[test]
+    fn rivals_are_the_others_with_a_claim_in_common() {
+        let mut index = ServiceIndex::default();
+        let all = [
+            ("z", entry("a", &["2", "1"])),
+            ("me", entry("a", &["1", "2"])),
+            ("x", entry("a", &["2", "3", "2"])),
+            ("y", entry("a", &["3"])),
+            ("elsewhere", entry("b", &["1"])),
+        ];
+        for (name, entry) in all {
+            index.set(&key(name), Some(entry));
+        }
+        let rivals = |keys: &[&str]| -> Vec<_> {
+            let found = index.rivals(&key("me"), "a", &ids(keys));
+            found.into_iter().map(|rival| (rival.service.name, rival.key.value)).collect()
+        };
+        let named = |list: &[(&str, &str)]| -> Vec<(String, String)> {
+            list.iter().map(|(service, key)| ((*service).to_owned(), (*key).to_owned())).collect()
+        };
+        assert_eq!(rivals(&["1", "2"]), named(&[("x", "2"), ("z", "1"), ("z", "2")]));
+        assert_eq!(rivals(&["3"]), named(&[("x", "3"), ("y", "3")]), "what one does not claim oneself");
+        assert_eq!(rivals(&["4"]), named(&[]));
     }
 }

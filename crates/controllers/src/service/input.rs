@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use cloudberth_core::{
     LoadBalancers, ServiceView,
-    decide::service::lifecycle::{Opening, open},
+    decide::service::{
+        assignments::Assignment,
+        lifecycle::{Opening, open},
+    },
     lb::{Goal, Intent, LockKey, Request},
 };
 
-use super::{ServiceController, index::Entry, survey_cache::SurveyCache};
+use super::{ServiceController, survey_cache::SurveyCache};
 use crate::lock;
 
 /// Everything that a pass starts from.
@@ -18,14 +21,15 @@ pub(crate) struct SyncInput<'a> {
     pub(super) balancers: &'a dyn LoadBalancers,
     /// The version that the rest was read from.
     pub(super) service: Arc<ServiceView>,
+    pub(super) assignment: Assignment<'a>,
     pub(super) request: Request,
     pub(super) intent: Intent,
     pub(super) opening: Opening<'a>,
 }
 
-impl SyncInput<'_> {
+impl<'a> SyncInput<'a> {
     /// The cloud that is asked, and what for; `None` where nothing is to be done.
-    pub(crate) fn task(&self) -> Option<(&str, Goal)> {
+    pub(crate) fn task(&self) -> Option<(&'a str, Goal)> {
         self.opening.turn().map(|(provider, goal, _)| (provider, goal))
     }
 
@@ -37,35 +41,31 @@ impl SyncInput<'_> {
 impl ServiceController {
     /// Reads a Service; an error is how a pass over one opens that concerns no cloud of ours.
     pub(super) fn read(&self, service: Arc<ServiceView>) -> Result<SyncInput<'_>, Opening<'_>> {
-        let assignments = &self.ctx.clouds.assignments;
-        let known = lock(&self.index).known(&service);
-        let holder = known.as_ref().map(|entry| entry.cloud.as_str());
-        let holder = holder.or_else(|| assignments.of(&service).holder);
-        let cloud = holder.and_then(|name| self.clouds.get(name));
+        let assignment = self.ctx.clouds.assignments.of(&service);
+        let cloud = assignment.holder.and_then(|name| self.clouds.get(name));
         let Some((cloud, balancers)) = cloud.and_then(|cloud| Some((cloud, cloud.cloud.load_balancers()?)))
         else {
-            return Err(open(assignments, &service, Intent::Free));
+            return Err(open(&service, &assignment, Intent::Free));
         };
         // Judged before the look: what a look shows that began while an intent pended is no proof of absence.
         let settle_time = balancers.profile().settle_time;
         let intent = lock(&self.intents).judge(&service, self.ctx.clock().now(), settle_time);
-        Ok(self.input(cloud, balancers, service, intent, known))
+        Ok(self.input(cloud, balancers, service, assignment, intent))
     }
 
     /// What a pass over this version starts from, at the cloud where it began. What the index does not know is read.
     pub(super) fn input<'a>(
-        &'a self,
+        &self,
         cloud: &'a SurveyCache,
         balancers: &'a dyn LoadBalancers,
         service: Arc<ServiceView>,
+        assignment: Assignment<'a>,
         intent: Intent,
-        known: Option<Entry>,
     ) -> SyncInput<'a> {
-        let known = known.filter(|entry| entry.cloud == cloud.name());
-        let request =
-            known.map_or_else(|| balancers.read(&service, &self.ctx.cluster_name), |entry| entry.request);
-        let opening = open(&self.ctx.clouds.assignments, &service, intent);
+        let known = lock(&self.index).known(&service, cloud.name());
+        let request = known.unwrap_or_else(|| balancers.read(&service, &self.ctx.cluster_name));
+        let opening = open(&service, &assignment, intent);
         let opening = if request.name.generated { opening } else { opening.look_first() };
-        SyncInput { cloud, balancers, service, request, intent, opening }
+        SyncInput { cloud, balancers, service, assignment, request, intent, opening }
     }
 }

@@ -218,9 +218,10 @@ impl ServiceController {
 
     /// Puts all Services into the queue: it had no room for some, or it is not known which are affected.
     fn enqueue_all(&self) {
-        let nothing = Written::new();
+        let (assignments, nothing) = (&self.ctx.clouds.assignments, Written::new());
         for service in self.ctx.cluster.services.all() {
-            if trigger(&self.ctx.clouds.assignments, WatchEvent::Added(&service), &nothing).is_some() {
+            let now = assignments.of(&service);
+            if trigger(assignments, WatchEvent::Added(&service), &now, &nothing).is_some() {
                 self.enqueue(&service.key(), SyncReason::Service);
             }
         }
@@ -304,13 +305,13 @@ impl Listener<ServiceView> for ServiceController {
                 }
             }
             Some(new) => {
-                let key = new.key();
-                self.update_index(&key, Some(new));
+                let (key, assignments) = (new.key(), &self.ctx.clouds.assignments);
+                let now = assignments.of(new);
+                self.update_index(&key, Some((new, &now)));
                 let event = before.map_or(WatchEvent::Added(new), |old| WatchEvent::Updated { old, new });
-                let assignments = &self.ctx.clouds.assignments;
                 let nothing = Written::new();
                 let cause = self.states.peek(&key, |state| {
-                    trigger(assignments, event, state.map_or(&nothing, |state| &state.written))
+                    trigger(assignments, event, &now, state.map_or(&nothing, |state| &state.written))
                 });
                 if let Some(old) = before {
                     self.states.amend(&key, |state| overwritten(&mut state.written, old, new));

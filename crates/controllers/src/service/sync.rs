@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use cloudberth_core::{
-    Category, Error, Lookup, NodeView, Result,
+    Category, Error, Lookup, Result,
     decide::{
         nodeset::synced::Fleet,
         service::{
@@ -77,6 +77,7 @@ impl<'a> Pass<'a> {
         }
         let mut closing = self.close(&input, goal, &ended);
         if closing == Closing::RecordIntent {
+            self.recheck(&mut input)?;
             ended = self.attempt(&mut input, Some(Permit::Create), not_before).await?;
             closing = self.close(&input, goal, &ended);
         }
@@ -86,8 +87,7 @@ impl<'a> Pass<'a> {
 
     /// The end of the pass for a new Service that asks for what cannot be done: people are told, and that is all.
     fn screen(&self, input: &SyncInput<'a>, goal: Goal) -> Option<Closing> {
-        let assignments = &self.controller.ctx.clouds.assignments;
-        if !is_new(assignments, &input.service, &input.opening, input.keys()) {
+        if !is_new(&input.service, &input.assignment, &input.opening, input.keys()) {
             return None;
         }
         let want = self.desired(input);
@@ -102,14 +102,14 @@ impl<'a> Pass<'a> {
         Some(closing)
     }
 
-    /// Looks at the cloud and has a turn of the loop, with an intent on the Service if the turn may create.
+    /// Looks at the cloud for an input that was just checked, and has a turn of the loop, with an intent on the Service if
+    /// the turn may create.
     async fn attempt(
         &self,
         input: &mut SyncInput<'a>,
         permit: Option<Permit>,
         not_before: Tick,
     ) -> Result<Ended, Interrupted> {
-        self.recheck(input)?;
         let survey = match self.effects.survey(input, not_before).await {
             Ok(survey) => survey,
             Err(why) => return Ok(self.unknown(input, why)),
@@ -140,8 +140,8 @@ impl<'a> Pass<'a> {
             input.service = service;
             return Ok(true);
         }
-        let known = lock(&self.controller.index).known(&service);
-        let now = self.controller.input(input.cloud, input.balancers, service, input.intent, known);
+        let assignment = self.controller.ctx.clouds.assignments.of(&service);
+        let now = self.controller.input(input.cloud, input.balancers, service, assignment, input.intent);
         let same = now.keys() == input.keys();
         if now.task() != input.task() || !(same || self.effects.acquire(now.keys())) {
             return Err(Interrupted::Changed);
@@ -205,29 +205,22 @@ impl<'a> Pass<'a> {
 
     /// What the Service wants of its cloud, with the nodes that belong behind its load balancer.
     fn desired(&self, input: &SyncInput<'a>) -> Desired {
-        let ctx = &self.controller.ctx;
-        let (provider, goal) = input.task().unwrap_or((input.cloud.name(), Goal::Gone));
-        let me = input.service.key();
-        let nodes = self.controller.accepted(provider, &self.effects.nodes());
+        let SyncInput { service, request, .. } = input;
+        let (controller, cloud, me) = (self.controller, input.cloud.name(), service.key());
+        let goal = input.task().map_or(Goal::Gone, |(_, goal)| goal);
+        let nodes = controller.accepted(cloud, &self.effects.nodes());
+        let backends = match goal {
+            Goal::Present => controller.backends(cloud, service, request.selector.as_ref(), &nodes),
+            Goal::Gone => Vec::new(),
+        };
         Desired {
-            service: Arc::clone(&input.service),
-            cluster: ctx.cluster_name.clone(),
+            service: Arc::clone(service),
+            cluster: controller.ctx.cluster_name.clone(),
             goal,
-            backends: self.backends(input, &nodes),
+            backends,
             nodes,
-            rivals: lock(&self.controller.index).rivals(&me, provider, input.keys()),
-            claims: self.controller.claims(&me, provider),
-        }
-    }
-
-    /// The nodes behind the load balancer; none behind one that has to go.
-    fn backends(&self, input: &SyncInput<'a>, accepted: &[Arc<NodeView>]) -> Vec<Backend> {
-        match input.task() {
-            Some((provider, Goal::Present)) => {
-                let selector = input.request.selector.as_ref();
-                self.controller.backends(provider, &input.service, selector, accepted)
-            }
-            _ => Vec::new(),
+            rivals: lock(&controller.index).rivals(&me, cloud, input.keys()).into_iter().collect(),
+            claims: controller.claims(&me, cloud),
         }
     }
 
@@ -246,6 +239,7 @@ impl<'a> Pass<'a> {
         match self.controller.check_account(&input.cloud.cloud, &nodes, began).await {
             Ok(AccountCheck::Silent) => Ok(denied),
             Ok(AccountCheck::Ours(seen)) => {
+                self.recheck(input)?;
                 let again = self.attempt(input, Some(Permit::NoCreate), seen).await?;
                 Ok(if again.turn.denied { self.unknown(input, seen_and_gone()) } else { again })
             }

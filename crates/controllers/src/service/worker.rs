@@ -168,7 +168,8 @@ impl ServiceController {
             // It is about to vanish; that it was let go of is remembered until then.
             return Requeue::Forget;
         }
-        if open(&self.ctx.clouds.assignments, &service, Intent::Free).turn().is_some() {
+        let assignment = self.ctx.clouds.assignments.of(&service);
+        if open(&service, &assignment, Intent::Free).turn().is_some() {
             // Another cloud serves it now.
             return Requeue::After(Duration::ZERO);
         }
@@ -183,7 +184,8 @@ impl ServiceController {
         let services = self.ctx.cluster.services.all();
         // Whoever claims the same thing is a rival, whichever of them is looked at first.
         for service in &services {
-            self.update_index(&service.key(), Some(service));
+            let assignment = self.ctx.clouds.assignments.of(service);
+            self.update_index(&service.key(), Some((service, &assignment)));
         }
         for slice in self.ctx.cluster.endpoint_slices.iter().flat_map(|slices| slices.all()) {
             lock(&self.endpoints).0.update(None, Some(&slice));
@@ -203,10 +205,9 @@ impl ServiceController {
             Ok(input) => input,
             Err(opening) => return dry.left(&opening),
         };
-        let task = input.task().map(|(provider, _)| provider.to_owned());
+        let (task, server) = (input.task().map(|(provider, _)| provider), input.assignment.server);
         let ended = Pass { controller: self, effects: &dry }.sync(input, world.begun).await;
-        let mut told = dry.finish(task.as_deref(), ended);
-        let server = self.ctx.clouds.assignments.of(service).server;
+        let mut told = dry.finish(task, ended);
         if let (Some(provider), Some(server)) = (task, server)
             && server != provider
         {

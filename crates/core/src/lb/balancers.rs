@@ -21,6 +21,14 @@ pub enum Outcome<R> {
     /// It was to remove something that the cloud says is not there. What was just seen there may have been removed by
     /// somebody else, or another account may have answered: nothing is let go of because of it without a second look.
     NotThere,
+    /// It certainly did not take effect, because the cloud refuses a part of it that another decision can leave out. What
+    /// it said is folded in like an answer, and the turn goes on from there.
+    Refused {
+        /// What was refused, for [`Balancers::fold`].
+        answer: R,
+        /// The same for people.
+        why: Error,
+    },
     /// It certainly did not take effect.
     Failed(Error),
     /// It may have taken effect: the answer was lost, cut, or came from something in between.
@@ -33,6 +41,7 @@ impl<R> Outcome<R> {
         match self {
             Self::Done(answer) => Outcome::Done(f(answer)),
             Self::NotThere => Outcome::NotThere,
+            Self::Refused { answer, why } => Outcome::Refused { answer: f(answer), why },
             Self::Failed(why) => Outcome::Failed(why),
             Self::Unknown(why) => Outcome::Unknown(why),
         }

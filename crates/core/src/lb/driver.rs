@@ -2,6 +2,7 @@
 //!
 //! The rules that no provider may get wrong live here:
 //! - a lost answer ends the turn; only a fresh observation may go on from there;
+//! - what the cloud refuses in part is decided about again, and never counted as done;
 //! - a refusal blocks creation and nothing else (law 8);
 //! - nothing is created without a recorded intent (law 6), and nothing at all while a load balancer is to go;
 //! - published addresses are never replaced by none (law 1);
@@ -160,7 +161,9 @@ async fn carry_out<B: Balancers>(
         };
         let result = match &outcome {
             Outcome::Done(_) | Outcome::NotThere => Ok(()),
-            Outcome::Failed(error) | Outcome::Unknown(error) => Err(error.clone()),
+            Outcome::Failed(error) | Outcome::Unknown(error) | Outcome::Refused { why: error, .. } => {
+                Err(error.clone())
+            }
         };
         effects.step(StepReport { label: step.label.clone(), impact: step.impact, result });
         outcome
@@ -179,6 +182,8 @@ async fn carry_out<B: Balancers>(
                     turn.did(step);
                     turn.denied = true;
                 }
+                // Nothing was done, so nothing is counted as done; the next decision knows why.
+                Outcome::Refused { answer, .. } => observed = balancers.fold(observed, &step.act, &answer),
                 Outcome::Failed(error) => {
                     stop.get_or_insert(TurnEnd::Failed(error.context(&step.label)));
                 }

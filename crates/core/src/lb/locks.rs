@@ -2,10 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{
-    lb::{LockKey, Rival},
-    view::ObjectKey,
-};
+use crate::{lb::LockKey, view::ObjectKey};
 
 /// One writer per claimed thing: two Services can name one load balancer or one floating address, so the lock is on
 /// the thing and not on the Service.
@@ -85,19 +82,6 @@ impl Freshness {
     }
 }
 
-/// The other Services that hold a lock key of `me` too, in a fixed order.
-#[must_use]
-pub fn rivals(me: &ObjectKey, mine: &[LockKey], all: &BTreeMap<ObjectKey, Vec<LockKey>>) -> Vec<Rival> {
-    let mine: BTreeSet<&LockKey> = mine.iter().collect();
-    all.iter()
-        .filter(|(service, _)| *service != me)
-        .flat_map(|(service, keys)| {
-            let shared: BTreeSet<&LockKey> = keys.iter().filter(|key| mine.contains(key)).collect();
-            shared.into_iter().map(|key| Rival { service: service.clone(), key: key.clone() })
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,18 +152,5 @@ mod tests {
         freshness.forget_before(after);
         assert!(!freshness.may_serve(after, &ids(&["2"])), "what is still too new is not forgotten");
         assert_eq!(freshness.last.len(), 1);
-    }
-
-    #[test]
-    fn rivals_are_the_others_with_a_claim_in_common() {
-        let all = BTreeMap::from([
-            (key("me"), ids(&["1", "2"])),
-            (key("x"), ids(&["2", "3", "2"])),
-            (key("y"), ids(&["3"])),
-            (key("z"), ids(&["2", "1"])),
-        ]);
-        let found = rivals(&key("me"), &ids(&["1", "2"]), &all);
-        let named: Vec<_> = found.iter().map(|r| (r.service.name.as_str(), r.key.value.as_str())).collect();
-        assert_eq!(named, [("x", "2"), ("z", "1"), ("z", "2")]);
     }
 }

@@ -26,7 +26,7 @@ pub use balancers::{Balancers, Outcome};
 pub use driver::{Effects, IntentMark, MAX_ROUNDS, StepReport, drive};
 pub use fleet::{Fleet, Located, SharedInstances, locate, locate_among, locate_known};
 pub use intent::{INTENT_ANNOTATION, Intent, Intents, intended_name, intent_value};
-pub use locks::{Freshness, LockTable, Stamp, rivals};
+pub use locks::{Freshness, LockTable, Stamp};
 pub use model::{
     Backend, Claims, Creation, Decision, Desired, Goal, Identity, Impact, LockKey, LockKind, Name, Next,
     Notice, Permit, PlannedStep, Publish, Refusal, Rival, Severity, Step, Turn, TurnEnd,

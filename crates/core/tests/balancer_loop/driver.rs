@@ -186,6 +186,20 @@ fn a_lost_answer_ends_the_turn_and_a_failure_lets_its_batch_finish() {
 }
 
 #[test]
+fn what_is_refused_in_part_is_decided_about_again() {
+    let refused = |answer| Outcome::Refused { answer, why: Error::user_input("no such address") };
+    let toy =
+        script(vec![act(vec![create(1)]), act(vec![create(2)]), rests()], vec![refused(7), Outcome::Done(2)]);
+    let account = run(&toy, &want(&[80], &[]), Permit::Create);
+    assert_eq!((account.end, sent(&toy)), (TurnEnd::Converged, vec![1, 2]), "L8-1805 the turn goes on");
+    assert_eq!(*toy.folded.lock().unwrap(), [1, 2], "L8-1805 what was refused is known");
+    assert_eq!(account.done, ["create 2"], "L8-1805 nothing was done by the first");
+    let toy = script(vec![act(vec![create(1)]), rests()], vec![refused(7)]);
+    let account = run(&toy, &want(&[80], &[]), Permit::Create);
+    assert_eq!(account.creation, Creation::Nothing, "L6-1805 nothing came into being");
+}
+
+#[test]
 fn what_was_seen_and_not_there_to_be_removed_is_remembered() {
     let steps = || act(vec![change(1), change(2)]);
     let table = [

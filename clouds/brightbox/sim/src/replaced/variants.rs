@@ -71,6 +71,11 @@ impl Variant {
         Self { acme_in_lists: true, ..self }
     }
 
+    /// Whether it has domains, which lead to its Cloud IP only where the simulated names are asked.
+    pub fn has_domains(&self) -> bool {
+        self.annotations.iter().any(|(key, _)| *key == "ssl-domains")
+    }
+
     fn left_as(self, left: fn(&mut Value)) -> Self {
         Self { left, is_usual: false, ..self }
     }

@@ -29,13 +29,17 @@ pub fn update(node: &NodeView, instance: &Instance) -> Result<Option<NodePatch>>
         return Ok(None);
     }
     let provided = node_ip::provided(node)?;
-    let cloud = node_ip::offered(instance, &provided);
-    if !has_ip(&cloud) {
+    show(node, &node_ip::offered(instance, &provided), &provided)
+}
+
+/// The same for what the cloud offers a node whose kubelet was told to use the `provided` addresses.
+pub fn show(node: &NodeView, offered: &[NodeAddress], provided: &[IpAddr]) -> Result<Option<NodePatch>> {
+    if !has_ip(offered) {
         return Ok(None);
     }
-    let wanted = node_ip::choose(&with_host_name(&cloud, &node.addresses), &provided)
+    let wanted = node_ip::choose(&with_host_name(offered, &node.addresses), provided)
         .map_err(|why| node_ip::invalid(node, &why))?;
-    Ok(differ(&node.addresses, &wanted, &provided).then(|| patch(node, &wanted)))
+    Ok(differ(&node.addresses, &wanted, provided).then(|| patch(node, &wanted)))
 }
 
 /// Whether any entry is an IP. A list of names alone is no list: every instance has an address, so the cloud did not say.

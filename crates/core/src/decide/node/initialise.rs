@@ -57,7 +57,7 @@ fn addresses(node: &NodeView, instance: &Instance) -> Result<Option<NodePatch>> 
         let message = format!("instance {} of node {:?} has no address yet", instance.id, node.name);
         return Err(Error::temporary(message));
     }
-    addresses::update(node, instance)
+    addresses::show(node, &offered, &provided)
 }
 
 fn absent(node: &NodeView, cloud: &str) -> Error {

@@ -5,8 +5,6 @@
 //! cloud, because the one that did not answer may have such an instance too (law 1). Everything else is somebody
 //! else's and is never touched (law 3).
 
-use std::fmt;
-
 use super::{events::MESSAGE_LIMIT, instance};
 use crate::{
     error::{Category, Error, Result, cut},
@@ -19,24 +17,15 @@ use crate::{
 /// The label by which a person says to which cloud a node without an id belongs.
 pub const PROVIDER_LABEL: &str = "cloudberth.dev/provider";
 
-/// One cloud at work in the cluster, and what it said about its instances.
-#[derive(Clone, Copy)]
+/// One cloud at work in the cluster, and what it says about a node.
+#[derive(Clone, Debug)]
 pub struct Cloud<'a> {
     /// Its name, as the label says it.
     pub name: &'a str,
-    /// How it reads the text of a provider id.
-    pub read: &'a (dyn Fn(&str) -> Reading + Send + Sync),
+    /// How it reads the node's provider id, where there is one.
+    pub reading: Option<Reading>,
     /// Its newest listing, or why there is none.
     pub instances: &'a Result<InstanceListing>,
-}
-
-impl fmt::Debug for Cloud<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cloud")
-            .field("name", &self.name)
-            .field("instances", self.instances)
-            .finish_non_exhaustive()
-    }
 }
 
 /// To whom a node belongs.
@@ -101,7 +90,7 @@ pub fn claim<'a>(node: &NodeView, clouds: &[Cloud<'a>]) -> NodeOwner<'a> {
     match node.labels.get(PROVIDER_LABEL) {
         None => by_name(node, clouds),
         Some(label) => match clouds.iter().find(|cloud| cloud.name == label) {
-            Some(cloud) => by_name(node, &[*cloud]),
+            Some(cloud) => by_name(node, std::slice::from_ref(cloud)),
             None => NodeOwner::Foreign(format!(
                 "label {PROVIDER_LABEL} names {label:?}; the clouds at work here are {}",
                 join(clouds.iter().map(|cloud| cloud.name.to_owned()))
@@ -113,16 +102,16 @@ pub fn claim<'a>(node: &NodeView, clouds: &[Cloud<'a>]) -> NodeOwner<'a> {
 fn by_id<'a>(node: &NodeView, id: &str, clouds: &[Cloud<'a>]) -> NodeOwner<'a> {
     let mut malformed = None;
     for cloud in clouds {
-        match (cloud.read)(id) {
-            Reading::Mine(id) => {
+        match &cloud.reading {
+            Some(Reading::Mine(id)) => {
                 let instance = match cloud.instances {
-                    Ok(instances) => instances.by_id(&id),
+                    Ok(instances) => instances.by_id(id),
                     Err(why) => Lookup::Unknown(why.clone().context(cloud.name)),
                 };
                 return NodeOwner::Ours { cloud: cloud.name, instance };
             }
-            Reading::Malformed => malformed = malformed.or(Some(cloud)),
-            Reading::Foreign => {}
+            Some(Reading::Malformed) => malformed = malformed.or(Some(cloud)),
+            Some(Reading::Foreign) | None => {}
         }
     }
     match malformed {
@@ -200,11 +189,16 @@ mod tests {
 
     type Instances = Result<InstanceListing>;
 
-    fn two<'a>(a: &'a Instances, b: &'a Instances) -> [Cloud<'a>; 2] {
+    fn two<'a>(node: &NodeView, a: &'a Instances, b: &'a Instances) -> [Cloud<'a>; 2] {
+        let reading = |read: fn(&str) -> Reading| node.provider_id.as_deref().map(read);
         [
-            Cloud { name: "alpha", read: &alpha, instances: a },
-            Cloud { name: "beta", read: &beta, instances: b },
+            Cloud { name: "alpha", reading: reading(alpha), instances: a },
+            Cloud { name: "beta", reading: reading(beta), instances: b },
         ]
+    }
+
+    fn claimed<'a>(node: &NodeView, a: &'a Instances, b: &'a Instances) -> NodeOwner<'a> {
+        claim(node, &two(node, a, b))
     }
 
     fn listed(instances: &[(&str, &str)]) -> Instances {
@@ -267,7 +261,7 @@ mod tests {
             ("broken, no answer", node("n").id("alpha:broken"), &broken, &b, "alpha unknown"),
         ];
         for (case, node, a, b, want) in table {
-            assert_eq!(short(&claim(&node, &two(a, b))), want, "{case}");
+            assert_eq!(short(&claimed(&node, a, b)), want, "{case}");
         }
     }
 
@@ -300,7 +294,7 @@ mod tests {
             if let Some(label) = label {
                 node = node.labelled(&format!("{PROVIDER_LABEL}={label}"));
             }
-            assert_eq!(short(&claim(&node, &two(a, b))), want, "{case}");
+            assert_eq!(short(&claimed(&node, a, b)), want, "{case}");
         }
     }
 
@@ -313,47 +307,46 @@ mod tests {
     fn an_explanation_shows_what_was_searched_and_how_to_mend_it() {
         let a = listed(&[("alpha://1", "web-01"), ("alpha://2", "db")]);
         let b = listed(&[("beta://1", "web-2")]);
-        let why = explained(&node("web-1"), &two(&a, &b));
+        let why = explained(&node("web-1"), &two(&node(""), &a, &b));
         assert_eq!(why.category(), Category::NotFound);
         assert_eq!(
             why.message(),
             "no instance is called \"web-1\" among the 2 of alpha, the 1 of beta; the nearest names are \"web-01\", \
              \"web-2\"; give the instance the node's name, or start the node's kubelet with --provider-id"
         );
-        let why = explained(&node("zzzzzzzz"), &two(&a, &b));
+        let why = explained(&node("zzzzzzzz"), &two(&node(""), &a, &b));
         assert!(!why.message().contains("nearest"), "{why}");
         let why = explained(&node("n"), &[]);
         assert!(why.message().contains("among none"), "{why}");
         let long = listed(&[("alpha://1", &"x".repeat(2_000))]);
-        let why = explained(&node(&"x".repeat(2_000)[..1_999]), &two(&long, &b));
+        let why = explained(&node(&"x".repeat(2_000)[..1_999]), &two(&node(""), &long, &b));
         assert!(why.message().len() <= MESSAGE_LIMIT && why.message().ends_with('…'));
 
         let twin = listed(&[("beta://7", "web-01")]);
-        let NodeOwner::Undecided(why) = claim(&node("web-01"), &two(&a, &twin)) else { panic!() };
+        let NodeOwner::Undecided(why) = claimed(&node("web-01"), &a, &twin) else { panic!() };
         assert_eq!(why.category(), Category::Conflict);
         for part in ["\"web-01\": alpha://1, beta://7;", "--provider-id", PROVIDER_LABEL] {
             assert!(why.message().contains(part), "{why}");
         }
 
         let broken: Instances = Err(Error::temporary("503"));
-        let NodeOwner::Undecided(why) = claim(&node("db"), &two(&a, &broken)) else { panic!() };
+        let NodeOwner::Undecided(why) = claimed(&node("db"), &a, &broken) else { panic!() };
         assert_eq!((why.category(), why.message()), (Category::Temporary, "beta: 503"));
-        let claimed = claim(&node("db").id("beta://1"), &two(&a, &broken));
         assert_eq!(
-            claimed,
+            claimed(&node("db").id("beta://1"), &a, &broken),
             NodeOwner::Ours { cloud: "beta", instance: Lookup::Unknown(Error::temporary("beta: 503")) }
         );
 
-        let NodeOwner::Foreign(why) = claim(&node("n").id("k3s://n"), &two(&a, &b)) else { panic!() };
+        let NodeOwner::Foreign(why) = claimed(&node("n").id("k3s://n"), &a, &b) else { panic!() };
         assert_eq!(why, "provider id \"k3s://n\" is of no cloud at work here");
         let stranger = node("n").labelled("cloudberth.dev/provider=gamma");
-        let NodeOwner::Foreign(why) = claim(&stranger, &two(&a, &b)) else { panic!() };
+        let NodeOwner::Foreign(why) = claimed(&stranger, &a, &b) else { panic!() };
         assert_eq!(
             why,
             "label cloudberth.dev/provider names \"gamma\"; the clouds at work here are alpha, beta"
         );
         let NodeOwner::Ours { instance: Lookup::Unknown(why), .. } =
-            claim(&node("x").id("alpha:broken"), &two(&a, &b))
+            claimed(&node("x").id("alpha:broken"), &a, &b)
         else {
             panic!()
         };
@@ -362,19 +355,12 @@ mod tests {
     }
 
     #[test]
-    fn a_cloud_prints_its_name_and_what_it_said() {
-        let a = listed(&[("alpha://1", "web-01")]);
-        let text = format!("{:?}", two(&a, &a)[0]);
-        assert!(text.contains("\"alpha\"") && text.contains("web-01"), "{text}");
-    }
-
-    #[test]
     fn two_clouds_that_read_one_text_as_broken_leave_it_to_the_first() {
-        let wrong = |_: &str| Reading::Malformed;
+        let reading = || Some(Reading::Malformed);
         let (a, b) = (listed(&[("alpha://1", "n")]), listed(&[("beta://1", "n")]));
         let clouds = [
-            Cloud { name: "alpha", read: &wrong, instances: &a },
-            Cloud { name: "beta", read: &wrong, instances: &b },
+            Cloud { name: "alpha", reading: reading(), instances: &a },
+            Cloud { name: "beta", reading: reading(), instances: &b },
         ];
         assert_eq!(short(&claim(&node("n").id("x"), &clouds)), "alpha alpha://1");
     }

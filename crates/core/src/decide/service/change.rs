@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fmt};
 use serde_json::Value;
 
 use crate::{
-    decide::service::{assignments::Assignments, need},
+    decide::service::{assignments::Assignment, need},
     view::{ServiceView, SessionAffinity},
 };
 
@@ -93,16 +93,14 @@ impl fmt::Display for Change {
     }
 }
 
-/// Whether `new` needs work that `old` did not, and why.
+/// Whether `new` needs work that `old` did not, and why. Each version comes with what it is to us.
 #[must_use]
 pub fn needs_update(
-    assignments: &Assignments,
-    old: &ServiceView,
-    new: &ServiceView,
+    (old, before): (&ServiceView, &Assignment<'_>),
+    (new, now): (&ServiceView, &Assignment<'_>),
     written: &Written,
 ) -> Option<Change> {
-    let (before, now) = (assignments.of(old), assignments.of(new));
-    match (need::wants(old, &before), need::wants(new, &now)) {
+    match (need::wants(old, before), need::wants(new, now)) {
         (false, false) => return None,
         (false, true) => return Some(Change::Wanted),
         (true, false) => return Some(Change::Unwanted),
@@ -156,13 +154,22 @@ mod tests {
     use crate::{
         decide::service::{
             FINALIZER, PROVIDER_ANNOTATION,
-            assignments::Candidate,
+            assignments::{Assignments, Candidate},
             testing::{CLOUD, annotated, assignments, classy, service, typed},
         },
         lb::INTENT_ANNOTATION,
         net::IpFamily,
         view::{ExternalTrafficPolicy, Ingress, ServicePort, ServiceProtocol, ServiceType, TargetPort},
     };
+
+    fn needs_update(
+        assignments: &Assignments,
+        old: &ServiceView,
+        new: &ServiceView,
+        written: &Written,
+    ) -> Option<Change> {
+        super::needs_update((old, &assignments.of(old)), (new, &assignments.of(new)), written)
+    }
 
     fn edited(edit: impl FnOnce(&mut ServiceView)) -> ServiceView {
         let mut view = service();

@@ -3,7 +3,7 @@
 use crate::{
     decide::service::{
         PROVIDER_ANNOTATION,
-        assignments::Assignments,
+        assignments::{Assignment, Assignments},
         change::{Change, Written, needs_update},
         need::{has_finalizer, needs_cleanup, wants},
     },
@@ -38,27 +38,32 @@ pub enum Trigger {
     Doubt,
 }
 
-/// Whether a watch event is work.
+/// Whether a watch event is work. `now` is what the Service is to us by now.
 ///
 /// A resync of a Service that is as it should be is none; one that needs cleaning up is, every time, so that the
 /// cleanup does not hang on a single event.
 #[must_use]
-pub fn trigger(assignments: &Assignments, event: WatchEvent<'_>, written: &Written) -> Option<Trigger> {
+pub fn trigger(
+    assignments: &Assignments,
+    event: WatchEvent<'_>,
+    now: &Assignment<'_>,
+    written: &Written,
+) -> Option<Trigger> {
     let (old, new) = match event {
         WatchEvent::Added(new) => (None, new),
         WatchEvent::Updated { old, new } => (Some(old), new),
     };
-    let assignment = assignments.of(new);
-    let change = old.and_then(|old| needs_update(assignments, old, new, written));
+    let old = old.map(|old| (old, assignments.of(old)));
+    let change = old.as_ref().and_then(|(old, before)| needs_update((old, before), (new, now), written));
     if let Some(change) = change {
         Some(Trigger::Changed(change))
-    } else if needs_cleanup(new, &assignment) {
+    } else if needs_cleanup(new, now) {
         Some(Trigger::Cleanup)
-    } else if old.is_none() && wants(new, &assignment) {
+    } else if old.is_none() && wants(new, now) {
         Some(Trigger::Appeared)
     } else {
-        let news = old.is_none_or(|old| assignments.of(old).doubt != assignment.doubt);
-        (assignment.doubt.is_some() && news).then_some(Trigger::Doubt)
+        let news = old.is_none_or(|(_, before)| before.doubt != now.doubt);
+        (now.doubt.is_some() && news).then_some(Trigger::Doubt)
     }
 }
 
@@ -66,10 +71,9 @@ pub fn trigger(assignments: &Assignments, event: WatchEvent<'_>, written: &Writt
 ///
 /// What we let go of ourselves has lost these traces in the same write as the finalizer.
 #[must_use]
-pub fn traces<'a>(assignments: &'a Assignments, service: &ServiceView) -> Option<&'a str> {
+pub fn traces<'a>(service: &ServiceView, assignment: &Assignment<'a>) -> Option<&'a str> {
     let has = |key| service.annotations.contains_key(key);
-    let assignment = assignments.of(service);
-    let published = wants(service, &assignment) && !service.ingress.is_empty();
+    let published = wants(service, assignment) && !service.ingress.is_empty();
     assignment.holder.filter(|_| has(PROVIDER_ANNOTATION) || has(INTENT_ANNOTATION) || published)
 }
 
@@ -82,7 +86,7 @@ pub fn traces<'a>(assignments: &'a Assignments, service: &ServiceView) -> Option
 pub fn orphaned<'a>(assignments: &'a Assignments, last: &ServiceView, released: bool) -> Option<&'a str> {
     let assignment = assignments.of(last);
     let holder = assignment.holder.filter(|_| has_finalizer(last) && !assignment.unproven);
-    if released { None } else { holder.or_else(|| traces(assignments, last)) }
+    if released { None } else { holder.or_else(|| traces(last, &assignment)) }
 }
 
 #[cfg(test)]
@@ -154,7 +158,7 @@ mod tests {
         for (case, old, new, want) in table {
             let event =
                 old.as_ref().map_or(WatchEvent::Added(&new), |old| WatchEvent::Updated { old, new: &new });
-            assert_eq!(trigger(&assignments, event, &Written::new()), want, "{case}");
+            assert_eq!(trigger(&assignments, event, &assignments.of(&new), &Written::new()), want, "{case}");
         }
     }
 
@@ -163,8 +167,10 @@ mod tests {
         let written: Written = [("cloud.example/id".to_owned(), Some("7".to_owned()))].into();
         let new = held(published(annotated(service(), "cloud.example/id", "7")));
         let event = WatchEvent::Updated { old: &service(), new: &new };
-        assert_eq!(trigger(&assignments(), event, &written), None, "L4-105");
-        assert!(trigger(&assignments(), event, &Written::new()).is_some());
+        let assignments = assignments();
+        let why = |written| trigger(&assignments, event, &assignments.of(&new), written);
+        assert_eq!(why(&written), None, "L4-105");
+        assert!(why(&Written::new()).is_some());
     }
 
     #[test]

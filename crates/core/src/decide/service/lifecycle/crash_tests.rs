@@ -171,8 +171,9 @@ impl World {
         remember(&mut self.written, &body);
         self.edit(|object| apply(object, &body));
         if self.object.is_some() {
-            let event = WatchEvent::Updated { old: &old, new: &self.view() };
-            let why = trigger(&assignments(), event, &self.written);
+            let (assignments, new) = (assignments(), self.view());
+            let event = WatchEvent::Updated { old: &old, new: &new };
+            let why = trigger(&assignments, event, &assignments.of(&new), &self.written);
             assert!(matches!(why, None | Some(Trigger::Cleanup)), "L4-112 our own write is work: {why:?}");
         }
         Ok(())
@@ -257,7 +258,7 @@ impl World {
         let known = self.history.iter().chain(&self.object).rev().nth(luck.stale).or(self.object.as_ref());
         let Some(known) = known else { return Ok(()) };
         let mut view = ServiceView::from_json(known).unwrap();
-        let opening = open(&assignments, &view, self.intent(&view));
+        let opening = open(&view, &assignments.of(&view), self.intent(&view));
         let Some((provider, goal, mut permit)) = opening.turn() else { return Ok(()) };
         if let Opening::Prepare { intent, .. } = opening {
             let intent = intent.then(|| (self.wall(), name(&view)));

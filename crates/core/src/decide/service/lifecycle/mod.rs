@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use crate::{
     decide::service::{
-        assignments::Assignments,
+        assignments::Assignment,
         need::{has_finalizer, needs_cleanup, wants},
         trigger::traces,
     },
@@ -102,26 +102,26 @@ impl<'a> Opening<'a> {
 
 /// Begins a pass on the newest version of a Service.
 ///
-/// `intent` is the judgement of [`Intents`](crate::lb::Intents) on it, by the settle time of the provider in question.
+/// `assignment` is what this version is to us, and `intent` the judgement of [`Intents`](crate::lb::Intents) on it, by
+/// the settle time of the provider in question.
 #[must_use]
-pub fn open<'a>(assignments: &'a Assignments, service: &ServiceView, intent: Intent) -> Opening<'a> {
-    let mut assignment = assignments.of(service);
-    if let Some(why) = assignment.doubt.take() {
-        return Opening::Doubt(why);
+pub fn open<'a>(service: &ServiceView, assignment: &Assignment<'a>, intent: Intent) -> Opening<'a> {
+    if let Some(why) = &assignment.doubt {
+        return Opening::Doubt(why.clone());
     }
     let Some(holder) = assignment.holder else { return Opening::LeaveAlone };
-    let wanted = assignment.server.filter(|_| wants(service, &assignment) && !service.deleting);
+    let wanted = assignment.server.filter(|_| wants(service, assignment) && !service.deleting);
     match wanted {
         // A Service that moves is cleaned up where it was even if somebody took the finalizer away meanwhile.
         Some(server) if server != holder => Opening::Cleanup { provider: holder },
         Some(server) if has_finalizer(service) => Opening::Ensure { provider: server },
         // An intent that still pends must not be renewed: it is all that is known about a creation.
         Some(server) => Opening::Prepare { provider: server, intent: intent == Intent::Free },
-        None if needs_cleanup(service, &assignment) && assignment.unproven => {
+        None if needs_cleanup(service, assignment) && assignment.unproven => {
             Opening::CleanupIfProven { provider: holder }
         }
-        None if needs_cleanup(service, &assignment) => Opening::Cleanup { provider: holder },
-        None if !has_finalizer(service) && traces(assignments, service).is_some() => {
+        None if needs_cleanup(service, assignment) => Opening::Cleanup { provider: holder },
+        None if !has_finalizer(service) && traces(service, assignment).is_some() => {
             Opening::Orphan { provider: holder }
         }
         None => Opening::Nothing,
@@ -132,13 +132,13 @@ pub fn open<'a>(assignments: &'a Assignments, service: &ServiceView, intent: Int
 /// done, there is nothing to look for and nothing to clean up later.
 #[must_use]
 pub fn is_new(
-    assignments: &Assignments,
     service: &ServiceView,
+    assignment: &Assignment<'_>,
     opening: &Opening<'_>,
     keys: &[LockKey],
 ) -> bool {
     let has_id = keys.iter().any(|key| key.kind == LockKind::Id);
-    matches!(opening, Opening::Prepare { .. }) && !has_id && traces(assignments, service).is_none()
+    matches!(opening, Opening::Prepare { .. }) && !has_id && traces(service, assignment).is_none()
 }
 
 /// How a pass ends.

@@ -2,7 +2,7 @@ use super::*;
 use crate::{
     decide::service::{
         FINALIZER, PROVIDER_ANNOTATION,
-        assignments::Candidate,
+        assignments::{Assignments, Candidate},
         testing::{CLASS, CLOUD, MARK, annotated, assignments, classy, service, typed},
     },
     lb::INTENT_ANNOTATION,
@@ -93,7 +93,7 @@ fn how_a_pass_begins() {
     ];
     let assignments = assignments();
     for (case, view, intent, want) in table {
-        assert_eq!(open(&assignments, &view, intent), want, "{case}");
+        assert_eq!(open(&view, &assignments.of(&view), intent), want, "{case}");
     }
 }
 
@@ -107,14 +107,12 @@ fn a_service_moves_by_going_first() {
     let assignments = Assignments::new(vec![candidate("alpha"), candidate("beta")], None).unwrap();
     let moved = annotated(classy("beta"), PROVIDER_ANNOTATION, "alpha");
     let cleanup = Opening::Cleanup { provider: "alpha" };
-    assert_eq!(open(&assignments, &held(moved.clone()), FREE), cleanup);
-    assert_eq!(open(&assignments, &moved, FREE), cleanup, "even if the finalizer was taken away");
-    assert_eq!(
-        open(&assignments, &classy("beta"), FREE),
-        Opening::Prepare { provider: "beta", intent: true }
-    );
+    let opening = |view: &ServiceView| open(view, &assignments.of(view), FREE);
+    assert_eq!(opening(&held(moved.clone())), cleanup);
+    assert_eq!(opening(&moved), cleanup, "even if the finalizer was taken away");
+    assert_eq!(opening(&classy("beta")), Opening::Prepare { provider: "beta", intent: true });
     let lost = annotated(held(classy("beta")), PROVIDER_ANNOTATION, "gamma");
-    assert!(matches!(open(&assignments, &lost, FREE), Opening::Doubt(_)));
+    assert!(matches!(opening(&lost), Opening::Doubt(_)));
 }
 
 #[test]
@@ -157,8 +155,9 @@ fn a_service_is_new_while_nothing_tells_of_a_load_balancer() {
             false,
         ),
     ];
+    let assignments = assignments();
     for (case, service, opening, keys, want) in table {
-        assert_eq!(is_new(&assignments(), &service, opening, &keys), want, "{case}");
+        assert_eq!(is_new(&service, &assignments.of(&service), opening, &keys), want, "{case}");
     }
 }
 
