@@ -14,10 +14,8 @@ pub enum Action {
         key: Key,
         /// What it should be.
         spec: Box<BalancerSpec>,
-        /// What it is now, if it is there.
-        before: Option<Box<BalancerSpec>>,
-        /// Where both families cannot be had, the first one alone will do.
-        one_family_will_do: bool,
+        /// There is none yet.
+        creates: bool,
     },
     /// Deletes a load balancer.
     Delete {
@@ -33,15 +31,28 @@ pub enum Action {
 pub enum Answer {
     /// The load balancer as it is now.
     Balancer(Box<LoadBalancer>),
-    /// The same; the address that was asked for was refused, for this reason, and it has the one that it had.
-    WithoutAddress {
-        /// The load balancer.
-        balancer: Box<LoadBalancer>,
-        /// The address.
-        wanted: String,
-        /// Why it was refused.
-        why: String,
-    },
+    /// Nothing has changed, because the service does not give this.
+    Refused(Refused),
     /// It is gone.
     Gone,
+}
+
+/// What the service did not give, though the rest of the spec is well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// What.
+    pub what: Unavailable,
+    /// The address mode that was asked for: another one may have it.
+    pub mode: Option<String>,
+    /// Why, in the service's words.
+    pub why: String,
+}
+
+/// What a service may not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unavailable {
+    /// This address.
+    Address(String),
+    /// An address of each of these families.
+    Families(Vec<String>),
 }

@@ -2,14 +2,13 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use cloudberth_core::{
-    Call, Category, Clock, Error, Listing, Lookup, Random, Result, lb::Outcome, rate::Backoff,
-};
+use cloudberth_core::{Call, Clock, Error, Listing, Lookup, Random, Result, lb::Outcome, rate::Backoff};
 use cloudberth_http::{Answer, Client, Dialect, Envelope, Item, Observer, Operation, Policy, Transport};
 use serde::de::DeserializeOwned;
 use tokio::sync::OnceCell;
 
 use crate::{
+    action::{self, Refused, Unavailable},
     settings::{ClusterChoice, Settings},
     wire::{
         BalancerIdentity, BalancerSpec, Cluster, Deleted, ErrorBody, LoadBalancer, Machine, MachineIdentity,
@@ -87,6 +86,18 @@ impl Api {
         key.await.cloned()
     }
 
+    /// Asks whether the inventory has this cluster still, under the key that requests name. That it has not is nothing that
+    /// a request for a machine could tell from a machine that is gone.
+    pub(crate) async fn cluster_is_there(&self, call: &Call) -> Result<()> {
+        let (key, known) = (self.cluster(call).await?, self.clusters(call).await?);
+        if known.iter().any(|cluster| cluster.key == key) {
+            return Ok(());
+        }
+        Err(Error::temporary(format!(
+            "cluster {key:?} is not in the inventory any more, so nothing is known of its machines"
+        )))
+    }
+
     /// What is known of the key of this cluster without asking.
     pub(crate) fn cluster_in_words(&self) -> String {
         match &*self.choice {
@@ -137,14 +148,14 @@ impl Api {
         found.map(|_| ())
     }
 
-    /// Makes a load balancer, or makes it be like the spec.
+    /// Makes a load balancer, or makes it be like the spec. What the service does not give is told apart from other errors.
     pub(crate) async fn put(
         &self,
         call: &Call,
         key: &Key,
         spec: &BalancerSpec,
         creates: bool,
-    ) -> Outcome<LoadBalancer> {
+    ) -> Outcome<action::Answer> {
         let cluster = match self.cluster(call).await {
             Ok(cluster) => cluster,
             Err(why) => return Outcome::Failed(why),
@@ -152,7 +163,13 @@ impl Api {
         let name = if creates { "create load balancer" } else { "update load balancer" };
         let operation = Operation::put(name, "loadbalancers");
         let operation = operation.segment(&cluster).segment(&key.namespace).segment(&key.name);
-        Box::pin(self.client.write(call, operation.json(spec))).await
+        let done = |balancer: LoadBalancer| action::Answer::Balancer(Box::new(balancer));
+        let refused = |answer: &Answer, why: &Error| {
+            let what = unavailable(answer, spec)?;
+            let (mode, why) = (spec.address_mode.clone(), why.message().to_owned());
+            Some(action::Answer::Refused(Refused { what, mode, why }))
+        };
+        Box::pin(self.client.write_or(call, operation.json(spec), done, refused)).await
     }
 
     /// Deletes a load balancer, unless it is another Service's by now. That it was not there is said as such.
@@ -167,8 +184,7 @@ impl Api {
         match sent {
             Outcome::Done(Deleted { deleted: true }) => Outcome::Done(()),
             Outcome::Done(Deleted { deleted: false }) | Outcome::NotThere => Outcome::NotThere,
-            Outcome::Failed(why) => Outcome::Failed(why),
-            Outcome::Unknown(why) => Outcome::Unknown(why),
+            other => other.map(|_| ()),
         }
     }
 
@@ -182,7 +198,7 @@ impl Api {
         T: DeserializeOwned + Send,
         K: Ord + Send,
     {
-        Box::pin(self.client.list(call, operation, &LIST, id)).await
+        Box::pin(self.client.list(call, operation.tagged(), &LIST, id)).await
     }
 }
 
@@ -192,8 +208,46 @@ fn undone(answer: &Answer) -> bool {
     code.is_ok_and(|code| matches!(code.as_str(), "pool_exhausted" | "shutting_down"))
 }
 
-/// Whether the address of a spec was refused, and nothing else of it.
-pub(crate) fn is_about_the_address(why: &Error) -> bool {
-    let named = ["address_taken", "address_not_in_pool"].iter().any(|code| why.message().contains(code));
-    named && matches!(why.category(), Category::Conflict | Category::UserInput)
+/// What the service does not give, if it refuses a spec for that and for nothing else. The code says so, never the message.
+fn unavailable(answer: &Answer, spec: &BalancerSpec) -> Option<Unavailable> {
+    match answer.json::<ErrorBody>().ok()?.code.as_str() {
+        "address_taken" | "address_not_in_pool" => Some(Unavailable::Address(spec.requested_address.clone())),
+        "family_not_available" => Some(Unavailable::Families(spec.families.clone())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, StatusCode};
+
+    use super::*;
+
+    #[test]
+    fn only_a_code_says_what_is_not_to_be_had() {
+        let spec = BalancerSpec {
+            requested_address: "127.77.0.9".to_owned(),
+            families: vec!["IPv4".to_owned(), "IPv6".to_owned()],
+            ..BalancerSpec::default()
+        };
+        let address = || Some(Unavailable::Address("127.77.0.9".to_owned()));
+        let families = || Some(Unavailable::Families(spec.families.clone()));
+        let table = [
+            ("CL-42", 409, r#"{"code":"address_taken","message":"x"}"#, address()),
+            ("CL-42", 422, r#"{"code":"address_not_in_pool","message":"x"}"#, address()),
+            ("CL-68", 422, r#"{"code":"family_not_available","message":"x"}"#, families()),
+            (
+                "a word in a sentence",
+                400,
+                r#"{"code":"invalid_spec","message":"families: [] is short"}"#,
+                None,
+            ),
+            ("another one", 409, r#"{"code":"uid_conflict","message":"address_taken"}"#, None),
+            ("a page", 422, "<html>family_not_available</html>", None),
+        ];
+        for (case, status, body, want) in table {
+            let answer = Answer::new(StatusCode::from_u16(status).unwrap(), HeaderMap::new(), body);
+            assert_eq!(unavailable(&answer, &spec), want, "{case} {body}");
+        }
+    }
 }

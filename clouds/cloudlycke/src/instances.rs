@@ -7,7 +7,7 @@ use cloudberth_core::{
 
 use crate::{
     id::read_id,
-    machines::{self, Known},
+    machines::{self, Known, proves_nothing},
     provider::CloudlyckeProvider,
 };
 
@@ -19,14 +19,14 @@ impl Instances for CloudlyckeProvider {
     fn get<'a>(&'a self, call: &'a Call, id: &'a ProviderId) -> Boxed<'a, Lookup<Instance>> {
         Box::pin(async move {
             match read_id(&id.to_string()) {
-                Reading::Mine(id) => Lookup::from(self.machine(call, id.id()).await),
+                Reading::Mine(id) => self.machine(call, id.id()).await,
                 Reading::Malformed => {
                     Lookup::Unknown(Error::permanent(format!("{id} is not the id of a machine")))
                 }
                 // Of a node that another program owns.
                 Reading::Foreign => match self.listing(call).await {
                     Ok(listing) => listing.find(|instance| instance.id == *id).map(Instance::clone),
-                    Err(why) => Lookup::Unknown(why),
+                    Err(why) => Lookup::Unknown(proves_nothing(why)),
                 },
             }
         })
@@ -58,14 +58,20 @@ impl CloudlyckeProvider {
         Ok(listing)
     }
 
-    async fn machine(&self, call: &Call, id: &str) -> Result<Option<Instance>> {
-        let cluster = self.api.cluster(call).await?;
-        let Some(machine) = self.api.machine(call, id).await.known()? else { return Ok(None) };
-        match machines::read(machine, &cluster)? {
-            Known::Here(instance) => Ok(Some(*instance)),
-            Known::Gone => Ok(None),
+    async fn machine(&self, call: &Call, id: &str) -> Lookup<Instance> {
+        let asked = async {
+            let cluster = self.api.cluster(call).await?;
+            let Some(machine) = self.api.machine(call, id).await.known()? else { return Ok(None) };
+            machines::read(machine, &cluster).map(|known| Some((known, cluster)))
+        };
+        match asked.await {
+            Ok(Some((Known::Here(instance), _))) => Lookup::Present(*instance),
+            Ok(Some((Known::Gone, _)) | None) => Lookup::Absent,
             // It exists, so its node is not deleted because of a wrong setting (law 1).
-            Known::Elsewhere(theirs) => Err(machines::elsewhere(id, &theirs, &cluster)),
+            Ok(Some((Known::Elsewhere(theirs), ours))) => {
+                Lookup::Unknown(machines::elsewhere(id, &theirs, &ours))
+            }
+            Err(why) => Lookup::Unknown(proves_nothing(why)),
         }
     }
 

@@ -29,7 +29,7 @@ mod shell;
 mod spec;
 pub mod wire;
 
-pub use action::{Action, Answer};
+pub use action::{Action, Answer, Refused, Unavailable};
 pub use api::{Key, Surroundings};
 pub use factory::FACTORY;
 pub use id::read_id;

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, net::IpAddr};
 
 use cloudberth_core::{
-    AddressKind, Error, Instance, InstanceState, LabelKey, LabelValue, Listing, NodeAddress, ProviderId,
-    Region, Result, Zone, error::Context, instance::PrivateFacts,
+    AddressKind, Category, Error, Instance, InstanceState, LabelKey, LabelValue, Listing, NodeAddress,
+    ProviderId, Region, Result, Zone, error::Context, instance::PrivateFacts,
 };
 use cloudberth_http::{Flawed, Item};
 
@@ -124,13 +124,24 @@ pub(crate) fn facts(instance: &Instance) -> Option<&Facts> {
     instance.facts.as_ref().and_then(PrivateFacts::get::<Facts>)
 }
 
-/// Why a machine of another cluster is none of ours.
+/// Why a machine of another cluster is none of ours. No other error about a single machine has this category.
 pub(crate) fn elsewhere(machine: &str, theirs: &str, ours: &str) -> Error {
     let text = format!(
         "machine {machine:?} is not of cluster {ours:?}: the inventory has it in cluster {theirs:?}; correct the \
          inventory, or CLOUDLYCKE_CLUSTER"
     );
-    Error::new(cloudberth_core::Category::NotFound, text)
+    Error::new(Category::NotFound, text)
+}
+
+/// Whether a look-up has found the machine, in another cluster.
+pub(crate) fn is_elsewhere(why: &Error) -> bool {
+    why.category() == Category::NotFound
+}
+
+/// An error about a single machine that says nothing of where it is: a 404 that is not the service's own word, a page of
+/// something in between, proves nothing (law 1).
+pub(crate) fn proves_nothing(why: Error) -> Error {
+    if is_elsewhere(&why) { Error::temporary(why.message()) } else { why }
 }
 
 #[cfg(test)]

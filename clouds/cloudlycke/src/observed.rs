@@ -4,7 +4,11 @@
 
 use cloudberth_core::lb::Located;
 
-use crate::{machines::Facts, wire::LoadBalancer};
+use crate::{
+    action::{Refused, Unavailable},
+    machines::Facts,
+    wire::LoadBalancer,
+};
 
 /// A node and its machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,9 +24,23 @@ pub struct Observed {
     pub existing: Option<LoadBalancer>,
     /// The machines of the nodes that should be behind it.
     pub machines: Located<BackendMachine>,
-    /// An address that was asked for and refused a while ago, and why.
-    pub refused_address: Option<(String, String)>,
+    /// What was asked for and refused in this turn or a while ago.
+    pub refused: Vec<Refused>,
     /// The service has taken the newest spec in this turn, so that nothing is left of an address mode that an annotation
     /// asked for earlier.
     pub mode_is_sent: bool,
+}
+
+impl Observed {
+    /// Why the service does not give something in this address mode, if it has said so.
+    pub(crate) fn why_not(&self, what: &Unavailable, mode: Option<&str>) -> Option<&str> {
+        let refused = self.refused.iter().find(|one| one.what == *what && one.mode.as_deref() == mode);
+        refused.map(|one| one.why.as_str())
+    }
+
+    /// Takes in what was refused just now.
+    pub(crate) fn learn(&mut self, refused: &Refused) {
+        self.refused.retain(|one| (&one.what, &one.mode) != (&refused.what, &refused.mode));
+        self.refused.push(refused.clone());
+    }
 }

@@ -153,7 +153,7 @@ pub(crate) struct Deleted {
     pub(crate) deleted: bool,
 }
 
-/// An error.
+/// An error. Programs go by the code; the message is for people and may change.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct ErrorBody {
     pub(crate) code: String,

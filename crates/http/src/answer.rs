@@ -28,6 +28,11 @@ impl Answer {
         self
     }
 
+    /// The same under another status.
+    pub(crate) fn with_status(&self, status: StatusCode) -> Self {
+        Self { status, ..self.clone() }
+    }
+
     /// The status that the server sent.
     pub const fn status(&self) -> StatusCode {
         self.status

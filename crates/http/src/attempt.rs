@@ -41,11 +41,13 @@ pub(crate) struct Failure {
     pub(crate) doubt: bool,
     /// The API itself answered that the object does not exist.
     pub(crate) absent: bool,
+    /// The refusal itself, where there was an answer.
+    pub(crate) answer: Option<Answer>,
 }
 
 impl Failure {
     fn certain(error: Error) -> Self {
-        Self { error, doubt: false, absent: false }
+        Self { error, doubt: false, absent: false, answer: None }
     }
 }
 
@@ -180,16 +182,21 @@ impl Client {
                     let text =
                         "the credential was replaced while the call was under way, so this proves nothing";
                     let error = Error::temporary(format!("{}; {text}", failed.error));
-                    return Err(Failure { error: context.error(&error), doubt: true, absent: false });
+                    return Err(Failure {
+                        error: context.error(&error),
+                        doubt: true,
+                        absent: false,
+                        answer: None,
+                    });
                 }
                 _ => {
-                    let absent = failed.answer.is_some_and(|answer| dialect.is_absence(&answer));
+                    let absent = failed.answer.as_ref().is_some_and(|answer| dialect.is_absence(answer));
                     let times = if sent > 1 { format!(" (attempt {sent})") } else { String::new() };
                     let error = Error::new(
                         failed.error.category(),
                         format!("{}{times}", context.error(&failed.error).message()),
                     );
-                    return Err(Failure { error, doubt, absent });
+                    return Err(Failure { error, doubt, absent, answer: failed.answer });
                 }
             }
         }
@@ -226,8 +233,14 @@ impl Client {
             .await
             .unwrap_or_else(|_| Err(Error::temporary("no credential could be had in time")))
             .map_err(nothing)?;
-        let request = request(plan, uri, &authorization);
-        context.uses(authorization);
+        let mut request = request(plan, uri, &authorization);
+        let asks_for_news = plan.tagged && !plan.secret_answer;
+        let known = asks_for_news.then(|| self.0.tags.known(uri, &authorization)).flatten();
+        let known = known.map(|(tag, answer)| {
+            request.headers_mut().insert(header::IF_NONE_MATCH, tag);
+            answer
+        });
+        context.uses(authorization.clone());
 
         let asked_at = self.0.clock.now();
         let permit = self.0.budget.take(call.deadline()).await.map_err(nothing)?;
@@ -244,8 +257,13 @@ impl Client {
         // The claim is checked again after the waits above. Nothing may come between this and `send`.
         let mut grant = Grant::ask(call, plan, start).map_err(nothing)?;
         permit.used();
-        let result = self.converse(plan, line.send(request), start, &mut grant).await;
+        let result = self.converse(plan, line.send(request), start, &mut grant, known).await;
         grant.end();
+        if let (true, Ok(answer)) = (asks_for_news, &result)
+            && answer.status() != StatusCode::NOT_MODIFIED
+        {
+            self.0.tags.heard(uri, answer, &authorization);
+        }
         let took = self.0.clock.now().since(start);
         let (outcome, status) = match &result {
             Ok(answer) => ("answered", Some(answer.status().as_u16())),
@@ -272,6 +290,7 @@ impl Client {
         sending: impl Future<Output = Result<Response<AnswerBody>, TransportError>>,
         start: Tick,
         grant: &mut Grant,
+        known: Option<Answer>,
     ) -> Result<Answer, (&'static str, FailedAttempt)> {
         let usual = if plan.writes { self.0.policy.write_attempt } else { self.0.policy.read_attempt };
         let end = (start + plan.patience.unwrap_or(usual)).min(grant.call.deadline());
@@ -284,6 +303,9 @@ impl Client {
             Err(overdue) => return Err(given_up(overdue, end.since(start))),
         };
         let (head, body) = response.into_parts();
+        if let (StatusCode::NOT_MODIFIED, Some(known)) = (head.status, known) {
+            return Ok(known);
+        }
         // The server may still carry out what its gateway gave up on.
         grant.over = !matches!(head.status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT);
         let body = self.within(end, grant, collect(body, self.0.policy.body_limit)).await;

@@ -2,10 +2,11 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use cloudberth_core::{Call, Clock, Lookup, Random, Result, lb::Outcome};
+use cloudberth_core::{Call, Clock, Error, Lookup, Random, Result, lb::Outcome};
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::{
+    answer::Answer,
     attempt::{Failure, Success},
     auth::{Anonymous, Authenticator},
     base::Base,
@@ -14,6 +15,7 @@ use crate::{
     observe::{Observer, Unobserved},
     operation::{Operation, Read, Write},
     retry::Policy,
+    tags::TaggedAnswers,
     transport::Transport,
 };
 
@@ -31,6 +33,7 @@ pub(crate) struct Inner {
     pub(crate) policy: Policy,
     pub(crate) dialect: Dialect,
     pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) tags: TaggedAnswers,
 }
 
 /// Builds a [`Client`].
@@ -105,6 +108,7 @@ impl Client {
             policy: Policy::default(),
             dialect: Dialect::default(),
             observer: Arc::new(Unobserved),
+            tags: TaggedAnswers::default(),
         })
     }
 
@@ -133,6 +137,26 @@ impl Client {
     /// Changes something and decodes the answer.
     pub async fn write<T: DeserializeOwned>(&self, call: &Call, operation: Operation<Write>) -> Outcome<T> {
         outcome(self.exchange(call, &operation.plan).await, Success::json)
+    }
+
+    /// Changes something, and tells a refusal apart that the caller can decide about: where it certainly had no effect and
+    /// `refused` can read the answer, that is [`Outcome::Refused`]. The error beside it is fit to be shown.
+    pub async fn write_or<T: DeserializeOwned, R>(
+        &self,
+        call: &Call,
+        operation: Operation<Write>,
+        done: impl FnOnce(T) -> R,
+        refused: impl FnOnce(&Answer, &Error) -> Option<R>,
+    ) -> Outcome<R> {
+        match self.exchange(call, &operation.plan).await {
+            Err(Failure { error, doubt: false, answer: Some(answer), .. }) => {
+                match refused(&answer, &error) {
+                    Some(answer) => Outcome::Refused { answer, why: error },
+                    None => Outcome::Failed(error),
+                }
+            }
+            result => outcome(result, Success::json).map(done),
+        }
     }
 
     /// Changes something and ignores the answer's content. A body, if there is one, must still be JSON: a success with an

@@ -59,6 +59,7 @@ mod proxy;
 mod resolver;
 mod retry;
 pub mod surroundings;
+mod tags;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod token;

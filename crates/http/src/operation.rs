@@ -40,6 +40,7 @@ pub(crate) struct Plan {
     pub(crate) hidden: Vec<Secret>,
     pub(crate) dialect: Option<Dialect>,
     pub(crate) secret_answer: bool,
+    pub(crate) tagged: bool,
     target: Target,
     fault: Option<Error>,
 }
@@ -66,6 +67,14 @@ impl Operation<Read> {
     /// have been sent.
     pub fn question(name: &'static str, path: &str) -> Self {
         Self::new(name, Method::POST, path, false, Repeat::Never)
+    }
+
+    /// Remembers the answer by its entity tag, for a server that gives strong ones: if nothing has changed, the server says
+    /// so in a few bytes, and the remembered answer stands. It is asked every time all the same.
+    #[must_use]
+    pub fn tagged(mut self) -> Self {
+        self.plan.tagged = true;
+        self
     }
 
     /// Retried like a GET, because asking twice does no harm.
@@ -121,6 +130,7 @@ impl<K> Operation<K> {
             hidden: Vec::new(),
             dialect: None,
             secret_answer: false,
+            tagged: false,
             fault: None,
         };
         Self { plan, kind: PhantomData }

@@ -369,3 +369,41 @@ async fn plain_arrays_and_link_headers() {
     let listing = fixture.client().list(&fixture.call(60), all(), &LinkHeader, id).await.unwrap();
     assert_eq!((ids(&listing), listing.is_complete()), (vec![1, 2], true));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_has_not_changed_is_not_sent_again() {
+    let fixture = Fixture::new();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), TOKEN).unwrap();
+    let token = cloudberth_http::TokenSource::file(file.path(), fixture.clock.clone()).unwrap();
+    let client = fixture.builder(1).authenticator(std::sync::Arc::new(token)).build();
+    let list = async || {
+        let all = Operation::get("list_servers", "servers").query("per_page", 200).tagged();
+        client.list(&fixture.call(60), all, &ENVELOPE, |server: &Server| server.id).await
+    };
+    let unchanged = || Reply::empty(304).header("etag", "\"1\"");
+    fixture.cloud.on(FIRST, [page(&[1, 2], None, 2).header("etag", "\"1\"")]);
+    assert_eq!(ids(&list().await.unwrap()), [1, 2]);
+    fixture.cloud.on(FIRST, [unchanged()]);
+    let again = list().await.unwrap();
+    assert!(again.is_complete(), "L7-1810 {:?}", again.short);
+    assert_eq!(ids(&again), [1, 2], "L7-1810 what is known stands");
+    fixture.cloud.on(FIRST, [page(&[1], None, 1).header("etag", "\"2\"")]);
+    assert_eq!(ids(&list().await.unwrap()), [1], "L7-1811 what has changed counts");
+    fixture.cloud.on(FIRST, [page(&[1, 3], None, 2)]);
+    assert_eq!(ids(&list().await.unwrap()), [1, 3], "without a tag nothing is remembered");
+    fixture.cloud.on(FIRST, [unchanged()]);
+    assert!(list().await.is_err(), "L1-1820 nobody asked whether anything has changed, so this is no answer");
+    fixture.cloud.on(FIRST, [page(&[4], None, 1).header("etag", "W/\"5\"")]);
+    assert_eq!(ids(&list().await.unwrap()), [4]);
+    fixture.cloud.on(FIRST, [page(&[4], None, 1).header("etag", "\"6\"")]);
+    assert_eq!(ids(&list().await.unwrap()), [4]);
+    // Another account may be shown something else.
+    std::fs::write(file.path(), "another-0815").unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    fixture.cloud.on(FIRST, [page(&[9], None, 1).header("etag", "\"6\"")]);
+    assert_eq!(ids(&list().await.unwrap()), [9]);
+    let sent: Vec<String> =
+        fixture.cloud.received().iter().map(|one| one.header("if-none-match").to_owned()).collect();
+    assert_eq!(sent, ["", "\"1\"", "\"1\"", "\"2\"", "", "", "", ""], "L1-1821");
+}

@@ -28,6 +28,7 @@ fn brief<T>(outcome: &Outcome<T>) -> (&'static str, Option<Category>) {
     match outcome {
         Outcome::Done(_) => ("done", None),
         Outcome::NotThere => ("not there", None),
+        Outcome::Refused { why, .. } => ("refused", Some(why.category())),
         Outcome::Failed(error) => ("failed", Some(error.category())),
         Outcome::Unknown(error) => ("unknown", Some(error.category())),
     }

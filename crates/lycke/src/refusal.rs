@@ -47,10 +47,13 @@ impl From<NoAddress> for Refusal {
             NoAddress::Exhausted(pool) => {
                 Self::new(503, "pool_exhausted", format!("every address of {pool} is taken"))
             }
+            NoAddress::NoFamily(_, pool) if pool.is_empty() => {
+                Self::invalid("addressMode: this mode has no address at all: the inventory names no pool")
+            }
             NoAddress::NoFamily(family, pool) => {
-                let pool = if pool.is_empty() { "empty".to_owned() } else { pool };
                 let family = family.as_str();
-                Self::invalid(format!("families: {family:?} has no address here; the pool is {pool}"))
+                let message = format!("families: {family:?} has no address here; the pool is {pool}");
+                Self::new(422, "family_not_available", message)
             }
         }
     }

@@ -3,6 +3,7 @@
 //! ```text
 //!   no load balancer   ──► put it (refused as a whole where anything is refused)
 //!   one that differs   ──► put it: the service disturbs only what changed
+//!   a part is refused  ──► put it without that part; where there is none yet, ask again later
 //!   one that does not  ──► nothing; while one of its ports is not served, look again soon
 //!   to be deleted      ──► delete it
 //! ```
@@ -28,6 +29,8 @@ use crate::{
 
 /// When to look again at a load balancer of which a port is not served.
 const PORT_POLL: Duration = Duration::from_secs(5);
+/// When to ask again for what the service did not give to a new load balancer.
+pub(crate) const ASK_AGAIN: Duration = Duration::from_secs(60);
 /// When to look again for what the service does not tell.
 const UNTOLD_POLL: Duration = Duration::from_secs(60);
 
@@ -64,19 +67,20 @@ pub fn decide(want: &Desired, observed: Option<&Observed>) -> Decision<Action> {
     }
 }
 
-fn put(spec: &Spec, key: &Key, existing: Option<&LoadBalancer>) -> Action {
-    Action::Put {
-        key: key.clone(),
-        spec: Box::new(spec.wire.clone()),
-        before: existing.map(|existing| Box::new(existing.spec.clone())),
-        one_family_will_do: spec.one_family_will_do,
-    }
+fn put(spec: &Spec, key: &Key, creates: bool) -> Action {
+    Action::Put { key: key.clone(), spec: Box::new(spec.wire.clone()), creates }
 }
 
 fn create(want: &Desired, observed: &Observed, key: &Key) -> Decision<Action> {
     let spec = Spec::read(want, observed);
-    let step = Step::creating(put(&spec, key, None), format!("create load balancer {key}"));
-    Decision { next: Next::Act(vec![step]), publish: None, refused: spec.refused, notices: spec.notices }
+    let next = if let Some(why) = &spec.unavailable {
+        // What nobody gives may be free later; until then nothing is created in its place.
+        Next::Wait { on: format!("the service to give what it refuses: {why}").into(), poll: ASK_AGAIN }
+    } else {
+        let label = format!("create load balancer {key}");
+        Next::Act(vec![Step::creating(put(&spec, key, true), label)])
+    };
+    Decision { next, publish: None, refused: spec.refused, notices: spec.notices }
 }
 
 fn converge(want: &Desired, observed: &Observed, existing: &LoadBalancer, key: &Key) -> Decision<Action> {
@@ -90,7 +94,7 @@ fn converge(want: &Desired, observed: &Observed, existing: &LoadBalancer, key: &
     let next = match compare::Change::worst(&changed) {
         Some(impact) => {
             let label = format!("set {} of load balancer {key}", compare::in_words(&changed));
-            Next::Act(vec![Step::new(put(&spec, key, Some(existing)), impact, label)])
+            Next::Act(vec![Step::new(put(&spec, key, false), impact, label)])
         }
         None => rest(observed, existing),
     };
@@ -124,11 +128,7 @@ pub fn fold(observed: Option<Observed>, _act: &Action, answer: &Answer) -> Optio
             observed.existing = Some((**balancer).clone());
             observed.mode_is_sent = true;
         }
-        Answer::WithoutAddress { balancer, wanted, why } => {
-            observed.existing = Some((**balancer).clone());
-            observed.mode_is_sent = true;
-            observed.refused_address = Some((wanted.clone(), why.clone()));
-        }
+        Answer::Refused(refused) => observed.learn(refused),
         Answer::Gone => observed.existing = None,
     }
     Some(observed)

@@ -6,7 +6,7 @@ mod refused;
 use std::{sync::Arc, time::Duration};
 
 use cloudberth_core::{
-    Call, Category, Clock, Error, Lookup, NodeView, Result, ServiceView,
+    Call, Clock, Error, Lookup, NodeView, Result, ServiceView,
     annotation::Table,
     lb::{Decision, Desired, Fleet, Identity, LockKey, Name, Outcome},
 };
@@ -15,13 +15,13 @@ use cloudberth_http::{Item, LazyListing};
 use crate::{
     action::{Action, Answer},
     annotations::{ID, TABLE},
-    api::{Api, Key, is_about_the_address},
+    api::{Api, Key},
     observed::Observed,
     others::OtherNodes,
     plan,
-    wire::{BalancerIdentity, BalancerSpec, LoadBalancer},
+    wire::{BalancerIdentity, LoadBalancer},
 };
-use refused::RefusedAddresses;
+use refused::Refusals;
 
 /// A load balancer is there as soon as its creation is answered; one whose answer was lost shows up at once, or never.
 const SETTLE: Duration = Duration::from_secs(2);
@@ -32,7 +32,7 @@ static MARKS: [&str; 1] = [ID.name()];
 pub(crate) struct Balancers {
     api: Api,
     others: Arc<OtherNodes>,
-    refused: RefusedAddresses,
+    refused: Refusals,
 }
 
 impl std::fmt::Debug for Balancers {
@@ -47,54 +47,34 @@ type Listed = cloudberth_core::Listing<Item<LoadBalancer, BalancerIdentity>>;
 pub(crate) struct Survey {
     fleet: Arc<dyn Fleet>,
     balancers: LazyListing<Listed>,
+    /// The inventory has our cluster, as seen after the listing of machines.
+    cluster: LazyListing<()>,
 }
 
 impl Balancers {
     pub(crate) fn new(api: Api, others: Arc<OtherNodes>, clock: Arc<dyn Clock>) -> Self {
-        Self { api, others, refused: RefusedAddresses::new(clock) }
+        Self { api, others, refused: Refusals::new(clock) }
+    }
+
+    async fn cluster_is_there(&self, call: &Call, survey: &Survey) -> Result<()> {
+        survey.cluster.get(self.api.cluster_is_there(call)).await.map(|_| ())
     }
 
     async fn look(&self, call: &Call, survey: &Survey, want: &Desired) -> Result<Observed> {
         let key = Key::of(&want.service);
         let listed = survey.balancers.get(self.api.balancers(call)).await?;
         let existing = find(&listed, &key)?;
-        let machines = locate::machines(&*survey.fleet, call, &want.backends, existing.is_none()).await?;
-        let refused_address = self.refused.remembered(&key);
-        Ok(Observed { existing, machines, refused_address, mode_is_sent: false })
+        let machines = locate::machines(
+            &*survey.fleet,
+            call,
+            &want.backends,
+            existing.is_none(),
+            self.cluster_is_there(call, survey),
+        );
+        let machines = machines.await?;
+        let refused = self.refused.remembered(&key, existing.is_none());
+        Ok(Observed { existing, machines, refused, mode_is_sent: false })
     }
-
-    async fn put(&self, call: &Call, key: &Key, spec: &BalancerSpec, act: &Put<'_>) -> Outcome<Answer> {
-        let sent = self.api.put(call, key, spec, act.before.is_none()).await;
-        let why = match sent {
-            Outcome::Failed(why) => why,
-            other => return other.map(|balancer| Answer::Balancer(Box::new(balancer))),
-        };
-        if act.one_family_will_do && spec.families.len() > 1 && is_about_families(&why) {
-            let families = spec.families.iter().take(1).cloned().collect();
-            let spec = BalancerSpec { families, ..spec.clone() };
-            return Box::pin(self.put(call, key, &spec, act)).await;
-        }
-        // A load balancer that serves goes on to be looked after without the address that it cannot have (law 8).
-        let Some(before) = act.before.filter(|_| is_about_the_address(&why)) else {
-            return Outcome::Failed(why);
-        };
-        let wanted = spec.requested_address.clone();
-        let spec = BalancerSpec { requested_address: before.requested_address.clone(), ..spec.clone() };
-        self.refused.remember(key, &wanted, why.message());
-        let why = why.message().to_owned();
-        let sent = self.api.put(call, key, &spec, false).await;
-        sent.map(|balancer| Answer::WithoutAddress { balancer: Box::new(balancer), wanted, why })
-    }
-}
-
-/// What a request to put a load balancer was decided from.
-struct Put<'a> {
-    before: Option<&'a BalancerSpec>,
-    one_family_will_do: bool,
-}
-
-fn is_about_families(why: &Error) -> bool {
-    why.category() == Category::UserInput && why.message().contains("families")
 }
 
 /// The load balancer of this name. One that cannot be read is there all the same.
@@ -171,7 +151,11 @@ impl cloudberth_core::lb::Balancers for Balancers {
 
     /// Nothing is fetched before a Service needs it.
     async fn survey(&self, _call: &Call, fleet: &Arc<dyn Fleet>) -> Result<Survey> {
-        Ok(Survey { fleet: Arc::clone(fleet), balancers: LazyListing::default() })
+        Ok(Survey {
+            fleet: Arc::clone(fleet),
+            balancers: LazyListing::default(),
+            cluster: LazyListing::default(),
+        })
     }
 
     async fn observe(&self, call: &Call, survey: &Survey, want: &Desired) -> Lookup<Observed> {
@@ -184,9 +168,12 @@ impl cloudberth_core::lb::Balancers for Balancers {
 
     async fn execute(&self, call: &Call, act: &Action) -> Outcome<Answer> {
         match act {
-            Action::Put { key, spec, before, one_family_will_do } => {
-                let act = Put { before: before.as_deref(), one_family_will_do: *one_family_will_do };
-                self.put(call, key, spec, &act).await
+            Action::Put { key, spec, creates } => {
+                let sent = self.api.put(call, key, spec, *creates).await;
+                if let Outcome::Refused { answer: Answer::Refused(refused), .. } = &sent {
+                    self.refused.remember(key, refused);
+                }
+                sent
             }
             Action::Delete { key, uid } => self.api.delete(call, key, uid).await.map(|()| Answer::Gone),
         }

@@ -1,4 +1,4 @@
-//! The addresses that the service has refused, so that it is not asked for them again and again.
+//! What the service has refused, so that it is not asked for it again and again.
 
 use std::{
     collections::BTreeMap,
@@ -8,38 +8,46 @@ use std::{
 
 use cloudberth_core::{Clock, Tick};
 
-use crate::api::Key;
+use crate::{action::Refused, api::Key};
 
-/// After this time the service is asked again: whoever has the address may have let go of it.
+/// After this time the service is asked again: whoever has an address may have let go of it.
 const FOR: Duration = Duration::from_secs(300);
+/// The same for a load balancer that is not there yet, whose Service serves nobody meanwhile.
+const FOR_A_NEW_ONE: Duration = crate::plan::ASK_AGAIN;
+/// Remembered of one load balancer: more than one spec can ask for.
+const MOST: usize = 8;
 
-struct Refused {
-    wanted: String,
-    why: String,
-    at: Tick,
-}
-
-/// By load balancer.
-pub(super) struct RefusedAddresses {
+/// By load balancer, the newest last.
+pub(super) struct Refusals {
     clock: Arc<dyn Clock>,
-    all: Mutex<BTreeMap<Key, Refused>>,
+    all: Mutex<BTreeMap<Key, Vec<(Refused, Tick)>>>,
 }
 
-impl RefusedAddresses {
+impl Refusals {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, all: Mutex::default() }
     }
 
-    pub(super) fn remember(&self, key: &Key, wanted: &str, why: &str) {
-        let refused = Refused { wanted: wanted.to_owned(), why: why.to_owned(), at: self.clock.now() };
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), refused);
+    pub(super) fn remember(&self, key: &Key, refused: &Refused) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.entry(key.clone()).or_default();
+        known.retain(|(one, _)| (&one.what, &one.mode) != (&refused.what, &refused.mode));
+        if known.len() >= MOST {
+            known.remove(0);
+        }
+        known.push((refused.clone(), self.clock.now()));
     }
 
-    /// The address that was refused not long ago, and why.
-    pub(super) fn remembered(&self, key: &Key) -> Option<(String, String)> {
+    /// What was refused not long ago.
+    pub(super) fn remembered(&self, key: &Key, is_new: bool) -> Vec<Refused> {
         let now = self.clock.now();
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, refused| now.since(refused.at) < FOR);
-        all.get(key).map(|refused| (refused.wanted.clone(), refused.why.clone()))
+        all.retain(|_, known| {
+            known.retain(|(_, at)| now.since(*at) < FOR);
+            !known.is_empty()
+        });
+        let age = if is_new { FOR_A_NEW_ONE } else { FOR };
+        let known = all.get(key).into_iter().flatten();
+        known.filter(|(_, at)| now.since(*at) < age).map(|(refused, _)| refused.clone()).collect()
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The spec is read against what was observed. What is refused keeps its observed value: nothing changes because of it.
 
+mod addresses;
 mod backends;
 mod health;
 mod sources;
@@ -11,15 +12,13 @@ use std::collections::BTreeSet;
 use cloudberth_core::{
     ServiceView,
     annotation::{Parsed, Value},
-    lb::{Desired, Notice, Refusal, Severity},
-    net::{IpFamily, parse_ip},
-    view::{ExternalTrafficPolicy, IpFamilyPolicy, ServicePort, ServiceProtocol, SessionAffinity},
+    lb::{Desired, Notice, Refusal},
+    view::{ExternalTrafficPolicy, ServicePort, ServiceProtocol, SessionAffinity},
 };
 
 use crate::{
     annotations::{ADDRESS_MODE, IDLE_TIMEOUT, POLICY, PROXY_PROTOCOL, TABLE},
     observed::Observed,
-    reasons::FAMILY_LEFT_OUT,
     wire::{Affinity, BalancerSpec, Listener},
 };
 
@@ -31,8 +30,8 @@ const LONGEST_AFFINITY: i64 = 86_400;
 #[derive(Clone, Debug)]
 pub(crate) struct Spec {
     pub(crate) wire: BalancerSpec,
-    /// Both families are wished for, and one will do.
-    pub(crate) one_family_will_do: bool,
+    /// Why the service does not give something that the Service asks for.
+    pub(crate) unavailable: Option<String>,
     pub(crate) refused: Vec<Refusal>,
     pub(crate) notices: Vec<Notice>,
 }
@@ -76,15 +75,16 @@ impl Spec {
         let parsed = TABLE.parse(annotations);
         let mut spec = Self {
             wire: BalancerSpec { uid: uid.clone(), ..BalancerSpec::default() },
-            one_family_will_do: false,
+            unavailable: None,
             refused: parsed.refused.clone(),
             notices: parsed.notices.clone(),
         };
         spec.listeners(ports, before);
-        spec.families(ip_families, ip_family_policy.as_ref(), before);
         spec.affinity(session_affinity, before);
-        spec.address(load_balancer_ip.as_deref(), observed);
+        // What can be had depends on the address mode.
         spec.settings(&parsed, before);
+        spec.families(ip_families, ip_family_policy.as_ref(), observed);
+        spec.address(load_balancer_ip.as_deref(), observed);
         if let ExternalTrafficPolicy::Other(text) = external_traffic_policy {
             let message = format!("{text:?} is neither Cluster nor Local");
             spec.refused.push(Refusal::unsupported("spec.externalTrafficPolicy", message));
@@ -115,34 +115,6 @@ impl Spec {
         }
     }
 
-    /// The families of the Service, in its order. One that only prefers both keeps the one that it has.
-    fn families(
-        &mut self,
-        families: &[IpFamily],
-        policy: Option<&IpFamilyPolicy>,
-        before: Option<&BalancerSpec>,
-    ) {
-        let word = |family: &IpFamily| if *family == IpFamily::V6 { "IPv6" } else { "IPv4" };
-        let mut words: Vec<String> = families.iter().map(|family| word(family).to_owned()).collect();
-        if words.is_empty() {
-            words.push("IPv4".to_owned());
-        }
-        if let Some(IpFamilyPolicy::Other(text)) = policy {
-            let message = format!("{text:?} is not a policy that Cloudlycke knows");
-            self.refused.push(Refusal::unsupported("spec.ipFamilyPolicy", message));
-        }
-        self.one_family_will_do = policy == Some(&IpFamilyPolicy::PreferDualStack) && words.len() > 1;
-        let has_first =
-            |spec: &BalancerSpec| spec.families.len() == 1 && spec.families.first() == words.first();
-        if self.one_family_will_do && before.is_some_and(has_first) {
-            words.truncate(1);
-            let message =
-                "spec.ipFamilyPolicy: the load balancer has an address of one family only".to_owned();
-            self.notices.push(Notice { severity: Severity::Normal, reason: FAMILY_LEFT_OUT, message });
-        }
-        self.wire.families = words;
-    }
-
     fn affinity(&mut self, affinity: &SessionAffinity, before: Option<&BalancerSpec>) {
         let kept = || before.map(|spec| spec.affinity.clone()).unwrap_or_default();
         self.wire.affinity = match affinity {
@@ -165,29 +137,6 @@ impl Spec {
                 kept()
             }
         };
-    }
-
-    /// The address that the Service asks for. Whether it can be had is for the service to say.
-    fn address(&mut self, wanted: Option<&str>, observed: &Observed) {
-        let before = observed.existing.as_ref().map(|existing| existing.spec.requested_address.clone());
-        let wanted = wanted.map(str::trim).unwrap_or_default();
-        let refusal = |message: &str| Refusal::unsupported("spec.loadBalancerIP", message);
-        match parse_ip(wanted) {
-            Some(ip) => {
-                let text = ip.to_string();
-                let refused = observed.refused_address.as_ref().filter(|(address, _)| *address == text);
-                self.refused.extend(refused.map(|(_, why)| refusal(why)));
-                self.wire.requested_address = match (refused, before) {
-                    (Some(_), Some(before)) => before,
-                    _ => text,
-                };
-            }
-            None if wanted.is_empty() => {}
-            None => {
-                self.refused.push(refusal(&format!("{wanted:?} is not an IP address")));
-                self.wire.requested_address = before.unwrap_or_default();
-            }
-        }
     }
 
     fn settings(&mut self, parsed: &Parsed<'_>, before: Option<&BalancerSpec>) {

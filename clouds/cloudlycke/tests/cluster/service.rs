@@ -40,6 +40,8 @@ pub(crate) struct LyckeService {
     pub(crate) plane: MemoryPlane,
     api: Api,
     pub(crate) latency: Duration,
+    /// An address that is not given out any more.
+    pub(crate) withdrawn: Option<String>,
 }
 
 pub(crate) fn key(id: &str) -> BalancerKey {
@@ -73,7 +75,7 @@ impl LyckeService {
         };
         let control = Control::new(parts, Arc::clone(clock));
         let api = Api::new(control.clone(), Some(Secret::new(token).unwrap()));
-        Self { control, plane, api, latency: Duration::from_millis(20) }
+        Self { control, plane, api, latency: Duration::from_millis(20), withdrawn: None }
     }
 
     /// What the API shows at the path of a request.
@@ -97,6 +99,11 @@ impl LyckeService {
         let at_once = "nothing here waits";
         let done = if request.method == Method::PUT {
             let spec: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+            let wanted = spec["requestedAddress"].as_str();
+            if wanted.is_some() && wanted == self.withdrawn.as_deref() {
+                let body = json!({"code": "address_not_in_pool", "message": "its pool is another one"});
+                return Reply::new(422, Some(body));
+            }
             let put = control.put(key, &spec).now_or_never().expect(at_once);
             put.map(|(put, _)| (if put == Put::Created { 201 } else { 200 }, self.get(request).body))
         } else {

@@ -112,6 +112,11 @@ impl Lycke {
         self.front.with(|service, _| service.plane.set_fault(port, fault));
     }
 
+    /// From now on the service does not give this address to anybody who asks for it.
+    pub(crate) fn refuse_address(&self, address: &str) {
+        self.front.with(|service, _| service.withdrawn = Some(address.to_owned()));
+    }
+
     pub(crate) fn balancer(&self, id: &str) -> Option<BalancerStatus> {
         self.control().balancer(&key(id))
     }

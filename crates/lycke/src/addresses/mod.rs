@@ -119,7 +119,9 @@ fn choose_one(
 ) -> Result<IpAddr, NoAddress> {
     let Request { key, mode, requested, current, .. } = *request;
     let size = pool.size(family);
-    if size == 0 {
+    // There is one IPv6 loopback address only, and it is shared.
+    let lacks = mode == AddressMode::Loopback && family == IpFamily::V6;
+    if size == 0 || lacks {
         return Err(NoAddress::NoFamily(family, pool.to_string()));
     }
     let of_family = |address: &IpAddr| IpFamily::of(*address) == family;

@@ -29,6 +29,7 @@ pub(super) fn clusters(control: &Control) -> Items<ClusterView> {
 /// The cluster that was asked for. An unknown one is an error: an empty list would look as if its machines were gone.
 pub(super) fn cluster<'a>(control: &Control, query: &'a Query) -> Result<Option<&'a str>, Refusal> {
     let Some(key) = query.get("cluster") else { return Ok(None) };
+    control.heard_of(key);
     control.with_state(|state, _| {
         if state.has_cluster(key) {
             return Ok(Some(key));

@@ -14,7 +14,7 @@ use crate::{
     events::{Event, EventKind},
     plane::{
         BalancerKey, PlaneObserver,
-        socket::{PlaneSettings, SocketPlane},
+        socket::{InheritedSockets, PlaneSettings, SocketPlane},
     },
     serve::{Prepared, Refused, balancer_line, check_listen, read_token, run as run_service},
     store::default_directory,
@@ -61,7 +61,11 @@ pub(super) async fn run(options: Options) -> Result<(), Failure> {
     let listener = listener.map_err(|why| Refused(format!("--listen {}: {why}", options.listen)))?;
     let settings = PlaneSettings { connections: prepared.connections_total(), ..PlaneSettings::default() };
     let observer: Arc<dyn PlaneObserver> = Arc::new(prepared.events().clone());
-    let plane = Arc::new(SocketPlane::start(settings, observer, clock)?);
+    let inherited = InheritedSockets::of_this_process();
+    for address in inherited.addresses() {
+        tracing::info!(%address, "socket inherited");
+    }
+    let plane = Arc::new(SocketPlane::start_with(settings, inherited, observer, clock)?);
     let address = listener.local_addr()?;
     let control = prepared.start(Arc::<SocketPlane>::clone(&plane));
     let api = Api::new(control.clone(), token);

@@ -1,5 +1,7 @@
 //! Load balancers are made, changed and deleted.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::Control;
@@ -9,8 +11,11 @@ use crate::{
     plane::{BalancerKey, BalancerReport, Counters},
     refusal::Refusal,
     spec,
-    state::{Balancer, Balancers, Persisted, Put},
+    state::{Balancer, Balancers, Persisted, Put, State},
 };
+
+/// How often load balancers are looked for whose managers are silent.
+const REAP: Duration = Duration::from_secs(60);
 
 /// A load balancer: what it should be and how it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +33,7 @@ pub struct BalancerStatus {
 impl Control {
     /// Makes a load balancer, or makes it be like the spec. Answers when its listeners are bound or have failed.
     pub async fn put(&self, key: &BalancerKey, body: &Value) -> Result<(Put, BalancerStatus), Refusal> {
+        self.heard_of(&key.cluster);
         let _guard = self.0.keys.lock(key).await;
         let (put, changed) = {
             let _writer = self.0.writer.lock().await;
@@ -85,6 +91,34 @@ impl Control {
         tracing::info!(balancer = %key, "load balancer deleted");
         self.0.events.publish(EventKind::BalancerDeleted, key.to_string(), "load balancer deleted");
         Ok(true)
+    }
+
+    /// A manager of this cluster is there.
+    pub(crate) fn heard_of(&self, cluster: &str) {
+        let now = self.now();
+        self.state().heard_of(cluster, now);
+    }
+
+    /// Deletes load balancers whose managers have been silent for as long as the inventory allows.
+    pub async fn reap(&self) {
+        for (key, silent) in self.with_state(State::abandoned) {
+            tracing::warn!(
+                balancer = %key,
+                "load balancer is deleted: nobody has asked about its cluster for {} s",
+                silent.as_secs()
+            );
+            if let Err(why) = self.delete(&key, None).await {
+                tracing::warn!(balancer = %key, "load balancer stays: {}", why.message);
+            }
+        }
+    }
+
+    /// Looks now and then for load balancers that nobody looks after; never ends.
+    pub(crate) async fn follow_silence(&self) {
+        loop {
+            tokio::time::sleep(REAP).await;
+            self.reap().await;
+        }
     }
 
     /// Writes the load balancers down, and then has everybody see them. The caller holds the writer's lock.

@@ -67,6 +67,8 @@ pub struct BalancerSettings {
     pub limits: Limits,
     /// Open TCP connections of the process; 0 means as many as its files allow.
     pub connections_total: usize,
+    /// Load balancers of a cluster whose manager has been silent for so long are deleted; `None` means never.
+    pub reap_after: Option<Duration>,
 }
 
 impl Default for BalancerSettings {
@@ -82,6 +84,7 @@ impl Default for BalancerSettings {
                 low_ports: LowPorts::Shift,
             },
             connections_total: 0,
+            reap_after: None,
         }
     }
 }
@@ -103,6 +106,7 @@ pub(super) fn read(fields: &mut Fields<'_>, pool_is_list: bool) -> BalancerSetti
     limits.drain = fields.optional("drain").parse(duration::parse).unwrap_or(limits.drain);
     let udp_idle = fields.optional("udpIdle");
     limits.udp_idle = udp_idle.parse(above_zero).unwrap_or(limits.udp_idle);
+    settings.reap_after = fields.optional("reapAfter").parse(five_minutes_or_more);
     let mut count = |name, from: u32| fields.optional(name).integer(from..=MOST).map(|n| n as usize);
     limits.connections = count("maxConnections", 1).unwrap_or(limits.connections);
     limits.udp_flows = count("udpFlows", 1).unwrap_or(limits.udp_flows);
@@ -116,6 +120,13 @@ pub(super) fn read(fields: &mut Fields<'_>, pool_is_list: bool) -> BalancerSetti
 pub(super) fn above_zero(text: &str) -> Result<Duration, String> {
     let duration = duration::parse(text)?;
     if duration.is_zero() { Err(format!("{text:?} must be more than nothing")) } else { Ok(duration) }
+}
+
+/// A manager asks about once a minute; what is shorter would delete load balancers that are in use.
+fn five_minutes_or_more(text: &str) -> Result<Duration, String> {
+    let duration = duration::parse(text)?;
+    let long_enough = duration >= Duration::from_secs(300);
+    if long_enough { Ok(duration) } else { Err(format!("{text:?} must be 5m or more")) }
 }
 
 fn read_pool(given: &Value<'_>, is_list: bool, mode: AddressMode) -> Vec<IpNet> {

@@ -33,6 +33,7 @@ loadBalancers:
   maxConnectionsTotal: 1000
   udpIdle: 500ms
   udpFlows: 64
+  reapAfter: 2h
 ";
 
 fn file() -> &'static Path {
@@ -84,6 +85,7 @@ fn every_field_is_read() {
     assert_eq!((balancers.limits.udp_idle, balancers.limits.udp_flows), (Duration::from_millis(500), 64));
     assert_eq!(balancers.limits.low_ports, crate::plane::LowPorts::Fail);
     assert_eq!(balancers.connections_total, 1000);
+    assert_eq!(balancers.reap_after, Some(Duration::from_secs(7_200)));
 }
 
 #[test]

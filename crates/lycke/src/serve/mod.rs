@@ -93,7 +93,11 @@ impl fmt::Debug for Prepared {
 /// Follows the inventory file and Vagrant; never ends. The file is read again whenever it changes, and whenever `reload` is
 /// notified.
 pub async fn follow(control: &Control, vagrant: &dyn Vagrant, reload: &Notify) {
-    tokio::join!(watch::follow_file(control, reload), control.follow_vagrant(vagrant));
+    tokio::join!(
+        watch::follow_file(control, reload),
+        control.follow_vagrant(vagrant),
+        control.follow_silence()
+    );
 }
 
 /// Whoever can reach the port can do everything, so without a token only this computer may.

@@ -1,24 +1,36 @@
 //! Strict JSON: every fault at once, each with its field and value.
 
-use std::{cell::RefCell, ops::RangeInclusive};
+use std::{
+    cell::{Cell, RefCell},
+    ops::RangeInclusive,
+};
 
 use cloudberth_core::annotation::nearest;
 use serde_json::{Map, Value};
 
 /// The faults that were found.
 #[derive(Debug, Default)]
-pub(crate) struct Faults(RefCell<Vec<String>>);
+pub(crate) struct Faults {
+    all: RefCell<Vec<String>>,
+    /// Whether one of them is a fault by itself. The others have answers of their own, and are named beside it only so
+    /// that all faults are told at once.
+    decided: Cell<bool>,
+}
 
 impl Faults {
     pub(crate) fn note(&self, field: &str, text: &str) {
+        self.decided.set(true);
+        self.note_beside(field, text);
+    }
+
+    fn note_beside(&self, field: &str, text: &str) {
         let fault = if field.is_empty() { text.to_owned() } else { format!("{field}: {text}") };
-        self.0.borrow_mut().push(fault);
+        self.all.borrow_mut().push(fault);
     }
 
     /// All of them in one text; none is success.
     pub(crate) fn into_result(self) -> Result<(), String> {
-        let faults = self.0.into_inner();
-        if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
+        if self.decided.get() { Err(self.all.into_inner().join("; ")) } else { Ok(()) }
     }
 }
 
@@ -37,6 +49,11 @@ impl<'a> Place<'a> {
 
     pub(crate) fn wrong(&self, text: &str) {
         self.faults.note(&self.field, text);
+    }
+
+    /// Something that is refused later, with a code of its own: told here only if anything else is wrong.
+    pub(crate) fn wrong_beside(&self, text: &str) {
+        self.faults.note_beside(&self.field, text);
     }
 
     pub(crate) fn is_given(&self) -> bool {

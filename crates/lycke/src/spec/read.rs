@@ -33,7 +33,8 @@ pub(super) const HEALTH_KINDS: &[(&str, SpecHealthKind)] = &[
     ("none", SpecHealthKind::None),
 ];
 
-/// Reads a spec, in which every default is then filled in. `mode` is that of the inventory. The error names all faults.
+/// Reads a spec, in which every default is then filled in. `mode` is that of the inventory. The error names all faults;
+/// whether there are addresses of its families is seen when one is chosen.
 pub fn read(body: &Value, mode: AddressMode) -> Result<Spec, String> {
     let faults = Faults::default();
     let spec = Place::root(body, &faults).fields(|fields| read_fields(fields, mode));
@@ -99,7 +100,7 @@ fn read_families(given: &Place<'_>, mode: AddressMode) -> Vec<IpFamily> {
         given.wrong("each family may be named once only");
     }
     if mode == AddressMode::Loopback && families.contains(&IpFamily::V6) {
-        given.wrong("IPv6 has one loopback address only, so it needs addressMode shared or pool");
+        given.wrong_beside("IPv6 has one loopback address only, so it needs addressMode shared or pool");
     }
     families
 }

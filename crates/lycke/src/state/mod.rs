@@ -3,6 +3,7 @@
 mod balancers;
 mod machines;
 mod persisted;
+mod silence;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,6 +15,7 @@ use cloudberth_core::Tick;
 pub use balancers::{Balancer, Balancers, Put};
 pub use machines::{KnownMachine, Source, StateChange};
 pub use persisted::{Persisted, Restored};
+use silence::Silence;
 
 use crate::{
     addresses::Pools,
@@ -47,6 +49,8 @@ pub struct State {
     known: BTreeMap<String, MachineState>,
     /// The load balancers.
     pub(crate) balancers: Balancers,
+    /// Which clusters nobody asks about.
+    silence: Silence,
 }
 
 impl State {
@@ -65,6 +69,7 @@ impl State {
             told: BTreeMap::new(),
             known: BTreeMap::new(),
             balancers,
+            silence: Silence::new(now),
         };
         state.note_states(now);
         state

@@ -110,7 +110,13 @@ async fn refused_specs_change_nothing() {
             "address_not_in_pool",
         ),
         ("CL-49 two faults", with("policy", json!("x")), 400, "invalid_spec"),
-        ("an address that IPv6 lacks", with("families", json!(["IPv6"])), 400, "invalid_spec"),
+        (
+            "CL-68 IPv6 has one loopback address",
+            with("families", json!(["IPv6"])),
+            422,
+            "family_not_available",
+        ),
+        ("CL-68 both families", with("families", json!(["IPv4", "IPv6"])), 422, "family_not_available"),
         ("a pool that there is not", with("addressMode", json!("pool")), 400, "invalid_spec"),
     ];
     for (case, body, status, code) in table {
@@ -122,6 +128,9 @@ async fn refused_specs_change_nothing() {
     for part in ["uid: \"\"", "listeners: 1", "x: there is no such field"] {
         assert!(message.contains(part), "CL-91 CL-49 {part} in {message}");
     }
+    let both = json!({"uid": "", "listeners": [], "families": ["IPv6"]});
+    let message = it.put("web", &both).await.message();
+    assert!(message.contains("uid: ") && message.contains("families: IPv6"), "CL-91 all at once: {message}");
     let sctp = it
         .put("web", &json!({"uid": "u", "listeners": [{"protocol": "SCTP", "port": 1, "nodePort": 1}]}))
         .await;

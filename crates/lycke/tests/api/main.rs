@@ -6,3 +6,4 @@ mod events;
 mod fixture;
 mod machines;
 mod pages;
+mod reaping;

@@ -14,7 +14,7 @@ use cloudberth_http::surroundings::SystemClock;
 use cloudberth_lycke::plane::{
     Backend, BalancerConfig, BalancerKey, BalancerReport, Counters, Health, HealthKind, Limits, Listener,
     LowPorts, Plane, PlaneEvent, PlaneObserver, Policy, Protocol, ProxyProtocol,
-    socket::{PlaneSettings, SocketPlane},
+    socket::{InheritedSockets, PlaneSettings, SocketPlane},
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -23,8 +23,8 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// Ends a hang.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+/// Ends a hang, also on a busy machine.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(300);
 pub(crate) const NODE_PORT: u16 = 30_080;
 pub(crate) const PORT: u16 = 8080;
 
@@ -64,9 +64,18 @@ impl Fixture {
     }
 
     pub(crate) fn with(backends: &[&Server], settings: PlaneSettings) -> Self {
+        Self::inheriting(backends, settings, InheritedSockets::default())
+    }
+
+    pub(crate) fn inheriting(
+        backends: &[&Server],
+        settings: PlaneSettings,
+        inherited: InheritedSockets,
+    ) -> Self {
         let noticed = Arc::new(Noticed::default());
         let observer: Arc<dyn PlaneObserver> = noticed.clone();
-        let plane = SocketPlane::start(settings, observer, Arc::new(SystemClock::new())).unwrap();
+        let clock = Arc::new(SystemClock::new());
+        let plane = SocketPlane::start_with(settings, inherited, observer, clock).unwrap();
         let config = config(fresh_address(), backends.iter().map(|server| server.backend()).collect());
         Self { plane, noticed, config }
     }
@@ -77,6 +86,10 @@ impl Fixture {
 
     pub(crate) async fn apply_as(&self, name: &str, config: BalancerConfig) -> BalancerReport {
         within("apply", self.plane.apply(&key(name), config)).await
+    }
+
+    pub(crate) async fn plane_remove(&self, name: &str) {
+        self.plane.remove(&key(name)).await;
     }
 
     pub(crate) fn report(&self) -> BalancerReport {

@@ -3,13 +3,17 @@
 //! Deadlines only end a hang; nothing here is measured.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+#![allow(clippy::print_stdout, reason = "what cannot be shown here is said")]
 
 mod changes;
 mod faults;
 mod fixture;
+mod half_open;
 mod health;
 mod limits;
 mod listeners;
 mod load;
+mod privilege;
+mod rolling;
 mod tcp;
 mod udp;

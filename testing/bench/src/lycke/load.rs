@@ -45,6 +45,14 @@ impl Kind {
         }
     }
 
+    /// At least this much of what `HAProxy` does.
+    pub(crate) fn goal(self) -> f64 {
+        match self {
+            Self::NewConnections => 0.9,
+            Self::Requests | Self::ManyConnections | Self::Bytes => 1.0,
+        }
+    }
+
     fn clients(self) -> usize {
         match self {
             Self::NewConnections | Self::Requests => 64,

@@ -6,7 +6,9 @@
 //!
 //! Rounds alternate between the proxies, so that whatever else the computer does meets all of them. The median counts.
 
+mod limits;
 mod load;
+mod manager;
 mod proxies;
 mod role;
 mod trials;
@@ -33,6 +35,9 @@ pub(crate) struct Extent {
     /// Only our own trials, without the comparison.
     #[arg(long)]
     only_trials: bool,
+    /// The memory of an idle manager with Cloudlycke in its process too. Builds it as it is shipped, which takes minutes.
+    #[arg(long)]
+    manager: bool,
 }
 
 /// Node ports of the two backends.
@@ -55,6 +60,7 @@ struct Row {
 }
 
 pub(crate) async fn run(extent: Extent) -> io::Result<Report> {
+    let files = limits::raise_open_files();
     let place = tempfile::tempdir()?;
     let backends: Vec<SocketAddr> = BACKENDS.iter().filter_map(|at| at.parse().ok()).collect();
     let mut roles = vec!["backends".to_owned()];
@@ -79,9 +85,12 @@ pub(crate) async fn run(extent: Extent) -> io::Result<Report> {
         report.rows = compare(&proxies, extent).await?;
     }
     if !extent.only_compare {
-        report.trials.push(idle(&backends).await?);
+        report.trials.push(idle(&backends, files).await?);
         report.trials.push(rolling(&backends).await?);
         report.trials.push(hostile(&backends).await?);
+    }
+    if extent.manager {
+        report.trials.push(manager::idle_memory().await.map_err(io::Error::other)?);
     }
     Ok(report)
 }
@@ -110,10 +119,29 @@ async fn compare(proxies: &[Proxy], extent: Extent) -> io::Result<Vec<Row>> {
     Ok(rows)
 }
 
+impl Row {
+    /// What is asked of this kind, beside what came out. The better `HAProxy` counts: with or without splicing.
+    fn goal(&self) -> Option<Trial> {
+        let (_, ours, _) = self.results.first()?;
+        let theirs = self.results.iter().filter(|(name, ..)| name.starts_with("HAProxy"));
+        let best = theirs.map(|(_, outcome, _)| outcome.rate).max_by(f64::total_cmp)?;
+        let (goal, ratio) = (self.kind.goal(), ours.rate / best.max(1.0));
+        let text = format!(
+            "{}: {ratio:.2} of HAProxy, goal at least {goal:.1}; {} failed, goal 0",
+            self.kind.title(),
+            ours.failed
+        );
+        Some(Trial::new(text, ratio >= goal && ours.failed == 0))
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for name in &self.missing {
-            writeln!(f, "{name} is not installed and was not measured")?;
+            writeln!(
+                f,
+                "{name} is not installed and was not measured; on Debian: apt-get install haproxy nginx libnginx-mod-stream"
+            )?;
         }
         if !self.rows.is_empty() {
             writeln!(
@@ -136,6 +164,11 @@ impl fmt::Display for Report {
                     our_work / work,
                     p99.as_secs_f64() * 1e3,
                 )?;
+            }
+        }
+        for row in &self.rows {
+            if let Some(goal) = row.goal() {
+                writeln!(f, "{goal}")?;
             }
         }
         self.trials.iter().try_for_each(|trial| writeln!(f, "{trial}"))

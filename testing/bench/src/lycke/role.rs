@@ -21,6 +21,8 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
+use super::limits::raise_open_files;
+
 /// Every request is so long, and so is every answer.
 pub(crate) const MESSAGE: usize = 128;
 /// Answer, and expect the next request.
@@ -29,6 +31,11 @@ pub(crate) const KEEP: u8 = b'k';
 pub(crate) const ONCE: u8 = b'o';
 /// Send bytes as long as somebody takes them.
 pub(crate) const STREAM: u8 = b's';
+/// Send a piece now and then, without an end.
+pub(crate) const TICK: u8 = b't';
+/// A piece of such a stream, and the pause after it.
+pub(crate) const PIECE: usize = 4096;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A part to play.
 #[derive(Clone, Debug, clap::Subcommand)]
@@ -41,6 +48,7 @@ pub(crate) enum Role {
 
 /// Plays a part until standard input ends.
 pub(crate) async fn play(role: &Role) -> io::Result<()> {
+    raise_open_files();
     match role {
         Role::Plane => plane().await,
         Role::Backends { at } => backends(at).await,
@@ -143,6 +151,10 @@ async fn answer(mut stream: TcpStream) -> io::Result<()> {
                     stream.write_all(&bytes).await?;
                 }
             }
+            Some(TICK) => loop {
+                stream.write_all(&[b'.'; PIECE]).await?;
+                tokio::time::sleep(PAUSE).await;
+            },
             _ => return stream.write_all(&message).await,
         }
     }

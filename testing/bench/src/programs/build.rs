@@ -23,6 +23,10 @@ pub(crate) const SHIPPED: Build =
 /// The build that people make themselves, with all simulated servers.
 pub(crate) const SURROUNDINGS: Build = Build { name: "surroundings", profile: "release", features: &[] };
 
+/// The shipped build with the local cloud in it.
+pub(crate) const LOCAL: Build =
+    Build { name: "local", profile: "dist", features: &["--no-default-features", "--features", "lycke"] };
+
 impl Build {
     /// Builds it and keeps a copy in `place`, because the next build puts another program under the same name.
     pub(crate) async fn make(&self, place: &Path) -> Result<PathBuf, BenchError> {

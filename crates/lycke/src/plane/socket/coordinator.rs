@@ -22,6 +22,7 @@ use balancer::Balancer;
 use health::ProbeResult;
 
 use super::{
+    inherited::SocketLender,
     shared::{BalancerShared, PlaneShared, lock},
     worker::{Command, Doomed, Inbox, Notice},
 };
@@ -63,6 +64,7 @@ pub(crate) struct Coordinator {
     retry: Option<Instant>,
     /// Those who wait for the plane to be closed.
     closing: Vec<oneshot::Sender<()>>,
+    lender: SocketLender,
     last_id: u64,
 }
 
@@ -73,6 +75,7 @@ impl Coordinator {
         observer: Arc<dyn PlaneObserver>,
         workers: Vec<Arc<Inbox>>,
         registry: Registry,
+        lender: SocketLender,
     ) -> (Self, mpsc::UnboundedReceiver<ProbeResult>) {
         let (results, arriving) = mpsc::unbounded_channel();
         let coordinator = Self {
@@ -85,6 +88,7 @@ impl Coordinator {
             results,
             retry: None,
             closing: Vec::new(),
+            lender,
             last_id: 0,
         };
         (coordinator, arriving)

@@ -15,7 +15,7 @@ use crate::plane::{
 };
 
 /// How many clients the kernel keeps until they are accepted; it lowers this to its own limit.
-const BACKLOG: i32 = 4096;
+pub(crate) const BACKLOG: i32 = 4096;
 /// After so long without a byte, the kernel looks whether a peer is still there.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
 /// Room for bursts of datagrams; the kernel lowers it to its own limit.
@@ -53,9 +53,7 @@ pub(crate) fn bind(protocol: Protocol, address: SocketAddr) -> io::Result<Bound>
             // Old connections of an earlier process do not keep the port; a program that listens does.
             socket.set_reuse_address(true)?;
             socket.bind(&address.into())?;
-            // Connections inherit these.
-            socket.set_tcp_nodelay(true)?;
-            socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEP_ALIVE))?;
+            tune(&socket)?;
             socket.listen(BACKLOG)?;
             Ok(Bound::Tcp(socket.into()))
         }
@@ -66,6 +64,12 @@ pub(crate) fn bind(protocol: Protocol, address: SocketAddr) -> io::Result<Bound>
             Ok(Bound::Udp(socket.into()))
         }
     }
+}
+
+/// What connections inherit from their listener.
+pub(crate) fn tune(listener: &Socket) -> io::Result<()> {
+    listener.set_tcp_nodelay(true)?;
+    listener.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEP_ALIVE))
 }
 
 /// What a failure to bind means, and what people are told. `owner` is the load balancer of ours that has the port.

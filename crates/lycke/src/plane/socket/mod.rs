@@ -10,6 +10,7 @@
 mod connection;
 mod coordinator;
 mod counters;
+mod inherited;
 mod listen;
 mod pipes;
 mod probe;
@@ -37,6 +38,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use coordinator::{Coordinator, Registry, Request};
 use counters::Cells;
+pub use inherited::InheritedSockets;
+use inherited::SocketLender;
 use shared::{PlaneShared, lock};
 use worker::{Command, Inbox, Worker};
 
@@ -91,6 +94,16 @@ impl SocketPlane {
         observer: Arc<dyn PlaneObserver>,
         clock: Arc<dyn Clock>,
     ) -> io::Result<Self> {
+        Self::start_with(settings, InheritedSockets::default(), observer, clock)
+    }
+
+    /// The same with sockets that somebody else has opened: a listener at the address of one of them uses it.
+    pub fn start_with(
+        settings: PlaneSettings,
+        inherited: InheritedSockets,
+        observer: Arc<dyn PlaneObserver>,
+        clock: Arc<dyn Clock>,
+    ) -> io::Result<Self> {
         let count = match settings.workers {
             0 => thread::available_parallelism().map_or(1, usize::from).min(MOST_WORKERS),
             count => count,
@@ -111,8 +124,10 @@ impl SocketPlane {
         let registry = Registry::default();
         let (requests, asked) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (coordinator, results) =
-            Coordinator::new(Arc::clone(&shared), observer, inboxes.clone(), Arc::clone(&registry));
+        let (coordinator, results) = {
+            let lender = SocketLender::new(inherited);
+            Coordinator::new(Arc::clone(&shared), observer, inboxes.clone(), Arc::clone(&registry), lender)
+        };
         // From here on it is dropped as a whole, with the threads that were started.
         let mut plane =
             Self { shared, registry, requests: Some(requests), workers: inboxes, threads: Vec::new() };

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::plane::{
     config::{Backend, BalancerConfig, BalancerKey, Listener, Protocol},
-    diff::{CheckScope, changes, endpoints, probes},
+    diff::{CheckScope, Endpoint, changes, endpoints, probes},
     report::{BalancerReport, Counters},
     socket::{
         counters::Cells,
@@ -54,8 +54,9 @@ impl Balancer {
     }
 
     /// The listeners that are bound; the slots are empty afterwards.
-    pub(crate) fn take_bound(&mut self) -> Vec<Arc<ListenerShared>> {
-        std::mem::take(&mut self.slots).into_iter().filter_map(|slot| slot.bound).collect()
+    pub(crate) fn take_bound(&mut self) -> Vec<(Endpoint, Arc<ListenerShared>)> {
+        let slots = std::mem::take(&mut self.slots).into_iter();
+        slots.filter_map(|slot| Some((slot.endpoint, slot.bound?))).collect()
     }
 
     /// What clients of a listener are led to.

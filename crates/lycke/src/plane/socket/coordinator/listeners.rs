@@ -1,6 +1,9 @@
 //! Opening and closing listeners.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use tokio::{sync::oneshot, time::Instant};
 
@@ -46,17 +49,17 @@ impl Coordinator {
         let (gone, kept): (Vec<_>, Vec<_>) =
             std::mem::take(&mut balancer.slots).into_iter().partition(|slot| close.contains(&slot.endpoint));
         balancer.slots = kept;
-        let gone: Vec<_> = gone.into_iter().filter_map(|slot| slot.bound).collect();
-        for listener in &gone {
+        let gone: Vec<_> = gone.into_iter().filter_map(|slot| Some((slot.endpoint, slot.bound?))).collect();
+        for (_, listener) in &gone {
             self.drain(Doomed::Listener(listener.id), balancer.config.limits.drain);
         }
         self.close_listeners(gone).await;
     }
 
     /// Comes back when nobody listens there any more.
-    pub(crate) async fn close_listeners(&self, listeners: Vec<Arc<ListenerShared>>) {
+    pub(crate) async fn close_listeners(&mut self, listeners: Vec<(Endpoint, Arc<ListenerShared>)>) {
         let mut waiting = Vec::new();
-        for listener in listeners {
+        for (_, listener) in &listeners {
             for worker in &self.workers {
                 let (closed, wait) = oneshot::channel();
                 worker.send(Command::Close { listener: listener.id, closed });
@@ -66,6 +69,9 @@ impl Coordinator {
         for wait in waiting {
             // A worker that is gone listens nowhere.
             let _ = wait.await;
+        }
+        for (endpoint, _) in listeners {
+            self.lender.take_back(endpoint);
         }
     }
 
@@ -96,10 +102,18 @@ impl Coordinator {
         let Listener { protocol, port, .. } = slot.listener;
         let address = slot.report.address;
         let own = |other: u16| balancer.ports.contains_key(&(protocol, other));
-        let bind_at = |port: u16| bind(protocol, (address, port).into());
-        let outcome = bind_or_shift(port, balancer.config.limits.low_ports, own, bind_at).and_then(
-            |(socket, shifted)| self.hand_out(balancer, slot, socket).map(|bound| (bound, shifted)),
-        );
+        let lender = &mut self.lender;
+        let bind_at = |at: u16| {
+            let address = SocketAddr::new(address, at);
+            let lent = (at == port).then(|| lender.lend(Endpoint { protocol, address })).flatten();
+            lent.unwrap_or_else(|| bind(protocol, address))
+        };
+        let socket = bind_or_shift(port, balancer.config.limits.low_ports, own, bind_at);
+        let outcome = socket.and_then(|(socket, shifted)| {
+            let bound = self.hand_out(balancer, slot, socket);
+            // A socket that nobody got is not lent.
+            bound.map(|bound| (bound, shifted)).inspect_err(|_| self.lender.take_back(slot.endpoint))
+        });
         let mut report =
             ListenerReport { bound: None, fault: None, message: String::new(), ..slot.report.clone() };
         match outcome {
