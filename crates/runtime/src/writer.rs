@@ -52,6 +52,11 @@ impl Writer {
         &self.clock
     }
 
+    /// The gate that says until when writes may be sent.
+    pub fn gate(&self) -> Arc<dyn Gate> {
+        Arc::clone(&self.gate)
+    }
+
     /// A call that may take as long as `patience`.
     pub fn call(&self, patience: Duration) -> Call {
         Call::new(self.clock.now() + patience, Arc::clone(&self.gate))

@@ -100,18 +100,7 @@ impl ClusterFactory {
                 Side::Real(ControlPlane::on(Arc::clone(store), &options).await?)
             }
         };
-        let proxy = Proxy::to(side.address()?, side.dir()).await?;
-        let cluster = Cluster {
-            side,
-            proxy,
-            granted: Mutex::default(),
-            audit: Mutex::default(),
-            marks: AtomicU32::default(),
-            assets: self.assets.clone(),
-            pods: self.pods.clone(),
-        };
-        cluster.settle().await?;
-        Ok(cluster)
+        Cluster::on(side, self.assets.clone(), self.pods.clone()).await
     }
 }
 
@@ -152,6 +141,31 @@ pub struct Account {
 }
 
 impl Cluster {
+    async fn on(side: Side, assets: Assets, pods: Option<PodAssets>) -> Result<Self, Error> {
+        let proxy = Proxy::to(side.address()?, side.dir()).await?;
+        let cluster = Self {
+            side,
+            proxy,
+            granted: Mutex::default(),
+            audit: Mutex::default(),
+            marks: AtomicU32::default(),
+            assets,
+            pods,
+        };
+        cluster.settle().await?;
+        Ok(cluster)
+    }
+
+    /// Another cluster of the same kind, with nothing in it: for what concerns several at once. Real ones share an etcd.
+    pub async fn beside(&self) -> Result<Self, Error> {
+        let options = Options { audit: true, ..Options::default() };
+        let side = match &self.side {
+            Side::Embedded(_) => Side::Embedded(Embedded::start().await?),
+            Side::Real(plane) => Side::Real(plane.beside(&options).await?),
+        };
+        Self::on(side, self.assets.clone(), self.pods.clone()).await
+    }
+
     /// Waits for the objects that a real server creates soon after it is ready, and creates the one that the embedded API
     /// lacks: the config map for programs that check client certificates.
     async fn settle(&self) -> Result<(), Error> {

@@ -7,9 +7,11 @@
 //!
 //! A scenario is written against a [`Cluster`], which is one or the other and comes from a [`ClusterFactory`]. [`Program`]
 //! runs the shipped program, [`Manager`] runs it as the manager of a cluster, [`Elector`] is a client-go candidate for its
-//! Lease, [`PodPrograms`] run pods, [`Rights`] says what its role allows, and [`eventually`] waits.
+//! Lease, [`PodPrograms`] run pods, [`ChartServer`] has charts for Helm, [`Rights`] says what its role allows, and
+//! [`eventually`] waits.
 
 mod calls;
+mod charts;
 mod client;
 mod cluster;
 pub mod conformance;
@@ -30,6 +32,7 @@ mod supervise;
 mod wait;
 
 pub use calls::Row;
+pub use charts::{Chart, ChartServer};
 pub use client::{Answer, Client, Credentials, Request, Watch};
 pub use cluster::{Account, Cluster, ClusterFactory, ClusterKind};
 pub use control_plane::{ControlPlane, Options};

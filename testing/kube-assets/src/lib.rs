@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use release::{CONTROL_LOOPS, ELECTOR, INFORMERS, KUBELETS, RELEASES, Release, find};
+use release::{CONTROL_LOOPS, ELECTOR, HELM, INFORMERS, KUBELETS, RELEASES, Release, find};
 pub use release::{NEWEST, OLDEST};
 
 /// The programs of a control plane.
@@ -191,16 +191,35 @@ pub fn pods_in(
     version: &str,
     progress: &mut dyn FnMut(&str),
 ) -> Result<PodAssets, Error> {
-    let mut place = |release: &Release| match &around.given {
-        Some(dir) if release.programs().all(|program| dir.join(program).is_file()) => Ok(dir.clone()),
-        _ => provide(around, release, progress),
-    };
-    let (kubernetes, kwok) = (place(pinned(CONTROL_LOOPS, version)?)?, place(&KUBELETS)?);
+    let kubernetes = given_or_built(around, pinned(CONTROL_LOOPS, version)?, progress)?;
+    let kwok = given_or_built(around, &KUBELETS, progress)?;
     Ok(PodAssets {
         scheduler: kubernetes.join("kube-scheduler"),
         controller_manager: kubernetes.join("kube-controller-manager"),
         kwok: kwok.join("kwok"),
     })
+}
+
+/// The directory of a release that `KUBEBUILDER_ASSETS` need not have.
+fn given_or_built(
+    around: &Surroundings,
+    release: &Release,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PathBuf, Error> {
+    match &around.given {
+        Some(dir) if release.programs().all(|program| dir.join(program).is_file()) => Ok(dir.clone()),
+        _ => provide(around, release, progress),
+    }
+}
+
+/// helm, which installs charts; built if it is neither in `KUBEBUILDER_ASSETS` nor in the cache yet.
+pub fn helm(progress: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
+    helm_in(&Surroundings::from_env(), progress)
+}
+
+/// [`helm`] in this environment.
+pub fn helm_in(around: &Surroundings, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
+    given_or_built(around, &HELM, progress).map(|place| place.join("helm"))
 }
 
 /// The full version that `1.34` stands for.

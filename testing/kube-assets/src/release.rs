@@ -48,6 +48,9 @@ const CONTROL_LOOPS_TITLE: &str = "the scheduler and the controller manager of K
 /// The stand-in for kubelets.
 pub(crate) const KUBELETS: Release = Release { title: "kwok", version: "kwok-v0.8.0", modules: &[KWOK] };
 
+/// What installs charts.
+pub(crate) const HELM: Release = Release { title: "helm", version: "helm-v3.20.0", modules: &[HELM_MODULE] };
+
 /// Our program on top of client-go's informers.
 pub(crate) const INFORMERS: Release =
     Release { title: "the client-go checks", version: "client-go-v0.37.1", modules: &[CLIENT_GO] };
@@ -124,6 +127,16 @@ const KWOK: Module = Module {
     sources: &[],
     programs: &[("kwok", "sigs.k8s.io/kwok/cmd/kwok")],
     variables: &[],
+    without_go: "",
+};
+
+const HELM_MODULE: Module = Module {
+    name: "helm",
+    go_mod: include_str!("../../../tools/helm/go.mod"),
+    go_sum: include_str!("../../../tools/helm/go.sum"),
+    sources: &[],
+    programs: &[("helm", "helm.sh/helm/v3/cmd/helm")],
+    variables: &[("helm.sh/helm/v3/internal/version.version", "v3.20.0")],
     without_go: "",
 };
 
@@ -288,16 +301,19 @@ mod tests {
 
     #[test]
     fn every_program_of_somebody_else_is_a_tool_of_its_module() {
-        let modules = RELEASES.iter().chain(CONTROL_LOOPS).chain([&KUBELETS]).flat_map(|r| r.modules);
+        let modules = RELEASES.iter().chain(CONTROL_LOOPS).chain([&KUBELETS, &HELM]).flat_map(|r| r.modules);
         for module in modules {
             for (program, package) in module.programs {
                 let tool = |line: &str| line.trim().trim_start_matches("tool ") == *package;
                 assert!(module.go_mod.lines().any(tool), "{program} is no tool of {}", module.name);
             }
         }
-        let [kwok] = KUBELETS.modules else { panic!("one module") };
-        let version = KUBELETS.version.trim_start_matches("kwok-");
-        assert!(kwok.go_mod.contains(&format!("sigs.k8s.io/kwok {version} ")), "{version}");
+        for (release, name) in [(&KUBELETS, "sigs.k8s.io/kwok"), (&HELM, "helm.sh/helm/v3")] {
+            let [module] = release.modules else { panic!("one module") };
+            let (_, version) = release.version.split_once('-').unwrap();
+            assert!(module.go_mod.contains(&format!("{name} {version} ")), "{name} {version}");
+            assert!(module.variables.iter().all(|(_, value)| *value == version), "{name} {version}");
+        }
     }
 
     #[test]

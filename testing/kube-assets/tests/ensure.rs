@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use kube_assets::{
-    Assets, Error, NEWEST, OLDEST, Surroundings, elector_in, ensure_in, informers_in, pods_in,
+    Assets, Error, NEWEST, OLDEST, Surroundings, elector_in, ensure_in, helm_in, informers_in, pods_in,
 };
 
 /// A directory of this test's own, removed at the end.
@@ -94,6 +94,19 @@ fn programs_that_a_given_directory_lacks_are_built_if_it_need_not_have_them() {
     assert!(all.kwok.is_file() && all.scheduler == found.scheduler);
     assert_eq!(pods_in(&around, NEWEST, &mut |line| panic!("{line}")).unwrap(), all);
     assert_ne!(pods_in(&around, OLDEST, &mut |_| ()).unwrap().scheduler, all.scheduler);
+}
+
+#[test]
+fn helm_is_taken_from_a_given_directory_or_built() {
+    let scratch = Scratch::new("helm");
+    let mut around = scratch.go("go1.26.8", "");
+    around.given = Some(scratch.0.clone());
+    let built = helm_in(&around, &mut |_| ()).unwrap();
+    assert!(built.is_file() && built.parent() != Some(&scratch.0), "{}", built.display());
+    assert_eq!(helm_in(&around, &mut |line| panic!("{line}")).unwrap(), built);
+    fs::write(scratch.0.join("helm"), "").unwrap();
+    assert_eq!(helm_in(&around, &mut |line| panic!("{line}")).unwrap(), scratch.0.join("helm"));
+    assert_eq!(scratch.calls().len(), 1, "{:?}", scratch.calls());
 }
 
 #[test]

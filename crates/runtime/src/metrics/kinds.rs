@@ -141,7 +141,7 @@ impl EncodeMetric for Histogram {
     }
 }
 
-/// One series for each set of labels. The labels must come from a fixed set: a family never forgets one.
+/// One series for each set of labels. The labels must come from a fixed set, or be forgotten when what they name is gone.
 pub struct Family<L, M> {
     series: Arc<Mutex<BTreeMap<L, M>>>,
     kind: MetricType,
@@ -163,6 +163,11 @@ impl<L: Ord + Clone, M: Clone + EncodeMetric> Family<L, M> {
         let made = (self.make)();
         series.insert(labels.clone(), made.clone());
         made
+    }
+
+    /// Prints the series of these labels no more.
+    pub fn forget(&self, labels: &L) {
+        lock(&self.series).remove(labels);
     }
 }
 

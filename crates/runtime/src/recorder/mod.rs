@@ -96,6 +96,8 @@ pub struct EventRecorder {
     history: Mutex<History>,
     dropped: Counter,
     news: Notify,
+    /// Whoever gives no right to write events can do without them: the log has what they say.
+    optional: bool,
 }
 
 impl EventRecorder {
@@ -106,9 +108,18 @@ impl EventRecorder {
 
     /// A recorder that counts in `dropped` what is never written.
     pub fn counting(writer: Writer, random: Arc<Random>, dropped: Counter) -> Arc<Self> {
+        Arc::new(Self::build(writer, random, dropped, false))
+    }
+
+    /// The same, where the right to write events may be missing: an event that is refused for that is not counted.
+    pub fn optional(writer: Writer, random: Arc<Random>, dropped: Counter) -> Arc<Self> {
+        Arc::new(Self::build(writer, random, dropped, true))
+    }
+
+    fn build(writer: Writer, random: Arc<Random>, dropped: Counter, optional: bool) -> Self {
         let (waiting, history, news) =
             (Mutex::new(EventQueue::new(CAPACITY)), Mutex::default(), Notify::new());
-        Arc::new(Self { writer, random, waiting, history, dropped, news })
+        Self { writer, random, waiting, history, dropped, news, optional }
     }
 
     /// Logs the event and queues it for writing.
@@ -168,6 +179,10 @@ impl EventRecorder {
         if let Some(wait) = self.retry_wait(entry.tries, &why) {
             entry.due = self.writer.clock().now() + wait;
             return (about, Some(entry));
+        }
+        if self.optional && why.category() == Category::Unauthorised {
+            tracing::debug!(reason = entry.what.reason.name(), %why, "event not written");
+            return (about, None);
         }
         // A replica that stopped leading cannot write events; the log says already that it stopped.
         if why.category() == Category::Cancelled {

@@ -10,6 +10,7 @@ mod access;
 mod cloud;
 mod clouds;
 mod cluster;
+mod demonstration;
 mod election;
 mod events;
 mod fixture;
@@ -64,6 +65,7 @@ macro_rules! scenarios {
 /// `async fn(&Cluster) -> Outcome` and a line here.
 const SCENARIOS: &[Scenario] = scenarios![
     200 pods::pods_run_once_their_nodes_are_initialised_and_leave_a_node_that_is_gone on Real,
+    180 demonstration::the_pods_of_the_walk_through_wait_for_their_cloud on Real,
     150 election::our_replica_and_client_go_hand_a_lease_back_and_forth_20_times,
     115 cloud::a_cloud_that_does_not_answer_costs_no_node_and_no_load_balancer,
     80 cloud::an_instance_is_stopped_started_and_deleted,
@@ -74,6 +76,7 @@ const SCENARIOS: &[Scenario] = scenarios![
     35 trouble::a_leader_told_to_stop_in_the_middle_of_a_call_hands_over,
     35 trouble::a_standby_takes_over_from_a_leader_that_is_killed,
     30 services::a_manager_killed_in_the_middle_of_a_create_makes_one_load_balancer,
+    20 demonstration::one_process_is_the_cloud_and_its_manager,
     20 services::a_service_changes_its_type_and_its_class_and_is_deleted,
     20 services::a_service_that_is_deleted_while_no_manager_runs_leaves_nothing,
     15 services::a_deleted_namespace_takes_its_load_balancer_with_it,

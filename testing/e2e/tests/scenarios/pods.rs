@@ -13,7 +13,7 @@ use crate::{Fallible, Outcome};
 
 /// Three programs more than elsewhere share a busy machine, and the controller manager has its own pauses: a pod is
 /// removed about a minute after its node.
-const IN_TIME: Duration = Duration::from_mins(8);
+pub(crate) const IN_TIME: Duration = Duration::from_mins(8);
 const A_WHILE: Duration = Duration::from_secs(2);
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -70,16 +70,16 @@ impl<'w> Pods<'w> {
     }
 }
 
-fn node_of(pod: &Value) -> &str {
+pub(crate) fn node_of(pod: &Value) -> &str {
     text(pod, "/spec/nodeName")
 }
 
-fn is_running(pod: &Value) -> bool {
+pub(crate) fn is_running(pod: &Value) -> bool {
     text(pod, "/status/phase") == "Running"
 }
 
 /// Whether the scheduler has looked at a pod and found that all nodes have taints.
-fn has_no_place(pod: &Value) -> bool {
+pub(crate) fn has_no_place(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
     text(pod, "/status/phase") == "Pending"
         && node_of(pod).is_empty()
@@ -88,7 +88,7 @@ fn has_no_place(pod: &Value) -> bool {
         })
 }
 
-fn is_ready(node: &Value) -> bool {
+pub(crate) fn is_ready(node: &Value) -> bool {
     let conditions = node["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
     conditions.iter().any(|one| text(one, "/type") == "Ready" && text(one, "/status") == "True")
 }

@@ -143,13 +143,13 @@ pub(crate) struct Cloudlycke {
 }
 
 /// Addresses that no other scenario of this process uses; those of another process are elsewhere too, most likely.
-fn next_pool() -> String {
+pub(crate) fn next_pool() -> String {
     static NEXT: AtomicU8 = AtomicU8::new(1);
     let process = 80 + std::process::id() % 40;
     format!("127.{process}.{}.0/24", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-fn next_address() -> Ipv4Addr {
+pub(crate) fn next_address() -> Ipv4Addr {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let process = u8::try_from(130 + std::process::id() % 40).unwrap();
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -320,7 +320,7 @@ impl SimulatedCloud for Cloudlycke {
 }
 
 /// Answers HTTP requests and datagrams at the node ports of an instance with its name, until it is dropped.
-async fn answer_at(
+pub(crate) async fn answer_at(
     address: IpAddr,
     tcp: u16,
     udp: u16,
@@ -351,7 +351,7 @@ async fn answer_at(
     Ok(())
 }
 
-async fn get(at: SocketAddr) -> Result<String, String> {
+pub(crate) async fn get(at: SocketAddr) -> Result<String, String> {
     let mut stream = TcpStream::connect(at).await.map_err(|why| why.to_string())?;
     let request = b"GET / HTTP/1.1\r\nhost: web\r\nconnection: close\r\n\r\n";
     stream.write_all(request).await.map_err(|why| why.to_string())?;

@@ -3,7 +3,7 @@
 
 mod binarylane;
 mod brightbox;
-mod cloudlycke;
+pub(crate) mod cloudlycke;
 pub(crate) mod cloudscale;
 
 use std::path::Path;

@@ -1,0 +1,136 @@
+//! One child process, on its leash.
+
+use std::{
+    io,
+    process::Stdio,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures_util::future::join;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _},
+    process::{Child, Command},
+    time::{sleep, timeout},
+};
+
+use super::leash::{Ended, Leash, Life, Step};
+
+/// The claim is looked at this often.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How much of each output is kept.
+const KEPT: usize = 256 << 10;
+/// Output that a grandchild still holds open after the child's end is not waited for longer.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How a child ended.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) success: bool,
+    /// Why it was told to end, if it was.
+    pub(super) ended: Option<Ended>,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: Vec<u8>,
+}
+
+/// Starts a child in a process group of its own and sees it through. If this is dropped, the whole group is killed.
+pub(super) async fn see_through(
+    mut command: Command,
+    mut life: Life,
+    leash: &Leash,
+    guarded: bool,
+) -> io::Result<Outcome> {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    let mut group = Group::new(command.spawn()?);
+    let (stdout, stderr) = (group.child.stdout.take(), group.child.stderr.take());
+    let kept = (Mutex::default(), Mutex::default());
+    let mut reading = std::pin::pin!(join(keep(stdout, &kept.0), keep(stderr, &kept.1)));
+    let mut read = false;
+    let mut ended = None;
+    let status = loop {
+        let mut look = leash.look();
+        if !guarded {
+            // Reading needs no claim.
+            look.claim = Some(cloudberth_core::time::Tick(Duration::MAX));
+        }
+        let pause = match life.step(look) {
+            Step::Wait(until) => until.since(look.now).min(LOOK_EVERY),
+            Step::Terminate(why) => {
+                ended = Some(why);
+                group.signal(Signal::TERM);
+                continue;
+            }
+            Step::Kill => {
+                ended = ended.or(Some(Ended::Lost));
+                group.signal(Signal::KILL);
+                break group.child.wait().await?;
+            }
+        };
+        tokio::select! {
+            biased;
+            status = group.child.wait() => break status?,
+            _ = &mut reading, if !read => read = true,
+            () = leash.told_to_stop(), if !look.stop => {}
+            () = sleep(pause) => {}
+        }
+    };
+    group.over();
+    if !read {
+        let _ = timeout(LAST_WORDS, reading).await;
+    }
+    let take =
+        |kept: &Mutex<Vec<u8>>| std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(Outcome { success: status.success(), ended, stdout: take(&kept.0), stderr: take(&kept.1) })
+}
+
+/// Reads to the end and keeps the last part, so that a talkative child is never blocked.
+async fn keep(pipe: Option<impl AsyncRead + Unpin>, kept: &Mutex<Vec<u8>>) {
+    let Some(mut pipe) = pipe else { return };
+    let mut buffer = vec![0; 8 << 10];
+    while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(buffer.iter().take(count));
+        if kept.len() > 2 * KEPT {
+            let surplus = kept.len() - KEPT;
+            kept.drain(..surplus);
+        }
+    }
+}
+
+/// A child that leads a process group. Its helpers (plugins, logins) die with it.
+struct Group {
+    child: Child,
+    /// `None` once the child was waited for: the number may then be another's.
+    leader: Option<Pid>,
+}
+
+impl Group {
+    fn new(child: Child) -> Self {
+        let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        Self { child, leader }
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(leader) = self.leader {
+            // There is nobody to signal if it has just ended.
+            let _ = kill_process_group(leader, signal);
+        }
+    }
+
+    /// The child is dead.
+    fn over(&mut self) {
+        self.leader = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
