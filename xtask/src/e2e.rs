@@ -22,7 +22,7 @@ pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result
     let mut args = vec!["test", "--quiet", "--package", "cloudberth-e2e", "--test", "scenarios", "--"];
     args.extend(["--kube", version]);
     args.extend(asked.scenarios.iter().map(String::as_str));
-    let outcome = guarded(workspace, &args)?;
+    let outcome = guarded(workspace, &args, &[])?;
     for problem in &outcome.problems {
         println!("{problem}");
     }

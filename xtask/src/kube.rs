@@ -44,6 +44,7 @@ pub(crate) fn provide(version: &str) -> Result<Assets> {
     kube_assets::pods(version, &mut progress).map_err(|why| why.to_string())?;
     kube_assets::informers(&mut progress).map_err(|why| why.to_string())?;
     kube_assets::elector(&mut progress).map_err(|why| why.to_string())?;
+    kube_assets::helm(&mut progress).map_err(|why| why.to_string())?;
     Ok(assets)
 }
 
@@ -59,7 +60,7 @@ fn tests(workspace: &Workspace) -> Result<Outcome> {
         let mut args = vec!["test", "--no-fail-fast"];
         args.extend(NEEDS_KUBERNETES.iter().flat_map(|package| ["--package", package]));
         args.extend(more);
-        guarded(workspace, &args)
+        guarded(workspace, &args, &[])
     };
     side_by_side([&|| part(SCENARIOS), &|| part(OTHERS)])
 }
@@ -70,12 +71,13 @@ const OTHERS: &[&str] = &["--", "--show-output", "--skip", "scenarios::"];
 
 /// Runs tests that start programs. They get a temporary directory of their own. Whatever is still in it afterwards,
 /// or still runs with its name on the command line, was left behind.
-pub(crate) fn guarded(workspace: &Workspace, args: &[&str]) -> Result<Outcome> {
+pub(crate) fn guarded(workspace: &Workspace, args: &[&str], env: &[(&str, &str)]) -> Result<Outcome> {
     static RUNS: AtomicU32 = AtomicU32::new(0);
     let run = RUNS.fetch_add(1, Ordering::Relaxed);
     let dir = std::env::temp_dir().join(format!("cloudberth-kube-{}-{run}", std::process::id()));
     fs::create_dir_all(&dir).map_err(|why| format!("{}: {why}", dir.display()))?;
-    let outcome = cargo(workspace, args, &[("TMPDIR", &dir.to_string_lossy())]);
+    let place = dir.to_string_lossy();
+    let outcome = cargo(workspace, args, &[env, &[("TMPDIR", &*place)]].concat());
     let left = left_behind(&dir, GRACE);
     println!("   left behind: {}", if left.is_empty() { "nothing".to_owned() } else { left.join(", ") });
     fs::remove_dir_all(&dir).map_err(|why| format!("{}: {why}", dir.display()))?;

@@ -1,6 +1,7 @@
 //! Chores of the project. `cargo xtask help` lists them.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
 
+mod browser;
 mod cases;
 mod cluster;
 mod docs;
@@ -8,6 +9,8 @@ mod e2e;
 mod kube;
 mod lexer;
 mod mutants;
+mod page;
+mod picture;
 mod process;
 mod sim;
 mod stages;
@@ -65,6 +68,12 @@ const CHORES: &[Chore] = &[
         run: e2e::command,
     },
     Chore {
+        name: "page",
+        usage: "page [--picture FILE]",
+        about: "try the sandbox's page in a real browser, which is fetched if there is none; FILE gets a picture of it",
+        run: page::command,
+    },
+    Chore {
         name: "cases",
         usage: "cases [--list PREFIX] [--verbose]",
         about: "compare the numbered cases with the tests that carry their numbers",
@@ -87,6 +96,12 @@ const CHORES: &[Chore] = &[
         usage: "docs [--check]",
         about: "update the generated parts of the documents",
         run: docs::command,
+    },
+    Chore {
+        name: "picture",
+        usage: "picture [--from FILE]",
+        about: "run the demo, or take what it printed, and draw the terminal picture of the README",
+        run: picture::command,
     },
     Chore {
         name: "words",

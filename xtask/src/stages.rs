@@ -5,7 +5,7 @@ use std::thread;
 use crate::process::stream;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{Result, Verdict, cases, docs, kube, sim, words};
+use crate::{Result, Verdict, cases, docs, kube, page, sim, words};
 
 /// One stage of `cargo xtask test`.
 #[derive(Debug)]
@@ -50,13 +50,18 @@ pub(crate) const STAGES: &[Stage] = &[
     },
     Stage {
         name: "unit",
-        checks: "unit, integration and doc tests of every crate that needs no real Kubernetes",
+        checks: "unit, integration and doc tests of every crate that needs no real Kubernetes and no browser",
         run: unit,
     },
     Stage {
         name: "simulation",
         checks: "200 seeds keep every law, and a program that breaks one is caught",
         run: sim::stage,
+    },
+    Stage {
+        name: "page",
+        checks: "the sandbox's page works in a real browser, by mouse and by keyboard, and the browser finds no fault with it",
+        run: page::stage,
     },
     Stage {
         name: "kube",
@@ -92,7 +97,7 @@ fn cases(workspace: &Workspace) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The demo, which is to be seen as a newcomer sees it: it does next to nothing for more than a minute.
+/// The demo, which is to be seen as a newcomer sees it: it mostly waits, for half a minute.
 const WAITS: &str = "all_of_it_is_seen_in_order";
 
 /// `--all-targets` leaves doc tests out, hence a run of their own. What waits does so beside the others.
@@ -103,9 +108,10 @@ fn unit(workspace: &Workspace) -> Result<Outcome> {
         args.extend(more);
         cargo(workspace, &args, &[])
     };
-    let mut outcome = side_by_side([&|| run("--all-targets", &["--", "--skip", WAITS]), &|| {
-        run("--all-targets", &["--", WAITS])
-    }])?;
+    let mut outcome = side_by_side([
+        &|| run("--all-targets", &["--", "--skip", WAITS, "--skip", page::IN_A_BROWSER]),
+        &|| run("--all-targets", &["--", WAITS]),
+    ])?;
     outcome.add(run("--doc", &[])?);
     Ok(outcome)
 }

@@ -1,6 +1,11 @@
 //! The list of clouds. Flags, presets by program name, the reference pages and the checks of the manifests follow
 //! from it.
 
+#[cfg(feature = "demo")]
+pub mod page;
+#[cfg(feature = "demo")]
+pub mod world;
+
 use cloudberth_core::{Reason, reason::REASONS};
 use cloudberth_http::ProviderFactory;
 

@@ -1,13 +1,16 @@
 //! cloudberth: the Kubernetes cloud controller manager for several clouds.
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use cloudberth::CLOUDS;
 use cloudberth_manager::{process, program::preset_provider};
+use cloudberth_rancher_fip::process as rancher;
 
 #[cfg(feature = "demo")]
 mod demo;
+#[cfg(feature = "demo")]
+mod sandbox;
 #[cfg(feature = "sim")]
 mod sim;
 
@@ -36,10 +39,20 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         flags: Vec<OsString>,
     },
+    /// Sets up floating IPs in the clusters of a Rancher; `--help` shows all flags. With `plan` in front of the flags it
+    /// says what it would do now, and does nothing.
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    RancherFipClusterManager {
+        /// The flags.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        flags: Vec<OsString>,
+    },
     #[cfg(feature = "demo")]
     Demo(demo::Arguments),
     #[cfg(feature = "lycke")]
     Lycke(cloudberth_lycke::cli::Arguments),
+    #[cfg(feature = "demo")]
+    Sandbox(sandbox::Arguments),
     /// Simulated surroundings, to try things out.
     #[cfg(feature = "sim")]
     #[command(subcommand)]
@@ -53,16 +66,33 @@ fn main() -> ExitCode {
     if preset_provider(CLOUDS, &called).is_some() {
         return process::controller_manager(&called, &called, arguments.collect(), CLOUDS);
     }
+    if Path::new(&called).file_name().is_some_and(|name| name == rancher::PROGRAM) {
+        return rancher_fip(&called, arguments.collect());
+    }
     match Arguments::parse().command {
         Command::ControllerManager { flags } => {
             process::controller_manager(&called, "cloudberth controller-manager", flags, CLOUDS)
         }
         Command::Plan { flags } => process::plan(&called, "cloudberth plan", flags, CLOUDS),
+        Command::RancherFipClusterManager { flags } => {
+            rancher_fip("cloudberth rancher-fip-cluster-manager", flags)
+        }
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::run(&arguments),
         #[cfg(feature = "lycke")]
         Command::Lycke(arguments) => cloudberth_lycke::cli::run(arguments),
+        #[cfg(feature = "demo")]
+        Command::Sandbox(arguments) => sandbox::run(&arguments),
         #[cfg(feature = "sim")]
         Command::Sim(command) => sim::run(command),
     }
+}
+
+/// The first word decides: the program that is replaced takes no word before its flags, and ignores those after them.
+fn rancher_fip(program: &str, mut args: Vec<OsString>) -> ExitCode {
+    if args.first().is_some_and(|word| word == "plan") {
+        args.remove(0);
+        return rancher::plan(&format!("{program} plan"), args);
+    }
+    rancher::cluster_manager(program, args)
 }

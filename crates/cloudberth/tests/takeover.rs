@@ -19,10 +19,11 @@ use tokio::net::TcpListener;
 
 /// A simulated cloud that a replaced program has worked in.
 trait SwitchedCloud: Sized {
-    /// How a person tells `plan` about it: arguments, and the variables for the token and for the URL of the API.
+    /// How a person tells `plan` about it: arguments, and the variables for credentials and for the URL of the API.
     const ARGUMENTS: &[&str];
-    const VARIABLES: [&str; 2];
+    const URL: &str;
 
+    fn credentials(&self) -> Vec<(&str, String)>;
     fn empty() -> Self;
     async fn serve(&self) -> Served;
     fn journal(&self) -> Vec<Entry>;
@@ -30,10 +31,14 @@ trait SwitchedCloud: Sized {
 }
 
 macro_rules! switched_cloud {
-    ($sim:ident: $variables:expr, $arguments:expr) => {
+    ($sim:ident: $url:expr, $credentials:expr, $arguments:expr) => {
         impl SwitchedCloud for $sim::Cloud {
             const ARGUMENTS: &[&str] = $arguments;
-            const VARIABLES: [&str; 2] = $variables;
+            const URL: &str = $url;
+
+            fn credentials(&self) -> Vec<(&str, String)> {
+                $credentials(self)
+            }
 
             fn empty() -> Self {
                 Self::new(Arc::new(SystemClock::new()), Random::seeded(1), $sim::SimSettings::default())
@@ -54,9 +59,21 @@ macro_rules! switched_cloud {
     };
 }
 
-switched_cloud! { cloudscale_sim: ["CLOUDSCALE_ACCESS_TOKEN", "CLOUDSCALE_API_URL"], &["--cloud-provider=cloudscale"] }
-switched_cloud! { binarylane_sim: ["BINARYLANE_ACCESS_TOKEN", "BINARYLANE_API_URL"],
+fn token<C>(variable: &'static str) -> impl Fn(&C) -> Vec<(&str, String)> {
+    move |_| vec![(variable, "any".to_owned())]
+}
+
+fn brightbox_client(cloud: &brightbox_sim::Cloud) -> Vec<(&str, String)> {
+    let own = cloud.credentials();
+    vec![("BRIGHTBOX_CLIENT", own.client), ("BRIGHTBOX_CLIENT_SECRET", own.secret)]
+}
+
+switched_cloud! { cloudscale_sim: "CLOUDSCALE_API_URL", token("CLOUDSCALE_ACCESS_TOKEN"),
+&["--cloud-provider=cloudscale"] }
+switched_cloud! { binarylane_sim: "BINARYLANE_API_URL", token("BINARYLANE_ACCESS_TOKEN"),
 &["--cloud-provider=binarylane", "--cluster-name=test", "--cluster-cidr=10.244.0.0/16"] }
+switched_cloud! { brightbox_sim: "BRIGHTBOX_API_URL", brightbox_client,
+&["--cloud-provider=brightbox", "--cluster-name=test"] }
 
 /// A cluster that was left behind, and its cloud, both on a port.
 struct Site<C> {
@@ -95,8 +112,7 @@ impl<C: SwitchedCloud> Site<C> {
         let calls = self.api.calls(0).len();
         self.cloud.clear_journal();
         let mut command = self.place.command(Path::new(PROGRAM));
-        let [token, url] = C::VARIABLES;
-        command.env(token, "any").env(url, self.on_ports.1.url());
+        command.envs(self.cloud.credentials()).env(C::URL, self.on_ports.1.url());
         command.args(["plan", "--kubeconfig=admin"]).args(C::ARGUMENTS).args(more);
         let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
         let wrote = self.api.calls(0).into_iter().skip(calls).filter(Call::is_write);
@@ -216,5 +232,30 @@ mod binarylane {
         assert_eq!(told.code, Some(2), "BL-119 {}", told.text);
         assert!(told.text.contains("10.244.3.0/24"), "BL-119 {}", told.text);
         assert_eq!(told.writes, [""; 0], "BL-119");
+    }
+}
+
+mod brightbox {
+    use brightbox_sim::replaced::{annotated, plain, variants};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn nothing_is_left_to_do_for_whoever_switches_over() {
+        // The process asks the real names for domains; those variants are tried in one process with simulated names.
+        let variants: Vec<_> = variants().into_iter().filter(|variant| !variant.has_domains()).collect();
+        assert!(variants.len() >= 20, "{}", variants.len());
+        assert_empty("BB-181", &variants, &[], &[]).await;
+    }
+
+    #[tokio::test]
+    async fn what_was_changed_meanwhile_is_told_and_not_done() {
+        let table = [
+            ("a port", json!({"spec": {"ports": [{"port": 81, "protocol": "TCP"}]}}), "open ports"),
+            ("the check", annotated(&[("healthcheck-protocol", json!("tcp"))]), "health check"),
+        ];
+        for (case, edit, want) in table {
+            assert_told(&format!("BB-181 {case}"), &plain(case), edit, want).await;
+        }
     }
 }

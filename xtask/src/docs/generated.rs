@@ -37,6 +37,17 @@ pub(crate) fn generated() -> Vec<Generated> {
         document("docs/reference/events.md", Part::Whole, events()),
         document("docs/reference/metrics.md", Part::Whole, metrics()),
         document("docs/reference/flags.md", Part::Whole, cloudberth_manager::flags::markdown()),
+        document(
+            "docs/reference/rancher-fip.md",
+            Part::Region("flags"),
+            cloudberth_rancher_fip::options::markdown(),
+        ),
+        document("docs/reference/rancher-fip.md", Part::Region("events"), rancher_events()),
+        document(
+            "docs/reference/rancher-fip.md",
+            Part::Region("metrics"),
+            table_of_metrics(cloudberth_rancher_fip::metrics::TABLE),
+        ),
     ];
     all.extend(CLOUDS.iter().filter(|factory| !factory.replaces.is_empty()).map(|factory| {
         let file = format!("docs/reference/{}.md", factory.name);
@@ -53,6 +64,15 @@ impl Generated {
             Part::Whole => Ok(format!("{text}\n")),
             Part::Region(name) => replace_region(old, name, text)
                 .ok_or_else(|| format!("{}: lacks <!-- {name}:begin --> and <!-- {name}:end -->", self.file)),
+        }
+    }
+
+    /// What a file has before anything is written there.
+    #[cfg(test)]
+    pub(super) fn blank(&self) -> String {
+        match self.part {
+            Part::Whole => String::new(),
+            Part::Region(name) => format!("<!-- {name}:begin -->\n<!-- {name}:end -->\n"),
         }
     }
 }
@@ -98,6 +118,17 @@ fn events() -> String {
     text
 }
 
+/// The events of the cluster manager for Rancher, by the object that they are about.
+fn rancher_events() -> String {
+    let reasons = cloudberth_rancher_fip::reasons::REASONS;
+    let mut text = String::new();
+    for kind in ["Cluster", "FloatingIPProjectQuota", "FloatingIP", "Lease"] {
+        let _ = writeln!(text, "\n### {kind}\n");
+        table_of_events(&mut text, kind, reasons);
+    }
+    text.trim_start().to_owned()
+}
+
 fn table_of_events(text: &mut String, kind: &str, reasons: &[Reason]) {
     text.push_str("| reason | type | component | published when | what to do |\n|---|---|---|---|---|\n");
     let rows = reasons.iter().map(|reason| reason.row());
@@ -124,17 +155,22 @@ fn metrics() -> String {
     ];
     for (title, table) in pages {
         let _ = writeln!(text, "\n## {title}\n");
-        text.push_str("| metric | type | labels | means | stability |\n|---|---|---|---|---|\n");
-        for Metric { name, kind, stability, labels, meaning } in table {
-            let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
-            let stability = match stability {
-                Stability::Alpha => "alpha",
-                Stability::Beta => "beta",
-                Stability::Unmarked => "",
-            };
-            let (kind, labels) = (kind.name(), labels.join(", "));
-            let _ = writeln!(text, "| `{name}` | {kind} | {labels} | {meaning} | {stability} |");
-        }
+        text.push_str(&table_of_metrics(table));
+    }
+    text
+}
+
+fn table_of_metrics(table: &[Metric]) -> String {
+    let mut text = String::from("| metric | type | labels | means | stability |\n|---|---|---|---|---|\n");
+    for Metric { name, kind, stability, labels, meaning } in table {
+        let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
+        let stability = match stability {
+            Stability::Alpha => "alpha",
+            Stability::Beta => "beta",
+            Stability::Unmarked => "",
+        };
+        let (kind, labels) = (kind.name(), labels.join(", "));
+        let _ = writeln!(text, "| `{name}` | {kind} | {labels} | {meaning} | {stability} |");
     }
     text
 }

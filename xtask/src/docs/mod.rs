@@ -72,18 +72,19 @@ mod tests {
     const REGION: &str = "<!-- stages:begin -->\n<!-- stages:end -->\n<!-- ladder:begin -->\n\
                           | crate | folder | holds | uses |\n|---|---|---|---|\n<!-- ladder:end -->\n";
     const NO_CRATES: (&str, &str) = ("Cargo.toml", "[workspace]\nmembers = []\nresolver = \"3\"\n");
-    const ANNOTATIONS: &str = "<!-- annotations:begin -->\n<!-- annotations:end -->\n";
 
-    /// These pages, and those that the annotations of the clouds are written to.
+    /// These pages, and all others that something is written to, as they are before.
     fn sample(name: &str, pages: &[(&str, &str)]) -> Sample {
-        let clouds = generated().into_iter().map(|document| document.file);
-        let clouds: Vec<_> = clouds
-            .filter(|file| {
-                cloudberth::CLOUDS.iter().any(|cloud| file.ends_with(&format!("/{}.md", cloud.name)))
-            })
-            .collect();
-        let annotated = clouds.iter().map(|file| (file.as_str(), ANNOTATIONS));
-        Sample::new(name, &pages.iter().copied().chain(annotated).collect::<Vec<_>>())
+        let mut blank = std::collections::BTreeMap::<String, String>::new();
+        for document in generated() {
+            let part = document.blank();
+            let given = pages.iter().any(|(file, _)| *file == document.file);
+            if !given && !part.is_empty() {
+                blank.entry(document.file).or_default().push_str(&part);
+            }
+        }
+        let blank = blank.iter().map(|(file, text)| (file.as_str(), text.as_str()));
+        Sample::new(name, &pages.iter().copied().chain(blank).collect::<Vec<_>>())
     }
 
     #[test]

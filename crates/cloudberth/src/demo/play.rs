@@ -6,16 +6,15 @@ use std::{
     time::Duration,
 };
 
+use cloudberth::world::{Kind, Sighting, Watched as _, World, text};
 use cloudberth_core::{NodeView, ServiceView};
-use futures_util::{Stream, StreamExt as _};
 use tokio::time::Instant;
 
 use super::{
     printer::Printer,
-    sight::{Sight, event_line, taints, text},
-    story::{Act, PATIENCE, Step, long_patience},
-    watch::{Heard, Kind, Sighting, watch},
-    world::World,
+    scene::Scene,
+    sight::{Sight, event_line, taints},
+    story::Step,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,74 +25,70 @@ pub(super) enum Ending {
     Interrupted,
 }
 
-/// After so long without anything new, the reader is told what is waited for.
-const SILENCE: Duration = Duration::from_secs(15);
-
-struct Pending {
-    sight: Sight,
-    now: bool,
-    until: Instant,
-}
+/// How often is looked at what no watch tells of.
+const LOOK: Duration = Duration::from_millis(100);
 
 enum Woken {
-    Heard(Option<Heard>),
-    Silence,
+    Saw(Option<Sighting>),
+    Look,
     Late,
     Interrupted,
 }
 
-/// Plays `story` until its end, until something is not seen in time, or until `interrupted`.
+/// Plays `story` until its end, until something is not seen within `patience`, or until `interrupted`.
 pub(super) async fn play<W: Write>(
     world: &World,
+    mut scene: Scene,
     story: &[Step],
+    patience: Duration,
     printer: &mut Printer<W>,
     interrupted: impl Future<Output = ()>,
 ) -> io::Result<Ending> {
-    printer.plain(
-        "cloudberth demo: a cluster, its cloud and the controller manager, all in this process.\n\
-         Each line marked \"saw\" was seen in the Kubernetes API by a watch; the time is when it was seen.",
-    )?;
+    printer.plain(&format!(
+        "cloudberth demo: a Kubernetes API, {} and the controller manager, all in this process.\n\
+         Each line marked \"saw\" was seen by a watch of the API, in the cloud's books or in an answer to a request;\n\
+         the time is when it was seen.",
+        cloud_in_words(world)
+    ))?;
     let mut interrupted = pin!(interrupted);
-    let mut sightings = pin!(watch(world.people()));
-    if !all_watches_listen(&mut sightings).await? {
-        return Ok(Ending::Missed);
-    }
-    let mut pending: Vec<Pending> = Vec::new();
-    let mut last_line;
+    let mut sightings = world.sightings();
     for step in story {
+        let mut pending: Vec<Sight> = step.sees.to_vec();
+        pending.retain(|sight| world.has_traffic() || !sight.needs_traffic());
+        if pending.is_empty() {
+            continue;
+        }
         printer.step(step.says)?;
-        last_line = Instant::now();
         if let Some(because) = step.because {
             printer.aside(&because())?;
         }
-        expect(&mut pending, step);
-        world.act(step.act).await.map_err(io::Error::other)?;
-        while pending.iter().any(|pending| pending.now) {
-            let due = pending.iter().map(|pending| pending.until).min().unwrap_or_else(Instant::now);
+        if let Err(why) = scene.act(step.act, world).await {
+            printer.plain(&format!("\nThis step could not be begun: {why}"))?;
+            return Ok(Ending::Missed);
+        }
+        let late = Instant::now() + patience;
+        while let Some(next) = pending.first().copied() {
             let woken = tokio::select! {
                 biased;
                 () = &mut interrupted => Woken::Interrupted,
-                heard = sightings.next() => Woken::Heard(heard),
-                () = tokio::time::sleep_until(due) => Woken::Late,
-                () = tokio::time::sleep_until(last_line + SILENCE) => Woken::Silence,
+                sighting = sightings.recv() => Woken::Saw(sighting),
+                () = tokio::time::sleep_until(late) => Woken::Late,
+                () = tokio::time::sleep(LOOK) => Woken::Look,
             };
             match woken {
-                Woken::Heard(Some(Heard::Saw(sighting))) => {
-                    if compare(&mut pending, &sighting, world, printer)? {
-                        last_line = Instant::now();
-                    }
+                Woken::Saw(Some(sighting)) => {
+                    tell(&mut pending, printer, |sight| sight.told_by(&sighting, &scene, world))?;
                 }
-                Woken::Heard(Some(Heard::Listening)) => {}
-                Woken::Heard(Some(Heard::Broken(why))) => return Err(io::Error::other(why)),
-                Woken::Heard(None) => return Err(io::Error::other("the watches ended")),
-                Woken::Silence => {
-                    last_line = Instant::now();
-                    if let Some(next) = pending.iter().find(|pending| pending.now) {
-                        printer.waits(&format!("still waiting for {}", next.sight.expectation()))?;
-                    }
+                Woken::Saw(None) => return Err(io::Error::other("the watches ended")),
+                Woken::Look => {
+                    let alone = pending.len() == 1;
+                    let fact =
+                        |sight: Sight| sight.is_so(&scene, world).filter(|_| alone || !sight.comes_last());
+                    tell(&mut pending, printer, fact)?;
+                    printer.waits(&next.expectation(&scene))?;
                 }
                 Woken::Late => {
-                    fail(world, step, &pending, printer)?;
+                    fail(world, step, &pending, &scene, printer)?;
                     return Ok(Ending::Missed);
                 }
                 Woken::Interrupted => {
@@ -103,50 +98,29 @@ pub(super) async fn play<W: Write>(
             }
         }
     }
+    let errors = world.snapshot().totals.errors;
+    if errors > 0 {
+        printer.plain(&format!("\n{errors} requests through the load balancer failed; none may."))?;
+        return Ok(Ending::Missed);
+    }
     Ok(Ending::Happy)
 }
 
-/// From now on nothing is missed.
-async fn all_watches_listen(sightings: &mut (impl Stream<Item = Heard> + Unpin)) -> io::Result<bool> {
-    let mut silent = Kind::ALL.len();
-    let all = async {
-        while silent > 0 {
-            match sightings.next().await {
-                Some(Heard::Listening) => silent -= 1,
-                Some(Heard::Saw(_)) => {}
-                Some(Heard::Broken(why)) => return Err(io::Error::other(why)),
-                None => return Err(io::Error::other("the watches ended")),
-            }
-        }
-        Ok(true)
-    };
-    tokio::time::timeout(PATIENCE, all).await.unwrap_or(Ok(false))
-}
-
-/// Adds what a step is to bring about. A step that does nothing waits for all that is open.
-fn expect(pending: &mut Vec<Pending>, step: &Step) {
-    let start = Instant::now();
-    if matches!(step.act, Act::Nothing) {
-        for open in pending.iter_mut() {
-            open.now = true;
-        }
+fn cloud_in_words(world: &World) -> String {
+    match world.snapshot().provider.as_str() {
+        "cloudlycke" => "the cloud Cloudlycke with its load balancers".to_owned(),
+        other => format!("a simulated {other}, without traffic,"),
     }
-    let soon = step.sees.iter().map(|sight| Pending { sight: *sight, now: true, until: start + PATIENCE });
-    let later =
-        step.later.iter().map(|sight| Pending { sight: *sight, now: false, until: start + long_patience() });
-    pending.extend(soon.chain(later));
 }
 
-/// Tells what is seen of what was expected; answers whether anything was.
-fn compare<W: Write>(
-    pending: &mut Vec<Pending>,
-    sighting: &Sighting,
-    world: &World,
+/// Tells what is seen of what was expected.
+fn tell<W: Write>(
+    pending: &mut Vec<Sight>,
     printer: &mut Printer<W>,
-) -> io::Result<bool> {
-    let open = pending.len();
+    fact: impl Fn(Sight) -> Option<String>,
+) -> io::Result<()> {
     let mut told = Ok(());
-    pending.retain(|pending| match pending.sight.told_by(sighting, &world.cloud) {
+    pending.retain(|sight| match fact(*sight) {
         Some(fact) => {
             if told.is_ok() {
                 told = printer.saw(&fact);
@@ -155,23 +129,26 @@ fn compare<W: Write>(
         }
         None => true,
     });
-    told.map(|()| pending.len() < open)
+    told
 }
 
 /// Says what was not seen, and how things stand instead.
 fn fail<W: Write>(
     world: &World,
     step: &Step,
-    pending: &[Pending],
+    pending: &[Sight],
+    scene: &Scene,
     printer: &mut Printer<W>,
 ) -> io::Result<()> {
-    let now = Instant::now();
-    for missed in pending.iter().filter(|pending| pending.now || pending.until <= now) {
-        printer.missed(&missed.sight.expectation())?;
+    for missed in pending {
+        printer.missed(&missed.expectation(scene), missed.instead(scene, world).as_deref())?;
     }
     printer.plain(&format!("\nThis step did not come to its end in time: {}\nThe last state:", step.says))?;
-    for sighting in world.everything() {
-        printer.plain(&format!("  {}", state(&sighting)))?;
+    for kind in [Kind::Lease, Kind::Node, Kind::Service, Kind::Event] {
+        for object in world.objects(kind) {
+            let line = state(&Sighting { kind, gone: false, object });
+            printer.plain(&format!("  {line}"))?;
+        }
     }
     Ok(())
 }

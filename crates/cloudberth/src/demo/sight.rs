@@ -1,27 +1,49 @@
-//! What can be seen in the API, and in which words it is told.
+//! What can be seen, and in which words it is told. Each is shown by a watch of the Kubernetes API, by the cloud's own
+//! books or by an answer that came through a load balancer.
 
+use cloudberth::world::{Kind, Sighting, Watched as _, World, answers, subject, text};
 use cloudberth_core::{
     NodeView, ServiceView,
     decide::node::taints::{SHUTDOWN, UNINITIALISED},
     view::Ready,
 };
-use cloudberth_fake::Cloud;
 use serde_json::Value;
 
-use super::watch::{Kind, Sighting};
+use super::{scene::Scene, story::Number};
+
+/// So many requests in a row have to be answered as they should be.
+const ENOUGH_VISITS: usize = 24;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Sight {
-    /// A node of this name, in this condition.
-    Node(&'static str, NodeIs),
+    /// A node, in this condition.
+    Node(Number, NodeIs),
     /// A Service of this name has an address.
     Address(&'static str),
     /// A Service of this name does not exist any more.
     ServiceGone(&'static str),
-    /// An event about an object (`service/web`) with this reason, whose message holds this; and what has to be true in
-    /// the cloud then.
-    Event(&'static str, &'static str, &'static str, InCloud),
+    /// An event about something with this reason, whose message holds this; and what has to be true in the cloud then.
+    Event(Subject, &'static str, &'static str, InCloud),
+    /// The load balancer of this Service sends traffic to these nodes: some clouds see to it by themselves.
+    Behind(&'static str, &'static [Number]),
+    /// Requests in a row are answered, by these nodes and each of them.
+    Traffic(&'static [Number]),
+    /// These nodes are there and initialised, and a Service has its address.
+    NothingLost(&'static [Number], &'static str),
+    /// Where the load balancer of this Service was, connections are refused, and the cloud has none.
+    Refuses(&'static str),
     LeaseFree,
+}
+
+/// What an event is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Subject {
+    /// The Lease of the manager.
+    Manager,
+    /// A node.
+    Its(Number),
+    /// A Service.
+    Named(&'static str),
 }
 
 /// The conditions of a node that the story knows.
@@ -34,7 +56,6 @@ pub(super) enum NodeIs {
     /// Its kubelet does not report any more.
     NotReady,
     ShutDown,
-    Back,
     Gone,
 }
 
@@ -42,34 +63,73 @@ pub(super) enum NodeIs {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum InCloud {
     Anything,
-    /// These instances stand behind a load balancer.
-    Members(&'static [&'static str]),
-    /// A load balancer listens on these ports.
-    Ports(&'static [i64]),
-    NoBalancer,
+    /// The load balancer of the Service sends traffic to these nodes.
+    Members(&'static [Number]),
+    /// It listens on so many ports.
+    Ports(usize),
+    /// There is none for this Service.
+    NoBalancer(&'static str),
+}
+
+impl Subject {
+    fn text(self, scene: &Scene) -> String {
+        match self {
+            Self::Manager => "lease/cloud-controller-manager".to_owned(),
+            Self::Its(number) => format!("node/{}", scene.node(number)),
+            Self::Named(name) => format!("service/{name}"),
+        }
+    }
 }
 
 impl Sight {
-    pub(super) fn expectation(self) -> String {
+    /// Whether it can be seen where no traffic flows.
+    pub(super) const fn needs_traffic(self) -> bool {
+        matches!(self, Self::Traffic(_))
+    }
+
+    /// It says something about the time until then, so it is looked at when all else was seen.
+    pub(super) const fn comes_last(self) -> bool {
+        matches!(self, Self::NothingLost(..))
+    }
+
+    pub(super) fn expectation(self, scene: &Scene) -> String {
         match self {
-            Self::Node(name, is) => format!("node/{name} {}", is.expectation()),
+            Self::Node(number, is) => format!("node/{} {}", scene.node(number), is.expectation()),
             Self::Address(name) => format!("service/{name} with an address"),
             Self::ServiceGone(name) => format!("service/{name} deleted"),
-            Self::Event(about, reason, part, _) => format!("event {reason} of {about} that says {part:?}"),
+            Self::Event(about, reason, part, in_cloud) => {
+                let part = if part.is_empty() { String::new() } else { format!(" that says {part:?}") };
+                format!("event {reason} of {}{part}{}", about.text(scene), in_cloud.expectation(scene))
+            }
+            Self::Behind(name, numbers) => {
+                format!("{} behind the load balancer of {name}", scene.names(numbers).join(", "))
+            }
+            Self::Traffic(nodes) => {
+                let nodes = scene.names(nodes).join(", ");
+                format!("{ENOUGH_VISITS} requests in a row, answered by {nodes} and each of them")
+            }
+            Self::NothingLost(nodes, name) => {
+                format!("{} initialised and service/{name} with its address", scene.names(nodes).join(", "))
+            }
+            Self::Refuses(name) => {
+                format!("the cloud without a load balancer, and no answer at the address of {name}")
+            }
             Self::LeaseFree => "lease/cloud-controller-manager without a holder".to_owned(),
         }
     }
 
-    /// The fact to tell, if this is what was waited for.
-    pub(super) fn told_by(self, sighting: &Sighting, cloud: &Cloud) -> Option<String> {
+    /// The fact to tell, if a watch has just shown what was waited for.
+    pub(super) fn told_by(self, sighting: &Sighting, scene: &Scene, world: &World) -> Option<String> {
         match (self, sighting.kind) {
-            (Self::Node(name, is), Kind::Node) => {
+            (Self::Node(number, is), Kind::Node) => {
+                let name = scene.node(number);
                 let node = NodeView::from_json(&sighting.object).ok().filter(|node| node.name == name)?;
                 is.fact(&node, sighting.gone).map(|fact| format!("node/{name} {fact}"))
             }
             (Self::Address(name), Kind::Service) => {
                 let service = ServiceView::from_json(&sighting.object).ok()?;
-                let address = service.ingress.first().and_then(|ingress| ingress.ip.clone())?;
+                let ingress = service.ingress.first()?;
+                let address = ingress.ip.clone().or_else(|| ingress.hostname.clone())?;
                 (service.name == name).then(|| format!("service/{name} has EXTERNAL-IP {address}"))
             }
             (Self::ServiceGone(name), Kind::Service) => {
@@ -77,11 +137,12 @@ impl Sight {
                 (sighting.gone && named).then(|| format!("service/{name} deleted"))
             }
             (Self::Event(about, reason, part, in_cloud), Kind::Event) => {
-                let told = told_of(&sighting.object) == about
-                    && text(&sighting.object, "/reason") == reason
-                    && text(&sighting.object, "/message").contains(part);
-                let proof = told.then(|| in_cloud.proof(cloud)).flatten()?;
-                Some(format!("{}{proof}", event_line(&sighting.object)))
+                let event = &sighting.object;
+                let told = subject(event) == about.text(scene)
+                    && text(event, "/reason") == reason
+                    && text(event, "/message").contains(part);
+                let proof = told.then(|| in_cloud.proof(about, scene, world)).flatten()?;
+                Some(format!("{}{proof}", event_line(event)))
             }
             (Self::LeaseFree, Kind::Lease) => {
                 let holder = text(&sighting.object, "/spec/holderIdentity");
@@ -89,6 +150,77 @@ impl Sight {
                 (ours && holder.is_empty()).then(|| {
                     "lease/cloud-controller-manager has no holder; the next one may lead at once".to_owned()
                 })
+            }
+            _ => None,
+        }
+    }
+
+    /// The fact to tell, if it is so now. Looked at again and again, because no watch tells of it.
+    pub(super) fn is_so(self, scene: &Scene, world: &World) -> Option<String> {
+        match self {
+            Self::Traffic(numbers) => {
+                let visits = world.visits(scene.mark);
+                let last = visits.get(visits.len().checked_sub(ENOUGH_VISITS)?..)?;
+                let nodes = answers(last);
+                let all = last.iter().all(|visit| visit.answer.is_ok());
+                let mut wanted = scene.names(numbers);
+                wanted.sort_unstable();
+                let same = nodes.keys().map(String::as_str).eq(wanted);
+                let shares: Vec<_> = nodes.iter().map(|(node, count)| format!("{count} by {node}")).collect();
+                let fair = nodes.values().all(|count| count * 2 * nodes.len() >= ENOUGH_VISITS);
+                (all && same && fair)
+                    .then(|| format!("{ENOUGH_VISITS} requests, all answered: {}", shares.join(", ")))
+            }
+            Self::Behind(name, numbers) => {
+                let members = world.members("default", name)?;
+                let mut wanted = scene.names(numbers);
+                wanted.sort_unstable();
+                (members == wanted).then(|| format!("the cloud sends traffic to {}", members.join(", ")))
+            }
+            Self::NothingLost(numbers, name) => {
+                let now = world.snapshot();
+                let names = scene.names(numbers);
+                let there = |name: &String| {
+                    now.nodes.iter().any(|node| node.name == *name && node.instance.is_some() && node.ready)
+                };
+                let service = now.balancers.iter().find(|one| one.service == format!("default/{name}"))?;
+                let address = service.address.clone()?;
+                (now.nodes.len() == names.len() && names.iter().all(there)).then(|| {
+                    format!("nothing is lost: {} nodes, and service/{name} at {address}", names.len())
+                })
+            }
+            Self::Refuses(name) => {
+                (world.balancer_count() == 0 && scene.refuses()).then(|| match scene.url() {
+                    Some(url) => format!("the cloud has no load balancer; {url} refuses connections"),
+                    None => format!("the cloud has no load balancer, for {name} or any other Service"),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// What is the case instead, where that can be said in a line.
+    pub(super) fn instead(self, scene: &Scene, world: &World) -> Option<String> {
+        match self {
+            Self::Traffic(_) => {
+                let visits = world.visits(scene.mark);
+                let failed: Vec<_> = visits.iter().filter_map(|visit| visit.answer.as_ref().err()).collect();
+                let answered: Vec<_> =
+                    answers(&visits).iter().map(|(node, count)| format!("{count} by {node}")).collect();
+                let answered = if answered.is_empty() { "none".to_owned() } else { answered.join(", ") };
+                let why = failed.last().map_or_else(String::new, |why| format!(" ({why})"));
+                Some(format!(
+                    "of {} requests {} failed{why}; answered: {answered}",
+                    visits.len(),
+                    failed.len()
+                ))
+            }
+            Self::Event(about @ (Subject::Named(_) | Subject::Its(_)), ..) => {
+                let about = about.text(scene);
+                let events = world.objects(Kind::Event);
+                let last =
+                    events.iter().rfind(|event| subject(event) == about && text(event, "/type") == "Warning");
+                last.map(|event| event_line(event))
             }
             _ => None,
         }
@@ -102,7 +234,6 @@ impl NodeIs {
             Self::Initialised => "initialised",
             Self::NotReady => "NotReady",
             Self::ShutDown => "with the shutdown taint",
-            Self::Back => "Ready without the shutdown taint",
             Self::Gone => "deleted",
         }
     }
@@ -113,58 +244,53 @@ impl NodeIs {
             Self::Initialised => !node.has_taint(UNINITIALISED) && node.provider_id.is_some(),
             Self::NotReady => node.ready == Ready::Unknown,
             Self::ShutDown => node.has_taint(SHUTDOWN),
-            Self::Back => node.ready == Ready::True && !node.has_taint(SHUTDOWN),
             Self::Gone => gone,
         };
         (is && gone == matches!(self, Self::Gone)).then(|| match self {
             Self::Waiting | Self::ShutDown => format!("has {}", taints(node)),
             Self::Initialised => format!("is initialised: {}", place(node)),
             Self::NotReady => "is NotReady".to_owned(),
-            Self::Back => format!("is Ready, {}", taints(node)),
             Self::Gone => "deleted".to_owned(),
         })
     }
 }
 
 impl InCloud {
-    fn proof(self, cloud: &Cloud) -> Option<String> {
+    fn expectation(self, scene: &Scene) -> String {
+        match self {
+            Self::Anything => String::new(),
+            Self::Members(numbers) => format!(", and {} behind it", scene.names(numbers).join(", ")),
+            Self::Ports(count) => format!(", and {count} ports in the cloud"),
+            Self::NoBalancer(name) => format!(", and no load balancer for {name}"),
+        }
+    }
+
+    fn proof(self, about: Subject, scene: &Scene, world: &World) -> Option<String> {
+        let Subject::Named(service) = about else { return Some(String::new()) };
         match self {
             Self::Anything => Some(String::new()),
-            Self::Members(wanted) => {
-                let instances = cloud.instances();
-                let name = |id: &String| instances.iter().find(|m| m.id == *id).map(|m| m.name.clone());
-                let balancer = cloud.balancers().into_iter().next()?;
-                let mut members: Vec<_> = balancer.members.values().filter_map(name).collect();
-                members.sort_unstable();
+            Self::Members(numbers) => {
+                let members = world.members("default", service)?;
+                let mut wanted = scene.names(numbers);
+                wanted.sort_unstable();
                 (members == wanted).then(|| format!("; the cloud sends traffic to {}", members.join(", ")))
             }
-            Self::Ports(wanted) => {
-                let balancer = cloud.balancers().into_iter().next()?;
-                let mut ports: Vec<_> = balancer.listeners.values().map(|listener| listener.port).collect();
-                ports.sort_unstable();
+            Self::Ports(count) => {
+                let ports = world.ports("default", service)?;
                 let list: Vec<_> = ports.iter().map(ToString::to_string).collect();
-                (ports == wanted).then(|| format!("; the cloud listens on {}", list.join(", ")))
+                (ports.len() == count).then(|| format!("; the cloud listens on {}", list.join(", ")))
             }
-            Self::NoBalancer => {
-                cloud.balancers().is_empty().then(|| "; the cloud has no load balancer".to_owned())
-            }
+            Self::NoBalancer(name) => world
+                .members("default", name)
+                .is_none()
+                .then(|| format!("; the cloud has no load balancer for {name}")),
         }
     }
 }
 
-/// The text at a place of an object; empty if there is none.
-pub(super) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
-    object.pointer(path).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn told_of(event: &Value) -> String {
-    let kind = text(event, "/involvedObject/kind").to_lowercase();
-    format!("{kind}/{}", text(event, "/involvedObject/name"))
-}
-
 pub(super) fn event_line(event: &Value) -> String {
     let (level, reason) = (text(event, "/type"), text(event, "/reason"));
-    format!("event {level} {reason} of {}: {}", told_of(event), text(event, "/message"))
+    format!("event {level} {reason} of {}: {}", subject(event), text(event, "/message"))
 }
 
 /// The taints of a node that have to do with its cloud, as `kubectl describe` has them.

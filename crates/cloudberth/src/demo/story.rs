@@ -1,33 +1,35 @@
 //! What happens, and what has to be seen after it. A table; how it is played is elsewhere.
 
-use std::time::Duration;
-
+use cloudberth::world::{PERIOD, TIMING};
 use cloudberth_core::decide::lifecycle::Timing;
 
 use super::sight::{
     InCloud::{Anything, Members, NoBalancer, Ports},
-    NodeIs::{Back, Gone, Initialised, NotReady, ShutDown, Waiting},
-    Sight::{self, Address, Event, LeaseFree, Node, ServiceGone},
+    NodeIs::{Gone, Initialised, NotReady, ShutDown, Waiting},
+    Sight::{self, Address, Behind, Event, LeaseFree, Node, NothingLost, Refuses, ServiceGone, Traffic},
+    Subject::{Its, Manager, Named},
 };
+
+/// Nodes are called by their number in the order in which they join: their names are up to the cloud.
+pub(super) type Number = usize;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Act {
-    /// Nothing; what was begun earlier is waited for.
-    Nothing,
-    /// Instances boot, each in its zone, and their kubelets register nodes.
-    Join(&'static [(&'static str, &'static str)]),
-    Stop(&'static str),
-    Start(&'static str),
-    Destroy(&'static str),
-    /// A Service of type `LoadBalancer` is created, with an annotation.
-    Serve(&'static str, (&'static str, &'static str)),
-    /// An annotation of a Service is changed.
-    Annotate(&'static str, (&'static str, &'static str)),
+    StartManager,
+    /// So many instances boot, and their kubelets register nodes.
+    Boot(usize),
+    Stop(Number),
+    Destroy(Number),
+    /// A Service of type `LoadBalancer` is created.
+    Serve(&'static str),
+    /// The same, with an annotation that has a mistake in it.
+    ServeWithMistake(&'static str),
     /// The cloud answers nothing but errors, and a Service gets another port.
     BreakCloudAndOpenPort(&'static str),
     /// The cloud is well again.
     MendCloud,
-    Delete(&'static str),
+    /// Services are deleted.
+    Delete(&'static [&'static str]),
     StopManager,
 }
 
@@ -38,25 +40,18 @@ pub(super) struct Step {
     pub(super) act: Act,
     /// What has to be seen before the next step.
     pub(super) sees: &'static [Sight],
-    /// What has to be seen by the end; the story goes on meanwhile, until a step that does [`Act::Nothing`].
-    pub(super) later: &'static [Sight],
-}
-
-/// How long something may take, on an instance that is busy with other things too. In practice nothing takes a tenth of it,
-/// except what a law slows down.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
-
-/// How long what a law slows down may take.
-pub(super) fn long_patience() -> Duration {
-    Timing::LAW.start_up_grace + Timing::LAW.confirm_after + PATIENCE
 }
 
 fn why_nodes_stay() -> String {
     format!(
-        "(Nodes are hard to lose: none goes within {} s after it was first seen, and its instance has to be\n          \
-         missing twice, {} s apart. So this takes a while; the story goes on meanwhile.)",
-        Timing::LAW.start_up_grace.as_secs(),
+        "(Nodes are hard to lose: the instance has to be missing from a complete listing and to a lookup, twice,\n          \
+         {} s apart, and none goes within {} s after it was first seen. In production it is {} s and {} s, and the\n          \
+         cloud is asked every 5 s instead of every {} s.)",
+        TIMING.confirm_after.as_secs(),
+        TIMING.start_up_grace.as_secs(),
         Timing::LAW.confirm_after.as_secs(),
+        Timing::LAW.start_up_grace.as_secs(),
+        PERIOD.as_secs(),
     )
 }
 
@@ -64,97 +59,111 @@ fn kubelets_are_played() -> String {
     "(The demo plays the kubelets: what they would report about an instance, it reports at once.)".to_owned()
 }
 
-const ALGORITHM: &str = "fake.cloudberth.dev/algorithm";
+fn backends_are_played() -> String {
+    "(A small HTTP server at each node port stands in for kube-proxy and pods. Requests, load balancer and\n          \
+     answers are real; they stay on the loopback interface.)"
+        .to_owned()
+}
 
-const PLAIN: Step = Step { says: "", because: None, act: Act::Nothing, sees: &[], later: &[] };
+const SERVICE: &str = "web";
+const MISTAKEN: &str = "typo";
 
 pub(super) static STORY: &[Step] = &[
     Step {
         says: "The manager starts and stands for election.",
-        sees: &[Event("lease/cloud-controller-manager", "LeaderElection", "became leader", Anything)],
-        ..PLAIN
+        because: None,
+        act: Act::StartManager,
+        sees: &[Event(Manager, "LeaderElection", "became leader", Anything)],
     },
     Step {
         says: "Three instances boot. Their kubelets register nodes that take no pods before the cloud knows them.",
         because: Some(kubelets_are_played),
-        act: Act::Join(&[("worker-1", "north-1"), ("worker-2", "north-2"), ("worker-3", "north-1")]),
+        act: Act::Boot(3),
         sees: &[
-            Node("worker-1", Waiting),
-            Node("worker-2", Waiting),
-            Node("worker-3", Waiting),
-            Node("worker-1", Initialised),
-            Node("worker-2", Initialised),
-            Node("worker-3", Initialised),
+            Node(1, Waiting),
+            Node(2, Waiting),
+            Node(3, Waiting),
+            Node(1, Initialised),
+            Node(2, Initialised),
+            Node(3, Initialised),
         ],
-        ..PLAIN
     },
     Step {
-        says: "Somebody deletes the instance of worker-3 at the cloud. Its node will go too.",
+        says: "kubectl apply: Service web, type LoadBalancer. The cloud builds a load balancer.",
+        because: None,
+        act: Act::Serve(SERVICE),
+        sees: &[Address(SERVICE), Event(Named(SERVICE), "EnsuredLoadBalancer", "", Members(&[1, 2, 3]))],
+    },
+    Step {
+        says: "Requests go through it, and are spread over the nodes.",
+        because: Some(backends_are_played),
+        act: Act::Boot(0),
+        sees: &[Traffic(&[1, 2, 3])],
+    },
+    Step {
+        says: "Somebody switches the instance of the second node off. Its node stays, and is marked.",
+        because: None,
+        act: Act::Stop(2),
+        sees: &[Node(2, NotReady), Node(2, ShutDown), Traffic(&[1, 3])],
+    },
+    Step {
+        says: "Somebody destroys that instance. Its node goes too, and nothing is sent there any more.",
         because: Some(why_nodes_stay),
-        act: Act::Destroy("worker-3"),
-        sees: &[Node("worker-3", NotReady)],
-        later: &[Event("node/worker-3", "DeletingNode", "does not exist", Anything), Node("worker-3", Gone)],
-    },
-    Step {
-        says: "kubectl apply: Service web, type LoadBalancer, with a mistyped annotation. It is refused, and the refusal names it.",
-        act: Act::Serve("web", (ALGORITHM, "least-conections")),
-        sees: &[Event("service/web", "InvalidAnnotation", ALGORITHM, NoBalancer)],
-        ..PLAIN
-    },
-    Step {
-        says: "The annotation is corrected. The cloud builds the load balancer.",
-        act: Act::Annotate("web", (ALGORITHM, "least-connections")),
+        act: Act::Destroy(2),
         sees: &[
-            Address("web"),
-            Event("service/web", "EnsuredLoadBalancer", "", Members(&["worker-1", "worker-2"])),
+            Event(Its(2), "DeletingNode", "does not exist", Anything),
+            Node(2, Gone),
+            Behind(SERVICE, &[1, 3]),
         ],
-        ..PLAIN
     },
     Step {
-        says: "A fourth instance boots and joins the cluster.",
-        act: Act::Join(&[("worker-4", "north-2")]),
+        says: "A new instance boots, joins the cluster and gets its share.",
+        because: None,
+        act: Act::Boot(1),
         sees: &[
-            Node("worker-4", Waiting),
-            Node("worker-4", Initialised),
-            Event("service/web", "UpdatedLoadBalancer", "", Members(&["worker-1", "worker-2", "worker-4"])),
+            Node(4, Waiting),
+            Node(4, Initialised),
+            Event(Named(SERVICE), "UpdatedLoadBalancer", "", Members(&[1, 3, 4])),
+            Traffic(&[1, 3, 4]),
         ],
-        ..PLAIN
     },
     Step {
-        says: "Somebody switches the instance of worker-2 off. Its node stays, and is marked.",
-        act: Act::Stop("worker-2"),
-        sees: &[Node("worker-2", NotReady), Node("worker-2", ShutDown)],
-        ..PLAIN
+        says: "kubectl apply: Service typo, with a mistyped annotation. It is refused, and the refusal names it.",
+        because: None,
+        act: Act::ServeWithMistake(MISTAKEN),
+        sees: &[Event(Named(MISTAKEN), "InvalidAnnotation", "", NoBalancer(MISTAKEN))],
     },
     Step {
-        says: "It is switched on again.",
-        act: Act::Start("worker-2"),
-        sees: &[Node("worker-2", Back)],
-        ..PLAIN
-    },
-    Step {
-        says: "The cloud's API breaks: every request fails. Just then web gets a second port, 443.",
-        act: Act::BreakCloudAndOpenPort("web"),
-        sees: &[Event("service/web", "SyncLoadBalancerFailed", "", Ports(&[80]))],
-        ..PLAIN
+        says: "The cloud's API breaks: every request fails with 500. Just then web gets a second port.",
+        because: None,
+        act: Act::BreakCloudAndOpenPort(SERVICE),
+        sees: &[
+            Event(Named(SERVICE), "SyncLoadBalancerFailed", "", Ports(1)),
+            Traffic(&[1, 3, 4]),
+            NothingLost(&[1, 3, 4], SERVICE),
+        ],
     },
     Step {
         says: "The cloud's API is well again. What failed is tried again by itself.",
+        because: None,
         act: Act::MendCloud,
-        sees: &[Event("service/web", "EnsuredLoadBalancer", "", Ports(&[80, 443]))],
-        ..PLAIN
+        sees: &[Event(Named(SERVICE), "EnsuredLoadBalancer", "", Ports(2))],
     },
-    Step { says: "Now for worker-3, whose instance was deleted.", ..PLAIN },
     Step {
-        says: "kubectl delete service web. Its load balancer goes first, then the Service.",
-        act: Act::Delete("web"),
-        sees: &[ServiceGone("web"), Event("service/web", "DeletedLoadBalancer", "", NoBalancer)],
-        ..PLAIN
+        says: "kubectl delete service web typo. Nothing of them is left.",
+        because: None,
+        act: Act::Delete(&[SERVICE, MISTAKEN]),
+        sees: &[
+            Event(Named(SERVICE), "DeletedLoadBalancer", "", NoBalancer(SERVICE)),
+            ServiceGone(SERVICE),
+            ServiceGone(MISTAKEN),
+            Refuses(SERVICE),
+        ],
     },
     Step {
         says: "The manager is told to stop (SIGTERM). It lets go of its Lease.",
+        because: None,
         act: Act::StopManager,
         sees: &[LeaseFree],
-        ..PLAIN
     },
 ];
