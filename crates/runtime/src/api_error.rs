@@ -37,6 +37,11 @@ fn refused_here(error: &kube::Error) -> Option<&Error> {
     }
 }
 
+/// Whether the server knows who asks, and refuses for want of a right. Whom it does not know gets 401.
+pub(crate) fn is_forbidden(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 403)
+}
+
 /// Whether a write that failed this way cannot take effect later: the server is done with it, or never saw it. After a
 /// gateway timeout or a lost connection it still can.
 pub(crate) fn is_over(error: &kube::Error) -> bool {

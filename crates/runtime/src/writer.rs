@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    api_error::{is_over, translate},
+    api_error::{is_forbidden, is_over, translate},
     informer::Informer,
     object::{Object, Watched},
 };
@@ -78,13 +78,35 @@ impl Writer {
 
     /// Creates an object. If there is one of its name, the error is a conflict.
     pub async fn create(&self, call: &Call, path: &str, body: &Value) -> Result<Value> {
+        Ok(self.try_create(call, path, body).await?)
+    }
+
+    /// The same, for whoever wants to know whether only a right is missing.
+    pub(crate) async fn try_create(
+        &self,
+        call: &Call,
+        path: &str,
+        body: &Value,
+    ) -> std::result::Result<Value, Failed> {
         let request = bytes(body).and_then(|bytes| Request::new(path).create(&PostParams::default(), bytes));
-        self.change(call, request).await
+        self.attempt(call, request).await
     }
 
     /// Merges `body` into an object.
     pub async fn merge(&self, call: &Call, path: &str, name: &str, body: &Value) -> Result<Value> {
-        self.change(call, Request::new(path).patch(name, &PatchParams::default(), &Patch::Merge(body))).await
+        Ok(self.try_merge(call, path, name, body).await?)
+    }
+
+    /// The same, for whoever wants to know whether only a right is missing.
+    pub(crate) async fn try_merge(
+        &self,
+        call: &Call,
+        path: &str,
+        name: &str,
+        body: &Value,
+    ) -> std::result::Result<Value, Failed> {
+        let request = Request::new(path).patch(name, &PatchParams::default(), &Patch::Merge(body));
+        self.attempt(call, request).await
     }
 
     /// Replaces an object by `body`, which is the object as it was read, changed. If it changed since, or another has its
@@ -128,20 +150,28 @@ impl Writer {
         Ok(Arc::new(view))
     }
 
+    async fn change<T: DeserializeOwned>(&self, call: &Call, request: Built) -> Result<T> {
+        Ok(self.attempt(call, request).await?)
+    }
+
     /// Sends a write; all of them go through here. The claim is checked now, and again by a client that holds the request
     /// back before it leaves.
-    async fn change<T: DeserializeOwned>(&self, call: &Call, request: Built) -> Result<T> {
+    async fn attempt<T: DeserializeOwned>(
+        &self,
+        call: &Call,
+        request: Built,
+    ) -> std::result::Result<T, Failed> {
         let mut request = request.map_err(|why| bad_request(&why))?;
         let write = call.write(self.clock.now())?;
         request.extensions_mut().insert(write.leave(Arc::clone(&self.clock)));
         let left = write.until().since(self.clock.now());
         let Ok(answer) = tokio::time::timeout(left, self.client.request::<T>(request)).await else {
-            return Err(too_slow());
+            return Err(too_slow().into());
         };
         if answer.as_ref().err().is_none_or(is_over) {
             write.answered();
         }
-        answer.map_err(|why| translate(&why))
+        answer.map_err(|why| Failed { is_forbidden: is_forbidden(&why), why: translate(&why) })
     }
 
     /// Sends a read.
@@ -155,6 +185,26 @@ impl Writer {
             Ok(answer) => answer.map_err(|why| translate(&why)),
             Err(_) => Err(too_slow()),
         }
+    }
+}
+
+/// A write that failed.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) why: Error,
+    /// The credential is good, and lacks the right.
+    pub(crate) is_forbidden: bool,
+}
+
+impl From<Error> for Failed {
+    fn from(why: Error) -> Self {
+        Self { why, is_forbidden: false }
+    }
+}
+
+impl From<Failed> for Error {
+    fn from(failed: Failed) -> Self {
+        failed.why
     }
 }
 

@@ -23,7 +23,11 @@ use self::{
     correlate::{EventRecord, History, Step, correlate},
     queue::{Entry, EventQueue, Next},
 };
-use crate::{lock, metrics::Counter, writer::Writer};
+use crate::{
+    lock,
+    metrics::Counter,
+    writer::{Failed, Writer},
+};
 
 const CAPACITY: usize = 1_000;
 /// How many are written at once, each in another namespace.
@@ -111,7 +115,8 @@ impl EventRecorder {
         Arc::new(Self::build(writer, random, dropped, false))
     }
 
-    /// The same, where the right to write events may be missing: an event that is refused for that is not counted.
+    /// The same, where the right to write events may be missing: an event that is refused for that (403) is neither tried
+    /// again nor counted. A credential that nobody knows (401) is a failure like any other.
     pub fn optional(writer: Writer, random: Arc<Random>, dropped: Counter) -> Arc<Self> {
         Arc::new(Self::build(writer, random, dropped, true))
     }
@@ -174,13 +179,13 @@ impl EventRecorder {
         let now = self.writer.clock().now();
         let step =
             entry.step.get_or_insert_with(|| correlate(&mut lock(&self.history), &entry.what, entry.at, now));
-        let Err(why) = self.take(step).await else { return (about, None) };
+        let Err(Failed { why, is_forbidden }) = self.take(step).await else { return (about, None) };
         entry.tries += 1;
         if let Some(wait) = self.retry_wait(entry.tries, &why) {
             entry.due = self.writer.clock().now() + wait;
             return (about, Some(entry));
         }
-        if self.optional && why.category() == Category::Unauthorised {
+        if self.optional && is_forbidden {
             tracing::debug!(reason = entry.what.reason.name(), %why, "event not written");
             return (about, None);
         }
@@ -206,29 +211,29 @@ impl EventRecorder {
         Some(wait.max(asked))
     }
 
-    async fn take(&self, step: &Step) -> Result<()> {
+    async fn take(&self, step: &Step) -> Result<(), Failed> {
         match step {
             Step::Create(record) => self.create(record).await,
             Step::Patch(record) => self.patch(record).await,
-            Step::Drop => Err(Error::permanent("there were too many about this object lately")),
+            Step::Drop => Err(Error::permanent("there were too many about this object lately").into()),
         }
     }
 
-    async fn create(&self, record: &EventRecord) -> Result<()> {
+    async fn create(&self, record: &EventRecord) -> Result<(), Failed> {
         let call = self.writer.call(PATIENCE);
-        match self.writer.create(&call, &path(record), &body(record)).await {
+        match self.writer.try_create(&call, &path(record), &body(record)).await {
             // An earlier attempt succeeded, and only its answer was lost.
-            Err(why) if why.category() == Category::Conflict => Ok(()),
+            Err(failed) if failed.why.category() == Category::Conflict => Ok(()),
             answer => answer.map(|_| ()),
         }
     }
 
-    async fn patch(&self, record: &EventRecord) -> Result<()> {
+    async fn patch(&self, record: &EventRecord) -> Result<(), Failed> {
         let change = json!({"count": record.count, "lastTimestamp": stamp(record.last), "message": record.what.message});
         let call = self.writer.call(PATIENCE);
-        match self.writer.merge(&call, &path(record), &record.name, &change).await {
+        match self.writer.try_merge(&call, &path(record), &record.name, &change).await {
             // Events expire.
-            Err(why) if why.category() == Category::NotFound => self.create(record).await,
+            Err(failed) if failed.why.category() == Category::NotFound => self.create(record).await,
             answer => answer.map(|_| ()),
         }
     }

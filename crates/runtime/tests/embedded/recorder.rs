@@ -6,6 +6,7 @@ use crate::fixture::{Fixture, pass};
 use cloudberth_core::{Random, call::ReadOnly, reason::ENSURED_LOAD_BALANCER};
 use cloudberth_runtime::{
     cluster::Cluster,
+    metrics::Counter,
     recorder::{Event, EventRecorder, ObjectRef},
 };
 use embedded_kube::{Fault, Harm};
@@ -122,6 +123,35 @@ async fn trouble_is_outlasted_if_that_can_help() {
             let waited = calls[1].at.duration_since(calls[0].at).as_secs();
             assert_eq!(waited, 30, "{case}");
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_may_write_no_events_drops_none_if_it_can_do_without() {
+    // The verb, the answer, how often it was tried, how many were dropped.
+    let table = [
+        ("RF-192 no right to create", "create", 403, 1, 0),
+        ("RF-192 no right to raise the count", "patch", 403, 2, 0),
+        ("nobody knows us", "create", 401, 1, 1),
+        ("nobody knows us any more", "patch", 401, 2, 1),
+        ("not accepted", "create", 422, 1, 1),
+        ("in trouble for too long", "create", 503, 12, 1),
+    ];
+    for (case, verb, code, tries, dropped) in table {
+        let fixture = Fixture::new();
+        let (writer, random) = (fixture.cluster.writer().clone(), Arc::new(Random::seeded(1)));
+        let recorder = EventRecorder::optional(writer, random, Counter::default());
+        let run = Arc::clone(&recorder);
+        let _running = Running(tokio::spawn(async move { run.run().await }));
+        fixture.api.add_fault(Fault::new(Harm::status(code)).on(verb, "events"));
+        recorder.publish(occurrence("done"));
+        pass(1).await;
+        if verb == "patch" {
+            recorder.publish(occurrence("done"));
+        }
+        pass(200).await;
+        let calls = fixture.calls("create", "events").len() + fixture.calls("patch", "events").len();
+        assert_eq!((calls, recorder.dropped()), (tries, dropped), "{case}");
     }
 }
 
