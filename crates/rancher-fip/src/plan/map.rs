@@ -12,6 +12,31 @@ use crate::{
     view::entry,
 };
 
+/// What the map is to say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The interface of each pool that is known to belong into it.
+    pub entries: BTreeMap<String, String>,
+    /// Others may belong into it too: which ones could not be told.
+    pub is_partial: bool,
+}
+
+/// The entries of the map. As long as it cannot be told which pools belong into it, what it says about others that exist
+/// stays: unknown is not absent.
+pub fn entries(
+    wanted: &Wanted,
+    existing: Option<&Value>,
+    exists: impl Fn(&str) -> bool,
+) -> BTreeMap<String, String> {
+    let mut entries = wanted.entries.clone();
+    let now =
+        existing.and_then(|map| map.get("data")).and_then(Value::as_object).filter(|_| wanted.is_partial);
+    for (pool, interface) in now.into_iter().flatten().filter(|(pool, _)| exists(pool)) {
+        entries.entry(pool.clone()).or_insert_with(|| interface.as_str().unwrap_or_default().to_owned());
+    }
+    entries
+}
+
 /// What is to be done to the map. `data` is replaced as a whole; everything else of the object stays.
 ///
 /// Where no pool matches, a map that we marked is emptied, and one without our mark is left alone: administrators make it
@@ -93,6 +118,28 @@ mod tests {
         );
         assert_eq!(new["metadata"]["annotations"], json!({"note": "keep", MANAGED: "true"}), "RF-128");
         assert_eq!(new["metadata"]["resourceVersion"], "7", "only what was read is replaced");
+    }
+
+    #[test]
+    fn what_may_belong_to_the_map_stays_until_it_is_known() {
+        let existing = map(json!({"a": "old", "b": "eth2", "gone": "eth3"}), json!({}));
+        let of = |wanted: &[(&str, &str)], is_partial, existing: Option<&Value>| {
+            let wanted = Wanted { entries: entries(wanted), is_partial };
+            super::entries(&wanted, existing, |pool| pool != "gone")
+        };
+        let table = [
+            ("everything is known", of(&[("a", "eth1")], false, Some(&existing)), entries(&[("a", "eth1")])),
+            (
+                "law 1 another pool that exists stays, and what is known wins",
+                of(&[("a", "eth1")], true, Some(&existing)),
+                entries(&[("a", "eth1"), ("b", "eth2")]),
+            ),
+            ("there is no map yet", of(&[("a", "eth1")], true, None), entries(&[("a", "eth1")])),
+            ("nothing is known", of(&[], true, Some(&existing)), entries(&[("a", "old"), ("b", "eth2")])),
+        ];
+        for (case, have, want) in table {
+            assert_eq!(have, want, "{case}");
+        }
     }
 
     #[test]

@@ -309,19 +309,9 @@ impl Work<'_> {
     }
 
     async fn deliver_map(&mut self, target: &str) {
-        let Some(entries) = &self.desired.map else { return };
-        let mut entries = entries.clone();
-        if self.desired.keep_pools
-            && let Some(now) =
-                self.seen.map.as_ref().and_then(|map| map.get("data")).and_then(Value::as_object)
-        {
-            let known = now.iter().filter(|(pool, _)| self.desired.pools.contains(pool));
-            for (pool, interface) in known {
-                entries
-                    .entry(pool.clone())
-                    .or_insert_with(|| interface.as_str().unwrap_or_default().to_owned());
-            }
-        }
+        let Some(wanted) = &self.desired.map else { return };
+        let exists = |pool: &str| self.desired.pools.iter().any(|known| known == pool);
+        let entries = map::entries(wanted, self.seen.map.as_ref(), exists);
         let pools: Vec<_> = self.desired.deliveries.iter().map(|delivery| delivery.pool.clone()).collect();
         self.passed.problems.extend(map::oddities(&entries, &pools));
         let change = map::plan(self.seen.map.as_ref(), target, &entries);

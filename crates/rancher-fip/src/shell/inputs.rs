@@ -1,6 +1,6 @@
 //! What is known in the management cluster about a downstream cluster, and what follows for it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use cloudberth_core::{Category, ObjectKey, lookup::Lookup};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::{
     plan::{
         chain::{self, Place},
         data::Hasher,
-        kubeconfig, pools,
+        kubeconfig, map, pools,
         quota::{self, Asks},
         secret::{self, Delivery, Token},
     },
@@ -56,9 +56,7 @@ pub(super) struct Desired {
     /// The configuration and the CA.
     pub(super) good: Good,
     /// What the interface map says; `None` leaves it alone.
-    pub(super) map: Option<BTreeMap<String, String>>,
-    /// Entries of others that are pools stay in the map.
-    pub(super) keep_pools: bool,
+    pub(super) map: Option<map::Wanted>,
     /// What each project's Secret says.
     pub(super) deliveries: Vec<Delivery>,
     /// The project label of the target namespace; `None` leaves it alone.
@@ -79,9 +77,7 @@ impl Desired {
         let mut hasher = Hasher::default();
         let balancer = format!("{:?}", cluster.body.balancer);
         hasher.add(&cluster.uid).add(balancer).add(&way.version).add(self.good.config.digest());
-        hasher
-            .add(self.good.ca.as_deref().unwrap_or_default())
-            .add(format!("{:?}{}", self.map, self.keep_pools));
+        hasher.add(self.good.ca.as_deref().unwrap_or_default()).add(format!("{:?}", self.map));
         hasher.add(self.label.as_deref().unwrap_or_default()).add(self.deliveries.len().to_string());
         for delivery in &self.deliveries {
             hasher
@@ -260,14 +256,8 @@ impl Context {
         problems: &mut Vec<Problem>,
     ) -> Desired {
         let chain = self.chain(cluster, provisioning, memory, problems).await;
-        let mut desired = Desired {
-            good: good.clone(),
-            map: None,
-            keep_pools: false,
-            deliveries: Vec::new(),
-            label: None,
-            pools: Vec::new(),
-        };
+        let mut desired =
+            Desired { good: good.clone(), map: None, deliveries: Vec::new(), label: None, pools: Vec::new() };
         let Some(floating) = self.stores.floating() else {
             problems.push(Problem::new(
                 KINDS_MISSING,
@@ -293,9 +283,9 @@ impl Context {
             self.deliver(&mut desired, cluster, project, pool.clone(), problems).await;
         }
         if !targets.is_empty() {
-            desired.map = Some(pools::interfaces(&targets, &all));
             // As long as the chain is not known, its pools are not known to be gone.
-            desired.keep_pools = matches!(chain, Chain::Failed);
+            let is_partial = matches!(chain, Chain::Failed);
+            desired.map = Some(map::Wanted { entries: pools::interfaces(&targets, &all), is_partial });
         }
         desired
     }
