@@ -16,7 +16,7 @@ use super::{
     ChartRef, Helm, HelmAction, HelmError, HelmFailure, Leash, Source,
     child::{Outcome, see_through},
     command::{Common, Located, OperatorFiles, Variables, arguments, environment, resolve},
-    leash::{Ended, Life},
+    leash::Life,
     repository,
     scratch::{Place, Scratch},
     values,
@@ -197,13 +197,7 @@ impl Run<'_> {
         }
         let stderr = self.redact(&String::from_utf8_lossy(&outcome.stderr));
         let said = HelmError::said(doing, &stderr);
-        let told = |failure, why| HelmError::new(failure, format!("helm {doing} was told to end: {why}"));
-        Err(match outcome.ended {
-            None => said,
-            Some(Ended::Stopped) => told(HelmFailure::Stopped, "this program ends"),
-            Some(Ended::Lost) => told(HelmFailure::Stopped, "this replica no longer leads"),
-            Some(Ended::TooLong) => told(HelmFailure::TimedOut, "it took longer than it may"),
-        })
+        Err(outcome.ended.map_or(said, |why| why.failure(doing)))
     }
 
     /// Writes a private file of this run.

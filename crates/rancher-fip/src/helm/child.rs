@@ -12,13 +12,11 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
     process::{Child, Command},
-    time::{sleep, timeout},
+    time::timeout,
 };
 
-use super::leash::{Ended, Leash, Life, Step};
+use super::leash::{Ended, Leash, Life};
 
-/// The claim is looked at this often.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How much of each output is kept.
 const KEPT: usize = 256 << 10;
 /// Output that a grandchild still holds open after the child's end is not waited for longer.
@@ -37,7 +35,7 @@ pub(super) struct Outcome {
 /// Starts a child in a process group of its own and sees it through. If this is dropped, the whole group is killed.
 pub(super) async fn see_through(
     mut command: Command,
-    mut life: Life,
+    life: Life,
     leash: &Leash,
     guarded: bool,
 ) -> io::Result<Outcome> {
@@ -51,34 +49,28 @@ pub(super) async fn see_through(
     let (stdout, stderr) = (group.child.stdout.take(), group.child.stderr.take());
     let kept = (Mutex::default(), Mutex::default());
     let mut reading = std::pin::pin!(join(keep(stdout, &kept.0), keep(stderr, &kept.1)));
-    let mut read = false;
-    let mut ended = None;
-    let status = loop {
-        let mut look = leash.look();
-        if !guarded {
-            // Reading needs no claim.
-            look.claim = Some(cloudberth_core::time::Tick(Duration::MAX));
-        }
-        let pause = match life.step(look) {
-            Step::Wait(until) => until.since(look.now).min(LOOK_EVERY),
-            Step::Terminate(why) => {
-                ended = Some(why);
-                group.signal(Signal::TERM);
-                continue;
+    let leader = group.leader;
+    let (status, read, ended) = {
+        let child = &mut group.child;
+        let mut work = std::pin::pin!(async {
+            let mut read = false;
+            loop {
+                tokio::select! {
+                    biased;
+                    status = child.wait() => return (status, read),
+                    _ = reading.as_mut(), if !read => read = true,
+                }
             }
-            Step::Kill => {
-                ended = ended.or(Some(Ended::Lost));
-                group.signal(Signal::KILL);
-                break group.child.wait().await?;
+        });
+        let (done, ended) = leash.hold(life, guarded, work.as_mut(), || signal(leader, Signal::TERM)).await;
+        let (status, read) = match done {
+            Some(done) => done,
+            None => {
+                signal(leader, Signal::KILL);
+                work.await
             }
         };
-        tokio::select! {
-            biased;
-            status = group.child.wait() => break status?,
-            _ = &mut reading, if !read => read = true,
-            () = leash.told_to_stop(), if !look.stop => {}
-            () = sleep(pause) => {}
-        }
+        (status?, read, ended)
     };
     group.over();
     if !read {
@@ -103,6 +95,13 @@ async fn keep(pipe: Option<impl AsyncRead + Unpin>, kept: &Mutex<Vec<u8>>) {
     }
 }
 
+fn signal(leader: Option<Pid>, signal: Signal) {
+    if let Some(leader) = leader {
+        // There is nobody to signal if it has just ended.
+        let _ = kill_process_group(leader, signal);
+    }
+}
+
 /// A child that leads a process group. Its helpers (plugins, logins) die with it.
 struct Group {
     child: Child,
@@ -116,13 +115,6 @@ impl Group {
         Self { child, leader }
     }
 
-    fn signal(&self, signal: Signal) {
-        if let Some(leader) = self.leader {
-            // There is nobody to signal if it has just ended.
-            let _ = kill_process_group(leader, signal);
-        }
-    }
-
     /// The child is dead.
     fn over(&mut self) {
         self.leader = None;
@@ -131,6 +123,6 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        self.signal(Signal::KILL);
+        signal(self.leader, Signal::KILL);
     }
 }

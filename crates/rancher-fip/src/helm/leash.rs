@@ -5,14 +5,19 @@
 //! when the claim ends, it is killed: only then may others lead. Helm itself knows of no claim, so it may send something in
 //! the last seconds of it. This is the one exception to law 9.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 use cloudberth_core::{
     Clock,
     call::{CLAIM_RESERVE, Gate},
     time::Tick,
 };
-use tokio::sync::watch;
+use tokio::{sync::watch, time::sleep};
+
+use super::{HelmError, HelmFailure};
+
+/// The claim is looked at this often.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// What may end a Helm child before its time: the end of the claim, and the end of this program.
 #[derive(Clone)]
@@ -50,12 +55,45 @@ impl Leash {
         (left >= CLAIM_RESERVE && left > self.spare && !*self.stop.borrow()).then_some(claim)
     }
 
-    pub(super) fn look(&self) -> Look {
+    /// Sees `work` through. When `life` says so, `tell` tells it to end. Returns what came of it, or nothing if it has to be
+    /// killed, and why it was told to end, if it was. What only reads is not `guarded`: it needs no claim.
+    pub(super) async fn hold<T>(
+        &self,
+        mut life: Life,
+        guarded: bool,
+        mut work: Pin<&mut (impl Future<Output = T> + Send)>,
+        tell: impl Fn() + Send,
+    ) -> (Option<T>, Option<Ended>) {
+        let mut ended = None;
+        loop {
+            let mut look = self.look();
+            if !guarded {
+                look.claim = Some(Tick(Duration::MAX));
+            }
+            let pause = match life.step(look) {
+                Step::Wait(until) => until.since(look.now).min(LOOK_EVERY),
+                Step::Terminate(why) => {
+                    ended = Some(why);
+                    tell();
+                    continue;
+                }
+                Step::Kill => return (None, ended.or(Some(Ended::Lost))),
+            };
+            tokio::select! {
+                biased;
+                done = work.as_mut() => return (Some(done), ended),
+                () = self.told_to_stop(), if !look.stop => {}
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    fn look(&self) -> Look {
         Look { now: self.now(), claim: self.gate.claim_until(), stop: *self.stop.borrow() }
     }
 
     /// Returns when this program is told to end. Never, if nobody can say so any more.
-    pub(super) async fn told_to_stop(&self) {
+    async fn told_to_stop(&self) {
         let mut stop = self.stop.clone();
         if stop.wait_for(|stop| *stop).await.is_err() {
             std::future::pending::<()>().await;
@@ -84,17 +122,29 @@ pub(super) enum Ended {
     TooLong,
 }
 
+impl Ended {
+    /// The failure of what was told to end for this.
+    pub(super) fn failure(self, doing: &str) -> HelmError {
+        let (failure, why) = match self {
+            Self::Stopped => (HelmFailure::Stopped, "this program ends"),
+            Self::Lost => (HelmFailure::Stopped, "this replica no longer leads"),
+            Self::TooLong => (HelmFailure::TimedOut, "it took longer than it may"),
+        };
+        HelmError::new(failure, format!("helm {doing} was told to end: {why}"))
+    }
+}
+
 /// What is to be seen now.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Look {
-    pub(super) now: Tick,
-    pub(super) claim: Option<Tick>,
-    pub(super) stop: bool,
+struct Look {
+    now: Tick,
+    claim: Option<Tick>,
+    stop: bool,
 }
 
 /// What to do to the child now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+enum Step {
     /// Nothing, before this time.
     Wait(Tick),
     /// Tell it to end.
@@ -122,7 +172,7 @@ impl Life {
         Self { until, grace, spare, claim, told: None }
     }
 
-    pub(super) fn step(&mut self, look: Look) -> Step {
+    fn step(&mut self, look: Look) -> Step {
         let Look { now, claim, stop } = look;
         if let Some(claim) = claim {
             self.claim = self.claim.max(claim);

@@ -24,15 +24,13 @@ pub use record::{Planted, record};
 
 use super::{
     ChartRef, Helm, HelmAction, HelmError, HelmFailure, Leash, ReleaseStatus,
-    leash::{Ended, Life, Step},
+    leash::{Ended, Life},
     values, version,
 };
 use store::{Revision, Store};
 
 /// As many revisions as Helm is told to keep.
 const HISTORY: usize = 10;
-/// The claim is looked at this often.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
 const GRACE: Duration = Duration::from_secs(20);
 
 /// One call, as it was asked for.
@@ -278,30 +276,14 @@ impl Helm for StandInHelm {
                 return Err(HelmError::new(failure, "helm failed as it was told to"));
             }
             let limit = self.state().limit;
-            let mut life = Life::new(claim, leash.now() + limit, GRACE, leash.spare());
-            let (told, mut why) = (Notify::new(), None);
-            let mut work = pin!(self.work(kubeconfig, chart, *action, &told));
-            loop {
-                let look = leash.look();
-                let pause = match life.step(look) {
-                    Step::Wait(until) => until.since(look.now).min(LOOK_EVERY),
-                    Step::Terminate(ended) => {
-                        why = Some(ended);
-                        told.notify_one();
-                        continue;
-                    }
-                    Step::Kill => return Err(HelmError::new(HelmFailure::Stopped, "it was killed")),
-                };
-                tokio::select! {
-                    biased;
-                    done = &mut work => return match (done, why) {
-                        (Err(_), Some(Ended::TooLong)) => {
-                            Err(HelmError::new(HelmFailure::TimedOut, "timed out waiting for the condition"))
-                        }
-                        (done, _) => done,
-                    },
-                    () = sleep(pause) => {}
-                }
+            let life = Life::new(claim, leash.now() + limit, GRACE, leash.spare());
+            let told = Notify::new();
+            let work = pin!(self.work(kubeconfig, chart, *action, &told));
+            // Whoever is killed leaves everything as it is.
+            match leash.hold(life, true, work, || told.notify_one()).await {
+                (Some(Ok(())), _) => Ok(()),
+                (Some(Err(why)), None) => Err(why),
+                (_, why) => Err(why.unwrap_or(Ended::Lost).failure(action.name())),
             }
         })
     }
