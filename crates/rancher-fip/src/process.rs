@@ -12,7 +12,9 @@ use cloudberth_runtime::{
         Dialler, Throttle,
         kubeconfig::{explain, from_bytes},
     },
-    metrics::{Counter, ElectionMetrics, QueueMetrics, Registry, RestMetrics, render},
+    metrics::{
+        Counter, ElectionMetrics, QueueMetrics, Registry, RestMetrics, manager::register_dropped, render,
+    },
 };
 use cloudberth_serving::{
     Bind, Check, CheckFn, Checks, Limits, Metrics as PortMetrics, Pages, Server, Thread, listen,
@@ -87,16 +89,7 @@ fn complain(text: &str, code: u8) -> ExitCode {
 /// Installs the log.
 fn log(options: &Options, env: &Env) {
     let (level, odd) = log_level(env.get("LOGLEVEL"));
-    let shown = tracing_subscriber::filter::filter_fn(move |about| {
-        // This module logs answers that it cannot read in full, Secrets among them (law 10).
-        about.target() != "kube_client::client"
-            && *about.level()
-                <= if about.target().starts_with("cloudberth") || level == LevelFilter::TRACE {
-                    level
-                } else {
-                    level.min(LevelFilter::WARN)
-                }
-    });
+    let shown = tracing_subscriber::filter::filter_fn(move |about| is_shown(about, level));
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     let layer: Box<dyn Layer<LogRegistry> + Send + Sync> = if options.json_log {
         Box::new(lines.json().flatten_event(true).with_filter(shown))
@@ -108,6 +101,16 @@ fn log(options: &Options, env: &Env) {
     if odd {
         tracing::warn!("LOGLEVEL is not a level that is known; info is used");
     }
+}
+
+/// Whether the log shows what is said about this, at this level.
+pub(crate) fn is_shown(about: &tracing::Metadata<'_>, level: LevelFilter) -> bool {
+    // This module logs answers that it cannot read in full, Secrets among them (law 10).
+    if about.target() == "kube_client::client" {
+        return false;
+    }
+    let ours = about.target().starts_with("cloudberth") || level == LevelFilter::TRACE;
+    *about.level() <= if ours { level } else { level.min(LevelFilter::WARN) }
 }
 
 /// Time and chance, as the system has them.
@@ -189,6 +192,7 @@ impl Measures {
         self.queues.register(registry);
         self.election.register(registry);
         self.ours.register(registry);
+        register_dropped(registry, &self.dropped);
     }
 }
 

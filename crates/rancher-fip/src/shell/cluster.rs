@@ -137,8 +137,8 @@ impl Context {
         settled: Settled,
     ) -> Result<bool, Problem> {
         let now = self.clock().now();
-        // A little early, so that jitter does not make it every other pass.
-        if now.since(settled.looked) < self.delays.resync.mul_f64(0.95) {
+        // Jitter only adds to the wait between two passes, so every pass for want of others comes late enough.
+        if now.since(settled.looked) < self.delays.resync {
             return Ok(true);
         }
         let Some((part, mark)) = settled.marks.get(settled.turn) else { return Ok(false) };

@@ -11,7 +11,10 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use super::{Api, Context, Effects, lock};
-use crate::plan::select::{Selection, select};
+use crate::{
+    plan::select::{Selection, select},
+    problem::{Again, Problem},
+};
 
 /// The exit code for nothing to do.
 const NOTHING: u8 = 0;
@@ -32,6 +35,8 @@ pub struct ClusterPlan {
     pub steps: Vec<String>,
     /// What stands in the way.
     pub problems: Vec<String>,
+    /// Whether the steps are all there are: not if something could not be looked at.
+    pub complete: bool,
 }
 
 /// What would be done.
@@ -50,7 +55,7 @@ impl Plan {
         for trouble in &self.trouble {
             let _ = writeln!(text, "cannot tell: {trouble}");
         }
-        for ClusterPlan { cluster, display_name, steps, problems } in &self.clusters {
+        for ClusterPlan { cluster, display_name, steps, problems, .. } in &self.clusters {
             let _ = writeln!(text, "{cluster} ({display_name})");
             if steps.is_empty() && problems.is_empty() {
                 text.push_str("  nothing to do\n");
@@ -76,7 +81,7 @@ impl Plan {
 
     /// 0 for nothing to do, 2 for something, 1 if it could not be told.
     pub fn exit_code(&self) -> u8 {
-        if !self.trouble.is_empty() {
+        if !self.trouble.is_empty() || self.clusters.iter().any(|cluster| !cluster.complete) {
             UNKNOWN
         } else if self.clusters.iter().any(|cluster| !cluster.steps.is_empty()) {
             CHANGES
@@ -115,7 +120,10 @@ pub(super) async fn dry_run(ctx: &Context, patience: Duration) -> Plan {
         let passed = dry.enabled_pass(&cluster, &good, &memory).await;
         let problems =
             passed.problems.iter().map(|problem| format!("{}: {}", problem.reason, problem.message));
+        // What a person has to decide is known; what is tried again by itself is not.
+        let is_known = |problem: &Problem| matches!(problem.again, Again::Slow | Again::Never);
         plan.clusters.push(ClusterPlan {
+            complete: passed.problems.iter().all(is_known),
             cluster: cluster.name().to_owned(),
             display_name: cluster.body.display_name.clone(),
             problems: problems.collect(),
@@ -156,6 +164,7 @@ mod tests {
         plan.clusters.push(ClusterPlan {
             cluster: "c-1".into(),
             display_name: "one".into(),
+            complete: true,
             ..ClusterPlan::default()
         });
         assert_eq!((plan.to_text().as_str(), plan.exit_code()), ("c-1 (one)\n  nothing to do\n", 0));
@@ -166,6 +175,9 @@ mod tests {
             ("c-1 (one)\n  - create the namespace fip\n  ! ChartFailed: x\n", 2)
         );
         assert!(plan.to_json().contains("\"displayName\": \"one\""));
+        plan.clusters[0].complete = false;
+        assert_eq!(plan.exit_code(), 1, "what could not be looked at is not known to be as it should be");
+        plan.clusters[0].complete = true;
         plan.trouble.push("away".to_owned());
         assert_eq!(plan.exit_code(), 1);
     }
