@@ -19,15 +19,6 @@ impl Context {
     /// A cluster that is not in the store: if the API server says that it is gone, its floating IPs are released. Nothing
     /// is released on anything less.
     pub(super) async fn gone(&self, name: &str) -> Option<Problem> {
-        match self.local.get("/apis/management.cattle.io/v3/clusters", name).await {
-            Lookup::Absent => {}
-            // The watch will say so too.
-            Lookup::Present(_) => return None,
-            Lookup::Unknown(why) => {
-                let text = format!("whether the cluster {name} is gone cannot be told: {why}");
-                return Some(Problem::new(WRITE_FAILED, Again::Backoff, text));
-            }
-        }
         // Without the kinds there is nothing to release. Should they come, the sweep looks again.
         let floating = self.stores.floating()?;
         let selector = format!("{CLUSTER_NAME}={name}");
@@ -42,6 +33,15 @@ impl Context {
                     ));
                 }
             };
+        match self.is_gone(name).await {
+            Ok(true) => {}
+            // The watch will say so too.
+            Ok(false) => return None,
+            Err(why) => {
+                let text = format!("whether the cluster {name} is gone cannot be told: {why}");
+                return Some(Problem::new(WRITE_FAILED, Again::Backoff, text));
+            }
+        }
         let mut failures = Vec::new();
         for floating_ip in listed {
             let key = ObjectKey::new(
@@ -66,6 +66,16 @@ impl Context {
             self.tell(&version, "FloatingIP", key, uid, problem.reason, &problem.message);
         }
         problems.into_iter().min_by_key(|problem| problem.again)
+    }
+
+    /// Whether there is no such cluster. It is asked after a floating IP was read and before it is written: if the cluster
+    /// comes back and uses the address again, that changes the floating IP, and the write is refused.
+    async fn is_gone(&self, name: &str) -> Result<bool, Error> {
+        match self.local.get("/apis/management.cattle.io/v3/clusters", name).await {
+            Lookup::Absent => Ok(true),
+            Lookup::Present(_) => Ok(false),
+            Lookup::Unknown(why) => Err(why),
+        }
     }
 
     /// Takes every sign of a dead cluster from a floating IP, through the newest version of its kind.
@@ -94,6 +104,9 @@ impl Context {
                 Lookup::Present(fresh) => floating_ip = fresh,
                 Lookup::Absent => return Ok(()),
                 Lookup::Unknown(why) => return Err(why),
+            }
+            if !self.is_gone(cluster).await? {
+                return Ok(());
             }
         }
         Err(last)

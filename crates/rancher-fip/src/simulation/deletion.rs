@@ -172,3 +172,32 @@ fn an_address_that_is_deleted_meanwhile_is_no_failure() {
         assert!(!world.events().contains(&"ReleaseFailed".to_owned()), "RF-178");
     });
 }
+
+#[test]
+fn a_cluster_that_comes_back_while_its_addresses_are_released_keeps_those_that_it_uses_again() {
+    for verb in ["list", "update"] {
+        simulate(async {
+            let world = world().await;
+            let running = world.start();
+            pass(180).await;
+            let slow = Fault::new(Harm::Latency { millis: 5_000 }).on(verb, "floatingips");
+            world.local.add_fault(slow.times(1));
+            world.send("DELETE", &format!("{CLUSTERS}/{GUEST}"), None).await;
+            pass(2).await;
+            // The call is under way. The cluster comes back, and asks for its addresses again.
+            let body = json!({"apiVersion": "management.cattle.io/v3", "kind": "Cluster",
+                "metadata": {"name": GUEST, "labels": {"rancher-fip": "enabled"}}, "spec": {"displayName": "guest01"}});
+            world.send("POST", CLUSTERS, Some(body)).await;
+            for key in ["team-x/floatingips/one", "team-y/floatingips/two"] {
+                let path = format!("/apis/rancher.k8s.binbash.org/v1beta2/namespaces/{key}");
+                let labels = json!({"rancher.k8s.binbash.org/cluster-name": GUEST, "rancher.k8s.binbash.org/service-0-name": "again"});
+                world.send("PATCH", &path, Some(json!({"metadata": {"labels": labels}}))).await;
+            }
+            pass(60).await;
+            for key in ["team-x/one", "team-y/two"] {
+                assert!(used(&world, key).await, "RF-185 law 1: {key} after a slow {verb}");
+            }
+            drop(running);
+        });
+    }
+}
