@@ -203,48 +203,6 @@ fn an_invalid_configuration_changes_nothing_until_it_is_corrected() {
 }
 
 #[test]
-fn a_cluster_that_the_go_program_finished_is_not_touched_but_for_one_record() {
-    simulate(async {
-        let world = settled().await;
-        let running = world.start();
-        pass(180).await;
-        drop(running);
-        // As the Go program leaves it: no annotation of ours anywhere.
-        let guest = world.api("guest01");
-        let strip = |kind: &str, name: &str| format!("{kind}/{name}");
-        for path in [
-            format!("/api/v1/namespaces/{TARGET}/{}", strip("secrets", PROJECT_SECRET)),
-            format!("/api/v1/namespaces/{TARGET}/{}", strip("configmaps", "network-interface-mappings")),
-            format!(
-                "/apis/apps/v1/namespaces/{TARGET}/{}",
-                strip("deployments", "rancher-fip-lb-controller")
-            ),
-        ] {
-            let keys = ["recorded-floating-ip-pool", "managed", "lb-controller-read-hash"];
-            let gone: serde_json::Map<_, _> =
-                keys.iter().map(|key| (format!("rancher.k8s.binbash.org/{key}"), json!(null))).collect();
-            send(&guest, "PATCH", &path, Some(json!({"metadata": {"annotations": gone}}))).await;
-        }
-        let restarted = world.restarted("guest01").await;
-        world.helm.asked();
-        let mark = (calls_so_far(&guest), calls_so_far(&world.local));
-        let _running = world.start();
-        pass(4_000).await;
-        assert_eq!(
-            writes(&guest, mark.0),
-            [format!("patch deployments {TARGET}/rancher-fip-lb-controller")],
-            "RF-211"
-        );
-        assert_eq!(
-            (writes(&world.local, mark.1), world.restarted("guest01").await),
-            (vec![], restarted),
-            "RF-211 no rollout"
-        );
-        assert_eq!((world.helm.asked(), world.drawn()), (vec![], 1), "RF-211 no revision, no token");
-    });
-}
-
-#[test]
 fn two_guests_of_one_project_share_its_token() {
     simulate(async {
         let world = settled().await;

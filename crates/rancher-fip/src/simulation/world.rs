@@ -19,12 +19,13 @@ use serde_json::{Value, json};
 use sim_kit::Surroundings;
 use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
 
+use super::wire::{HELM, PROGRAM, Tamper, client};
 use crate::{
     helm::stand_in::StandInHelm,
     metrics::FipMetrics,
     options::Options,
     plan::data,
-    shell::{Dial, Ended, Parts, Replica},
+    shell::{Dial, Ended, Parts, Plan, Replica},
 };
 
 pub(super) const TARGET: &str = "rancher-fip-manager";
@@ -55,16 +56,19 @@ impl Dial for InMemory {
             let host = config.cluster_url.host().unwrap_or_default().to_owned();
             let api = self.0.lock().unwrap().get(&host).cloned();
             let api = api.ok_or_else(|| Error::temporary(format!("no such host: {host}")))?;
-            Ok(Client::new(api.service(), "default"))
+            Ok(client(&api, PROGRAM, None))
         })
     }
 }
+
+/// The token in every kubeconfig.
+pub(super) const KUBECONFIG_TOKEN: &str = "kubeconfig-t0ken";
 
 /// A kubeconfig for a host.
 pub(super) fn kubeconfig(host: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: k, cluster: {{server: 'https://{host}'}}}}]\n\
-         contexts: [{{name: c, context: {{cluster: k, user: u}}}}]\nusers: [{{name: u, user: {{token: t}}}}]\n"
+         contexts: [{{name: c, context: {{cluster: k, user: u}}}}]\nusers: [{{name: u, user: {{token: {KUBECONFIG_TOKEN}}}}}]\n"
     )
 }
 
@@ -76,6 +80,8 @@ pub(super) struct World {
     hosts: Hosts,
     tokens: Arc<Mutex<u64>>,
     replicas: Mutex<u64>,
+    /// What the program sees in place of what there is in the management cluster, if it is careless.
+    pub(super) tamper: Option<Tamper>,
 }
 
 impl World {
@@ -84,13 +90,13 @@ impl World {
         let clock: Arc<dyn Clock> = Arc::new(Paused(Instant::now()));
         let hosts: Hosts = Arc::default();
         let known = Arc::clone(&hosts);
-        let client = move |kubeconfig: &[u8]| {
+        let reach = move |kubeconfig: &[u8]| {
             let text = String::from_utf8_lossy(kubeconfig).into_owned();
             let host = text.split("https://").nth(1)?.split('\'').next()?.to_owned();
             let api = known.lock().unwrap().get(&host).cloned()?;
-            Some(Client::new(api.service(), "default"))
+            Some(client(&api, HELM, None))
         };
-        let helm = Arc::new(StandInHelm::new(Arc::clone(&clock), client));
+        let helm = Arc::new(StandInHelm::new(Arc::clone(&clock), reach));
         let world = Self {
             local: api(&clock, 1),
             helm,
@@ -98,6 +104,7 @@ impl World {
             hosts,
             tokens: Arc::default(),
             replicas: Mutex::new(0),
+            tamper: None,
         };
         for namespace in ["fleet-default", "cattle-global-data", "rancher-fip-manager"] {
             world.namespace(namespace).await;
@@ -344,7 +351,7 @@ impl World {
         self.start_with(Options::default())
     }
 
-    pub(super) fn start_with(&self, options: Options) -> Running {
+    fn replica(&self, options: Options) -> Replica {
         let number = {
             let mut replicas = self.replicas.lock().unwrap();
             *replicas += 1;
@@ -356,9 +363,9 @@ impl World {
             *drawn += 1;
             Ok(u128::from(*drawn).to_be_bytes())
         };
-        let client = || Client::new(self.local.service(), "default");
+        let client = || client(&self.local, PROGRAM, self.tamper.clone());
         let metrics = FipMetrics::default();
-        let replica = Arc::new(Replica::new(Parts {
+        Replica::new(Parts {
             client: client(),
             lease_client: client(),
             identity: format!("replica-{number}"),
@@ -371,7 +378,17 @@ impl World {
             queues: QueueMetrics::default(),
             events_dropped: Counter::default(),
             options,
-        }));
+        })
+    }
+
+    /// What the program would do.
+    pub(super) async fn plan(&self) -> Plan {
+        let options = Options { leader_elect: false, ..Options::default() };
+        self.replica(options).dry_run(Duration::from_secs(60)).await
+    }
+
+    pub(super) fn start_with(&self, options: Options) -> Running {
+        let replica = Arc::new(self.replica(options));
         let (stop, stopped) = oneshot::channel::<()>();
         let work = Arc::clone(&replica);
         let task = tokio::task::spawn_local(async move {
