@@ -1,7 +1,6 @@
 //! A cluster, chart servers and Helm.
 
 use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +15,8 @@ use cloudberth_rancher_fip::helm::{
 use kube_assets::NEWEST;
 use serde_json::{Value, json};
 use tokio::sync::watch;
+
+use crate::world::inline;
 
 /// Where all releases live.
 pub(crate) const NAMESPACE: &str = "fip";
@@ -67,7 +68,7 @@ impl Fixture {
             helm: BinaryHelm::new(settings.clone()),
             http,
             oci,
-            kubeconfig: inline(&cluster.kubeconfig()),
+            kubeconfig: inline(&cluster.kubeconfig()).into_bytes(),
             stop: watch::Sender::new(false),
             settings,
             clock: Arc::new(SystemClock::new()),
@@ -202,21 +203,6 @@ impl Fixture {
         // One entry is the lock.
         ours.map(|dir| fs::read_dir(dir).unwrap().count() - 1).sum()
     }
-}
-
-/// A kubeconfig that names no files, as Rancher's are.
-fn inline(path: &Path) -> Vec<u8> {
-    let mut config: Value = serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    for pointer in ["/clusters/0/cluster", "/users/0/user"] {
-        let part = config.pointer_mut(pointer).unwrap().as_object_mut().unwrap();
-        for name in ["certificate-authority", "client-certificate", "client-key"] {
-            if let Some(file) = part.remove(name) {
-                let content = fs::read(file.as_str().unwrap()).unwrap();
-                part.insert(format!("{name}-data"), STANDARD.encode(content).into());
-            }
-        }
-    }
-    config.to_string().into_bytes()
 }
 
 fn trimmed(secret: &Value) -> ReleaseRecord {

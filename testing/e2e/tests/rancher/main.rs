@@ -9,6 +9,7 @@
 
 mod fixture;
 mod objects;
+mod plans;
 mod releases;
 mod story;
 mod world;

@@ -191,6 +191,22 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: go-cluster-mana
 subjects: [{kind: ServiceAccount, name: go-cluster-manager, namespace: rancher-fip-manager}]
 ";
 
+/// Whoever may read everything and write nothing.
+pub(crate) const READER: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: previewer}
+rules:
+- {apiGroups: ['*'], resources: ['*'], verbs: [get, list, watch]}
+- {nonResourceURLs: ['*'], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: previewer}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: previewer}
+subjects: [{kind: ServiceAccount, name: previewer, namespace: rancher-fip-manager}]
+";
+
 /// What we ship.
 pub(crate) const MANIFEST: &str = include_str!("../../../../crates/rancher-fip/manifest.yaml");
 

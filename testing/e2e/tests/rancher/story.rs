@@ -4,6 +4,7 @@ use cloudberth_e2e::{Chart, ClusterKind, throughout};
 use serde_json::{Value, json};
 
 use crate::objects::{APP, FIP, MANAGEMENT, address, pool, secret};
+use crate::plans::{plan, the_rules_about_balancers_are_planned, there_is_nothing_to_plan};
 use crate::world::{LB, PATIENCE, STALE, World};
 
 const MAP: &str = "/api/v1/namespaces/rancher-fip-manager/configmaps/network-interface-mappings";
@@ -14,8 +15,10 @@ const CA: &str = "/api/v1/namespaces/rancher-fip-manager/secrets/cacerts";
 
 pub(crate) async fn tell(kind: ClusterKind) {
     let mut world = World::begin(kind).await;
+    the_rules_about_balancers_are_planned(&world).await;
     the_fixture_reaches_its_end_state(&mut world).await;
     a_second_pass_writes_nothing(&mut world).await;
+    there_is_nothing_to_plan(&world).await;
     what_changes_is_followed(&mut world).await;
     balancers_are_not_mixed(&world).await;
     without_its_lease_it_ends_and_takes_helm_along(&mut world).await;
@@ -193,6 +196,20 @@ async fn balancers_are_not_mixed(world: &World) {
     world.until_release("RF-88 the other one follows", "metallb", |_, status| status == "deployed").await;
     let follows = |secret: &Value| text(secret, "loadBalancerType") == "metallb";
     world.until(&world.guest, "RF-80 the secret says so", THEIRS, follows).await;
+    let installed = world.release("metallb").await;
+    world.label(&json!({"rancher-fip-lbtype": "purelb"})).await;
+    let (code, said, _) = plan(world, APP, "text").await;
+    assert!(
+        code == 0 && said.contains("  ! LoadBalancerConflict: purelb is to be installed, but metallb is"),
+        "RF-86 {said}"
+    );
+    let calm = async || match world.release("purelb").await {
+        None => Ok(()),
+        found => Err(format!("RF-86 {found:?}")),
+    };
+    throughout(std::time::Duration::from_secs(3), "no second balancer by name either", calm).await.unwrap();
+    let kept = text(&world.guest.get(THEIRS).await.unwrap(), "loadBalancerType");
+    assert_eq!((kept.as_str(), world.release("metallb").await), ("metallb", installed), "RF-86");
     world.label(&json!({"rancher-fip-lbtype": null})).await;
     rest(world).await;
     assert!(world.release("purelb").await.is_none(), "RF-87 it stays with what is there");

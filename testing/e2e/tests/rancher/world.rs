@@ -1,7 +1,7 @@
 //! Three clusters, chart servers and the manager.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -12,7 +12,7 @@ use kube_assets::NEWEST;
 use serde_json::{Value, json};
 
 use crate::objects::{
-    APP, EVERYTHING, MANAGEMENT, MANIFEST, ROLE_OF_THE_GO_PROGRAM, definitions, management, namespace,
+    APP, EVERYTHING, MANAGEMENT, MANIFEST, READER, ROLE_OF_THE_GO_PROGRAM, definitions, management, namespace,
 };
 
 /// Much longer than anything takes on a busy machine.
@@ -31,6 +31,10 @@ pub(crate) struct World {
     pub(crate) accounts: Vec<Account>,
     /// The manager in the guest.
     pub(crate) downstream: Account,
+    /// Whoever asks for a plan: it may only read.
+    pub(crate) previewer: Account,
+    pub(crate) helm: PathBuf,
+    pub(crate) guest_kubeconfig: String,
     config: Value,
 }
 
@@ -54,7 +58,6 @@ impl World {
             oci.publish(chart);
         }
         let downstream = guest.account("kube-system", "rancher", EVERYTHING).await.unwrap();
-        let below = harvester.account("kube-system", "rancher", EVERYTHING).await.unwrap();
         let team = namespace("team-a", &json!({"field.cattle.io/projectId": "c-m-harv01:p-abcde"}));
         harvester.create("/api/v1/namespaces", &team).await.unwrap();
         for definition in definitions() {
@@ -63,12 +66,17 @@ impl World {
                 .await
                 .unwrap();
         }
-        let (guests, harvesters) = (inline(&downstream.kubeconfig), inline(&below.kubeconfig));
+        // RF-45 A token for the guest; for Harvester what its administrator has, which on a real server is a client certificate.
+        let (guests, harvesters) = (inline(&downstream.kubeconfig), inline(&harvester.kubeconfig()));
+        if kind == ClusterKind::Real {
+            assert!(harvesters.contains("client-certificate-data"), "RF-45");
+        }
         for (path, object) in management(&guests, &harvesters) {
             // A new kind is served a moment after it was defined.
             let create = async || local.create(&path, &object).await.map_err(|why| why.to_string());
             eventually(PATIENCE, &path, create).await.unwrap();
         }
+        let previewer = local.account(APP, "previewer", READER).await.unwrap();
         let account = local.account(APP, "go-cluster-manager", ROLE_OF_THE_GO_PROGRAM).await.unwrap();
         let authority = local.dir().join("registry.crt");
         fs::write(&authority, oci.authority_pem()).unwrap();
@@ -106,8 +114,29 @@ impl World {
             oci,
             accounts: vec![account],
             downstream,
+            previewer,
+            helm,
+            guest_kubeconfig: guests,
             config,
         }
+    }
+
+    /// The configuration of a plan, in a namespace of its own: these balancers, both looked for in the namespace `place`.
+    pub(crate) async fn preview(&self, app_namespace: &str, balancers: &[&str], place: &str) {
+        let mut config = self.config.clone();
+        for (prefix, name, version) in
+            [("PureLBController", "purelb", "1.0.0"), ("MetalLBController", "metallb", "2.0.0")]
+        {
+            config[format!("{prefix}ChartVersion")] = json!(version);
+            config[format!("{prefix}Namespace")] = json!(place);
+            if !balancers.contains(&name) {
+                for key in ["ChartName", "ChartRef", "ChartVersion", "Namespace", "Values"] {
+                    config.as_object_mut().unwrap().remove(&format!("{prefix}{key}"));
+                }
+            }
+        }
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rancher-fip-config"}, "data": config});
+        self.local.create(&format!("/api/v1/namespaces/{app_namespace}/configmaps"), &map).await.unwrap();
     }
 
     /// Changes the manager's configuration; the first time, it creates it.
@@ -245,12 +274,16 @@ fn config(http: &ChartServer, oci: &ChartServer) -> Value {
 }
 
 /// A kubeconfig that names no files, as Rancher's are.
-fn inline(path: &Path) -> String {
+pub(crate) fn inline(path: &Path) -> String {
     let mut config: Value = serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    let cluster = config.pointer_mut("/clusters/0/cluster").unwrap().as_object_mut().unwrap();
-    if let Some(file) = cluster.remove("certificate-authority") {
-        let content = fs::read(file.as_str().unwrap()).unwrap();
-        cluster.insert("certificate-authority-data".to_owned(), STANDARD.encode(content).into());
+    for pointer in ["/clusters/0/cluster", "/users/0/user"] {
+        let part = config.pointer_mut(pointer).unwrap().as_object_mut().unwrap();
+        for name in ["certificate-authority", "client-certificate", "client-key"] {
+            if let Some(file) = part.remove(name) {
+                let content = fs::read(file.as_str().unwrap()).unwrap();
+                part.insert(format!("{name}-data"), STANDARD.encode(content).into());
+            }
+        }
     }
     config.to_string()
 }
