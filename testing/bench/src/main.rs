@@ -10,6 +10,7 @@ mod manager;
 mod memory;
 mod nodes;
 mod programs;
+mod rancher;
 mod services;
 
 use std::fmt::Display;
@@ -42,6 +43,8 @@ enum Command {
     Brightbox,
     /// How long Services at a simulated cloudscale.ch wait (20 ms per call, 1 s to build), and how many calls they take.
     Cloudscale,
+    /// The memory use of the floating-IP cluster manager for Rancher with many clusters. Builds it first.
+    Rancher(rancher::Extent),
     /// Cloudlycke's data plane beside `HAProxy` and nginx, with idle connections, changes under load and hostile clients.
     Lycke(lycke::Extent),
     /// A process that `lycke` starts.
@@ -118,6 +121,7 @@ fn main() -> ExitCode {
         Command::Binarylane => show("bench binarylane", binarylane::run()),
         Command::Brightbox => show("bench brightbox", runtime.block_on(brightbox::run())),
         Command::Cloudscale => show("bench cloudscale", runtime.block_on(cloudscale::run())),
+        Command::Rancher(extent) => show("bench rancher", runtime.block_on(rancher::run(extent))),
         Command::Lycke(extent) => {
             if cfg!(debug_assertions) {
                 println!("a debug build: these figures say nothing; use --release");

@@ -1,7 +1,7 @@
 //! The size of the shipped program, and its memory use in a small and in a large cluster.
 
 pub(crate) mod cluster;
-mod report;
+pub(crate) mod report;
 
 use std::time::Duration;
 

@@ -29,7 +29,14 @@ fn tenths(bytes: u64) -> String {
     format!("{}.{} MB", tenths / 10, tenths % 10)
 }
 
-fn row(f: &mut fmt::Formatter<'_>, what: &str, bytes: u64, peak: Option<u64>, goal: u64) -> fmt::Result {
+/// One line of the table: a figure beside its goal, in megabytes.
+pub(crate) fn row(
+    f: &mut fmt::Formatter<'_>,
+    what: &str,
+    bytes: u64,
+    peak: Option<u64>,
+    goal: u64,
+) -> fmt::Result {
     let peak = peak.map_or_else(|| "-".to_owned(), tenths);
     let holds = if bytes <= goal * MB { "yes" } else { "NO" };
     writeln!(f, "| {what} | {} | {peak} | {goal} MB | {holds} |", tenths(bytes))
