@@ -4,6 +4,7 @@ use kube_assets::NEWEST;
 use lexopt::prelude::*;
 
 use crate::kube::{guarded, provide};
+use crate::stages::cargo;
 use crate::workspace::Workspace;
 use crate::{Result, Verdict};
 
@@ -22,7 +23,7 @@ pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result
     let mut args = vec!["test", "--quiet", "--package", "cloudberth-e2e", "--test", "scenarios", "--"];
     args.extend(["--kube", version]);
     args.extend(asked.scenarios.iter().map(String::as_str));
-    let outcome = guarded(workspace, &args, &[])?;
+    let outcome = guarded(&[], |env| cargo(workspace, &args, env))?;
     for problem in &outcome.problems {
         println!("{problem}");
     }

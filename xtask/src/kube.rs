@@ -9,7 +9,8 @@ use std::time::Duration;
 use kube_assets::{Assets, NEWEST};
 use lexopt::prelude::*;
 
-use crate::stages::{NEEDS_KUBERNETES, Outcome, cargo, side_by_side};
+use crate::built::TestProgram;
+use crate::stages::{NEEDS_KUBERNETES, Outcome, side_by_side};
 use crate::workspace::Workspace;
 use crate::{Result, Verdict};
 
@@ -54,30 +55,47 @@ pub(crate) fn stage(workspace: &Workspace) -> Result<Outcome> {
     tests(workspace)
 }
 
-/// Scenarios mostly wait, and the other tests mostly compute.
-fn tests(workspace: &Workspace) -> Result<Outcome> {
-    let part = |more: &[&str]| {
-        let mut args = vec!["test", "--no-fail-fast"];
-        args.extend(NEEDS_KUBERNETES.iter().flat_map(|package| ["--package", package]));
-        args.extend(more);
-        guarded(workspace, &args, &[])
-    };
-    side_by_side([&|| part(SCENARIOS), &|| part(OTHERS)])
-}
+/// These tests mostly wait, each for programs of its own: they run at the same time, and all others one after the other.
+const BESIDE: [&str; 2] = ["scenarios", "rancher"];
 
-/// What the tests counted is for people to see, also when all is well. A test harness takes a switch once only.
-const SCENARIOS: &[&str] = &["--test", "scenarios", "--", "--show-output"];
-const OTHERS: &[&str] = &["--", "--show-output", "--skip", "scenarios::"];
+fn tests(workspace: &Workspace) -> Result<Outcome> {
+    let built = workspace.built()?;
+    // The program as it was built with the tests; asked for by itself, it would be compiled again.
+    let program = built.program("cloudberth").map(|path| path.to_string_lossy().into_owned());
+    let env: Vec<_> = program.iter().map(|path| ("CLOUDBERTH_PROGRAM", path.as_str())).collect();
+    let part = |wanted: &dyn Fn(&TestProgram) -> bool| {
+        guarded(&env, |env| {
+            let mut outcome = Outcome::default();
+            let ours = built.tests.iter().filter(|test| NEEDS_KUBERNETES.contains(&test.package.as_str()));
+            for test in ours.filter(|test| wanted(test)) {
+                // What the tests counted is for people to see, also when all is well.
+                outcome.add(test.run(&["--show-output"], env)?);
+            }
+            Ok(outcome)
+        })
+    };
+    let [first, second] = BESIDE;
+    let mut outcome = side_by_side([
+        &|| part(&|test| test.target == first),
+        &|| part(&|test| test.target == second),
+        &|| part(&|test| !BESIDE.contains(&test.target.as_str())),
+    ])?;
+    outcome.problems.extend_from_slice(&built.warnings);
+    Ok(outcome)
+}
 
 /// Runs tests that start programs. They get a temporary directory of their own. Whatever is still in it afterwards,
 /// or still runs with its name on the command line, was left behind.
-pub(crate) fn guarded(workspace: &Workspace, args: &[&str], env: &[(&str, &str)]) -> Result<Outcome> {
+pub(crate) fn guarded(
+    env: &[(&str, &str)],
+    run: impl FnOnce(&[(&str, &str)]) -> Result<Outcome>,
+) -> Result<Outcome> {
     static RUNS: AtomicU32 = AtomicU32::new(0);
-    let run = RUNS.fetch_add(1, Ordering::Relaxed);
-    let dir = std::env::temp_dir().join(format!("cloudberth-kube-{}-{run}", std::process::id()));
+    let number = RUNS.fetch_add(1, Ordering::Relaxed);
+    let dir = std::env::temp_dir().join(format!("cloudberth-kube-{}-{number}", std::process::id()));
     fs::create_dir_all(&dir).map_err(|why| format!("{}: {why}", dir.display()))?;
     let place = dir.to_string_lossy();
-    let outcome = cargo(workspace, args, &[env, &[("TMPDIR", &*place)]].concat());
+    let outcome = run(&[env, &[("TMPDIR", &*place)]].concat());
     let left = left_behind(&dir, GRACE);
     println!("   left behind: {}", if left.is_empty() { "nothing".to_owned() } else { left.join(", ") });
     fs::remove_dir_all(&dir).map_err(|why| format!("{}: {why}", dir.display()))?;
@@ -129,12 +147,13 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn every_test_is_run_once_in_one_of_the_two_parts() {
+    fn every_test_is_run_once_in_one_of_the_parts() {
         let files = [
             ("Cargo.toml", "[package]\nname = \"cloudberth-e2e\"\nedition = \"2024\"\n[workspace]\n"),
-            ("src/lib.rs", "/// ```\n/// ```\npub fn f() {}\n#[test] fn a() {}\n"),
+            ("src/lib.rs", "pub fn f() {}\n#[test] fn a() {}\n"),
             ("tests/other.rs", "#[test] fn b() {}\n"),
-            ("tests/scenarios/main.rs", "mod scenarios { #[test] fn c() {} }\n"),
+            ("tests/rancher.rs", "#[test] fn c() {}\n"),
+            ("tests/scenarios/main.rs", "mod scenarios { #[test] fn d() {} }\n"),
         ];
         let outcome = tests(&Sample::new("kube parts", &files).workspace).unwrap();
         assert_eq!(outcome.tally, Tally { passed: 4, failed: 0, skipped: 0 });

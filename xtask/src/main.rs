@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
 
 mod browser;
+mod built;
 mod cases;
 mod cluster;
 mod docs;

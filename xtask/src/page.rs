@@ -46,9 +46,9 @@ pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result
 pub(crate) fn stage(workspace: &Workspace) -> Result<Outcome> {
     let browser = browser::provide()?;
     println!("   with {}", browser.display());
-    let args =
-        ["test", "--package", "cloudberth", "--test", "page", "--no-fail-fast", "--", "--test-threads=1"];
-    let outcome = guarded(workspace, &args, &[("CLOUDBERTH_CHROMIUM", &browser.to_string_lossy())])?;
+    let tests = workspace.built()?.test("cloudberth", "page")?;
+    let browser = browser.to_string_lossy();
+    let outcome = guarded(&[("CLOUDBERTH_CHROMIUM", &browser)], |env| tests.run(&["--test-threads=1"], env))?;
     println!("   pictures are in {}", workspace.path("target/tmp/page").display());
     Ok(outcome)
 }

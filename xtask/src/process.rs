@@ -24,6 +24,24 @@ pub(crate) fn stream(command: &mut Command, on_line: impl FnMut(&str) + Send) ->
     stream_to(command, on_line, out, err)
 }
 
+/// Like [`stream`], but its standard output is for us alone.
+pub(crate) fn listen(command: &mut Command, on_line: impl FnMut(&str) + Send) -> Result<Ran> {
+    if io::stderr().is_terminal() {
+        command.env("CARGO_TERM_COLOR", "always");
+    }
+    stream_to(command, on_line, io::sink(), screen().1)
+}
+
+/// Like [`stream`], but all of its output is shown at once when it has ended, so that commands can run side by side.
+pub(crate) fn stream_as_one(command: &mut Command, on_line: impl FnMut(&str) + Send) -> Result<Ran> {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let ran = stream_to(command, on_line, &mut out, &mut err);
+    let mut screen = screen().0.lock();
+    // As with a pipe that breaks, the exit code still counts.
+    let _ = screen.write_all(&out).and_then(|()| screen.write_all(&err)).and_then(|()| screen.flush());
+    ran
+}
+
 #[cfg(not(test))]
 fn screen() -> (io::Stdout, io::Stderr) {
     (io::stdout(), io::stderr())
@@ -31,8 +49,29 @@ fn screen() -> (io::Stdout, io::Stderr) {
 
 /// Tests run commands too, whose results must not be mistaken for results of the tests.
 #[cfg(test)]
-fn screen() -> (io::Sink, io::Sink) {
-    (io::sink(), io::sink())
+fn screen() -> (Nowhere, Nowhere) {
+    (Nowhere, Nowhere)
+}
+
+#[cfg(test)]
+struct Nowhere;
+
+#[cfg(test)]
+impl Nowhere {
+    fn lock(self) -> io::Sink {
+        io::sink()
+    }
+}
+
+#[cfg(test)]
+impl Write for Nowhere {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn stream_to(

@@ -2,6 +2,7 @@
 
 use std::thread;
 
+use crate::built::TestProgram;
 use crate::process::stream;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
@@ -25,7 +26,7 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     /// Adds what another part of the stage found out. Both see the warnings of what they share.
-    fn add(&mut self, more: Self) {
+    pub(crate) fn add(&mut self, more: Self) {
         self.tally += more.tally;
         for problem in more.problems {
             if !self.problems.contains(&problem) {
@@ -97,26 +98,38 @@ fn cases(workspace: &Workspace) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The demo, which is to be seen as a newcomer sees it: it mostly waits, for half a minute.
-const WAITS: &str = "all_of_it_is_seen_in_order";
+/// The packages whose tests mostly wait: for sockets, for other programs, for real time. They run one after the other,
+/// because some want the same ports; the others compute, and do so beside them.
+const WAIT: &[&str] = &[
+    "cloudberth",
+    "cloudberth-cloudlycke",
+    "cloudberth-lycke",
+    "cloudberth-rancher-fip",
+    "cloudberth-serving",
+    "embedded-kube",
+    "kube-assets",
+    "xtask",
+];
 
-/// `--all-targets` leaves doc tests out, hence a run of their own. What waits does so beside the others.
 fn unit(workspace: &Workspace) -> Result<Outcome> {
-    let run = |kind, more: &[&str]| {
-        let mut args = vec!["test", "--workspace", kind, "--no-fail-fast"];
-        args.extend(NEEDS_KUBERNETES.iter().flat_map(|package| ["--exclude", package]));
-        args.extend(more);
-        cargo(workspace, &args, &[])
+    let built = workspace.built()?;
+    let run = |tests: &[&TestProgram]| {
+        let mut outcome = Outcome::default();
+        for test in tests {
+            outcome.add(test.run_as_one(&["--skip", page::IN_A_BROWSER], &[])?);
+        }
+        Ok(outcome)
     };
-    let mut outcome = side_by_side([
-        &|| run("--all-targets", &["--", "--skip", WAITS, "--skip", page::IN_A_BROWSER]),
-        &|| run("--all-targets", &["--", WAITS]),
-    ])?;
-    outcome.add(run("--doc", &[])?);
+    let here = built.tests.iter().filter(|test| !NEEDS_KUBERNETES.contains(&test.package.as_str()));
+    let (wait, compute): (Vec<_>, Vec<_>) = here.partition(|test| WAIT.contains(&test.package.as_str()));
+    let mut outcome = side_by_side([&|| run(&wait), &|| run(&compute)])?;
+    outcome.problems.extend_from_slice(&built.warnings);
+    // Of the whole workspace, so that nothing is compiled again.
+    outcome.add(cargo(workspace, &["test", "--workspace", "--doc", "--no-fail-fast"], &[])?);
     Ok(outcome)
 }
 
-/// Runs parts of a stage at the same time. They build one after the other, since cargo lets only one build at a time.
+/// Runs parts of a stage at the same time.
 pub(crate) fn side_by_side<const N: usize>(
     parts: [&(dyn Fn() -> Result<Outcome> + Sync); N],
 ) -> Result<Outcome> {
@@ -187,7 +200,8 @@ mod tests {
         let outcome = unit(&sample("unit bad", lib, tests).workspace).unwrap();
         assert_eq!(outcome.tally, Tally { passed: 1, failed: 1, skipped: 0 });
         let has = |text| outcome.problems.iter().any(|problem| problem.contains(text));
-        assert!(has("warning: function `unused` is never used") && has("`cargo test"), "{outcome:?}");
+        assert!(has("warning: function `unused` is never used"), "{outcome:?}");
+        assert!(has("the tests in sample of sample failed"), "{outcome:?}");
     }
 
     #[test]

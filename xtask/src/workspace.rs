@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use crate::Result;
+use crate::built::Built;
 
 /// Directories that hold no sources of ours.
 const NOT_OURS: &[&str] = &["target", "node_modules", "vendor"];
@@ -13,6 +15,7 @@ const NOT_OURS: &[&str] = &["target", "node_modules", "vendor"];
 #[derive(Clone, Debug)]
 pub(crate) struct Workspace {
     root: PathBuf,
+    built: OnceLock<Result<Built>>,
 }
 
 impl Workspace {
@@ -24,8 +27,17 @@ impl Workspace {
         manifest
             .ancestors()
             .find(|dir| dir.join("Cargo.lock").is_file())
-            .map(|root| Self { root: root.to_path_buf() })
+            .map(|root| Self::at(root.to_path_buf()))
             .ok_or_else(|| format!("no Cargo.lock above {}", manifest.display()))
+    }
+
+    fn at(root: PathBuf) -> Self {
+        Self { root, built: OnceLock::new() }
+    }
+
+    /// The tests of the workspace, built by the first who asks.
+    pub(crate) fn built(&self) -> Result<&Built> {
+        self.built.get_or_init(|| Built::make(self)).as_ref().map_err(Clone::clone)
     }
 
     pub(crate) fn path(&self, relative: &str) -> PathBuf {
@@ -85,7 +97,7 @@ impl Sample {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        Self { workspace: Workspace { root } }
+        Self { workspace: Workspace::at(root) }
     }
 }
 

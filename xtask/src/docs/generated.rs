@@ -1,78 +1,56 @@
 //! Text that is written from the code: which file, and which part of it.
 
 use std::fmt::Write;
+use std::process::Command;
 
-use cloudberth::CLOUDS;
-use cloudberth_core::{
-    error::{Category, Retry},
-    metric::{Metric, Stability},
-    reason::{REASONS, Reason, Row},
-};
+use serde::Deserialize;
 
 use crate::Result;
+use crate::built;
 use crate::stages::STAGES;
+use crate::workspace::Workspace;
 
 /// A document, or a marked part of one, that is written from the code.
-#[derive(Debug)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub(crate) struct Generated {
     pub(crate) file: String,
     part: Part,
     text: String,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Between `<!-- NAME:begin -->` and `<!-- NAME:end -->`; the rest of the file is written by people.
-    Region(&'static str),
+    Region(String),
     /// All of it.
     Whole,
 }
 
-/// Everything that is generated. Every cloud that replaces a program has a page with the table of its annotations.
-pub(crate) fn generated() -> Vec<Generated> {
-    let document = |file: &str, part, text| Generated { file: file.to_owned(), part, text };
-    let mut all = vec![
-        document("CONTRIBUTING.md", Part::Region("stages"), stages()),
-        document("docs/reference/errors.md", Part::Whole, errors()),
-        document("docs/reference/events.md", Part::Whole, events()),
-        document("docs/reference/metrics.md", Part::Whole, metrics()),
-        document("docs/reference/flags.md", Part::Whole, cloudberth_manager::flags::markdown()),
-        document(
-            "docs/reference/rancher-fip.md",
-            Part::Region("flags"),
-            cloudberth_rancher_fip::options::markdown(),
-        ),
-        document("docs/reference/rancher-fip.md", Part::Region("events"), rancher_events()),
-        document(
-            "docs/reference/rancher-fip.md",
-            Part::Region("metrics"),
-            table_of_metrics(cloudberth_rancher_fip::metrics::TABLE),
-        ),
-    ];
-    all.extend(CLOUDS.iter().filter(|factory| !factory.replaces.is_empty()).map(|factory| {
-        let file = format!("docs/reference/{}.md", factory.name);
-        document(&file, Part::Region("annotations"), factory.annotations.to_markdown())
-    }));
-    all
+/// The table of the stages, which are our own, and all that `examples/reference` writes.
+pub(crate) fn generated(workspace: &Workspace) -> Result<Vec<Generated>> {
+    let part = Part::Region("stages".to_owned());
+    let mut all = vec![Generated { file: "CONTRIBUTING.md".to_owned(), part, text: stages() }];
+    all.extend(reference(workspace)?);
+    Ok(all)
+}
+
+fn reference(workspace: &Workspace) -> Result<Vec<Generated>> {
+    let program = built::example(workspace, "reference")?;
+    let ran = Command::new(&program).output().map_err(|why| format!("{}: {why}", program.display()))?;
+    if !ran.status.success() {
+        return Err(format!("{}: {}", program.display(), String::from_utf8_lossy(&ran.stderr)));
+    }
+    serde_json::from_slice(&ran.stdout).map_err(|why| format!("{}: {why}", program.display()))
 }
 
 impl Generated {
     /// The file as it should be, given what it is now.
     pub(crate) fn apply(&self, old: &str) -> Result<String> {
         let text = self.text.trim_end();
-        match self.part {
+        match &self.part {
             Part::Whole => Ok(format!("{text}\n")),
             Part::Region(name) => replace_region(old, name, text)
                 .ok_or_else(|| format!("{}: lacks <!-- {name}:begin --> and <!-- {name}:end -->", self.file)),
-        }
-    }
-
-    /// What a file has before anything is written there.
-    #[cfg(test)]
-    pub(super) fn blank(&self) -> String {
-        match self.part {
-            Part::Whole => String::new(),
-            Part::Region(name) => format!("<!-- {name}:begin -->\n<!-- {name}:end -->\n"),
         }
     }
 }
@@ -97,166 +75,46 @@ fn stages() -> String {
     text
 }
 
-/// The page of the events: by the object that they are about, those of the framework first, then those of each cloud.
-fn events() -> String {
-    let mut text = String::from(
-        "# Events\n\n\
-         Every event that cloudberth publishes has one of these reasons, and no other. Alerts should look for the reason:\n\
-         the message is for people and may change. The component is in `source.component`. `kubectl describe` shows the\n\
-         events of an object; `kubectl get events -A --field-selector reason=NAME` those of one reason.\n",
-    );
-    for kind in ["Service", "Node", "Lease"] {
-        let _ = writeln!(text, "\n## {kind}\n");
-        table_of_events(&mut text, kind, REASONS);
-        for factory in CLOUDS.iter().filter(|factory| !factory.replaces.is_empty()) {
-            if factory.reasons.iter().any(|reason| reason.row().source.kind() == kind) {
-                let _ = writeln!(text, "\nOnly with `{}`:\n", factory.name);
-                table_of_events(&mut text, kind, factory.reasons);
-            }
-        }
-    }
-    text
-}
-
-/// The events of the cluster manager for Rancher, by the object that they are about.
-fn rancher_events() -> String {
-    let reasons = cloudberth_rancher_fip::reasons::REASONS;
-    let mut text = String::new();
-    for kind in ["Cluster", "FloatingIPProjectQuota", "FloatingIP", "Lease"] {
-        let _ = writeln!(text, "\n### {kind}\n");
-        table_of_events(&mut text, kind, reasons);
-    }
-    text.trim_start().to_owned()
-}
-
-fn table_of_events(text: &mut String, kind: &str, reasons: &[Reason]) {
-    text.push_str("| reason | type | component | published when | what to do |\n|---|---|---|---|---|\n");
-    let rows = reasons.iter().map(|reason| reason.row());
-    for Row { name, source, severity, when, advice } in rows.filter(|row| row.source.kind() == kind) {
-        let component = source.component();
-        let _ = writeln!(text, "| `{name}` | {severity:?} | `{component}` | {when} | {advice} |");
-    }
-}
-
-/// The page of the metrics, by where they are served.
-fn metrics() -> String {
-    let mut text = String::from(
-        "# Metrics\n\n\
-         What is scraped from the HTTPS port, and nothing else. Names, labels and types are those that dashboards for cloud\n\
-         controller managers know; `cloudberth_` is in front of what others do not have. A metric is not shown before there\n\
-         is something to count. Histograms have `_bucket`, `_sum` and `_count` appended. `{cloud}` is the name of a cloud in\n\
-         small letters, with `_` for everything but letters and digits. An alpha metric may change at any time, a beta\n\
-         metric only with notice.\n",
-    );
-    let pages = [
-        ("On `/metrics`: the program and its controllers", cloudberth_runtime::metrics::TABLE),
-        ("On `/metrics`: who asks the port, and whether they may", cloudberth_serving::TABLE),
-        ("On `/metrics/slis`", cloudberth_serving::SLIS),
-    ];
-    for (title, table) in pages {
-        let _ = writeln!(text, "\n## {title}\n");
-        text.push_str(&table_of_metrics(table));
-    }
-    text
-}
-
-fn table_of_metrics(table: &[Metric]) -> String {
-    let mut text = String::from("| metric | type | labels | means | stability |\n|---|---|---|---|---|\n");
-    for Metric { name, kind, stability, labels, meaning } in table {
-        let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
-        let stability = match stability {
-            Stability::Alpha => "alpha",
-            Stability::Beta => "beta",
-            Stability::Unmarked => "",
-        };
-        let (kind, labels) = (kind.name(), labels.join(", "));
-        let _ = writeln!(text, "| `{name}` | {kind} | {labels} | {meaning} | {stability} |");
-    }
-    text
-}
-
-fn errors() -> String {
-    let mut text = String::from(
-        "# Errors\n\n\
-         Every failure has one of these categories. From it follow when the work is tried again, which\n\
-         [event](events.md) a node shows and which label a metric carries. Operations whose event already has a name that\n\
-         alerts look for (`SyncLoadBalancerFailed` and its kin) keep that name, whatever the category.\n\n\
-         | category | means | tried again | event | metric label |\n|---|---|---|---|---|\n",
-    );
-    for category in Category::ALL {
-        let again = match category.retry() {
-            _ if matches!(category, Category::Throttled { .. }) => {
-                "after the wait that the server asked for, else with growing waits"
-            }
-            Retry::OnChange => "when the object changes",
-            Retry::Backoff => "with growing waits",
-            Retry::After(_) => "after the wait that the server asked for",
-            Retry::Slowly => "every minute",
-            Retry::Never => "by whoever takes over",
-        };
-        let event = category.event_reason().map_or("none".to_owned(), |reason| format!("`{reason}`"));
-        let name = format!("{category:?}");
-        let name = name.split(' ').next().unwrap_or_default();
-        let _ =
-            writeln!(text, "| {name} | {} | {again} | {event} | `{}` |", category.about(), category.label());
-    }
-    text
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn document(part: Part) -> Generated {
-        Generated { file: "a.md".to_owned(), part, text: "new\ntext\n\n".to_owned() }
+    pub(crate) fn document(file: &str, part: Part) -> Generated {
+        Generated { file: file.to_owned(), part, text: "new\ntext\n\n".to_owned() }
+    }
+
+    fn region() -> Generated {
+        document("a.md", Part::Region("x".to_owned()))
     }
 
     #[test]
     fn only_the_region_changes_and_a_second_time_nothing_does() {
-        let document = document(Part::Region("x"));
         let old = "# Title\n<!-- x:begin -->\nold\n<!-- x:end -->\nlast\n";
-        let new = document.apply(old).unwrap();
+        let new = region().apply(old).unwrap();
         assert_eq!(new, "# Title\n<!-- x:begin -->\nnew\ntext\n<!-- x:end -->\nlast\n");
-        assert_eq!(document.apply(&new).unwrap(), new);
+        assert_eq!(region().apply(&new).unwrap(), new);
     }
 
     #[test]
     fn a_whole_file_is_replaced() {
-        let document = document(Part::Whole);
-        assert_eq!(document.apply("anything").unwrap(), "new\ntext\n");
+        assert_eq!(document("a.md", Part::Whole).apply("anything").unwrap(), "new\ntext\n");
     }
 
     #[test]
     fn a_file_without_the_marks_is_not_touched_but_named() {
-        let document = document(Part::Region("x"));
         for old in
             ["", "<!-- x:begin -->", "<!-- x:end --> <!-- x:begin -->", "<!-- y:begin --> <!-- y:end -->"]
         {
-            let why = document.apply(old).unwrap_err();
+            let why = region().apply(old).unwrap_err();
             assert!(why.contains("a.md") && why.contains("x:begin"), "{why}");
         }
     }
 
     #[test]
-    fn every_annotation_of_a_cloud_has_a_row_on_its_page() {
-        let all = generated();
-        let page = all.iter().find(|document| document.file == "docs/reference/cloudscale.md").unwrap();
-        let text = &page.text;
-        assert!(text.contains("| `k8s.cloudscale.ch/loadbalancer-pool-algorithm` |"), "{text}");
-        assert!(text.contains("| considerable |") && text.contains("| major |"), "{text}");
-    }
-
-    #[test]
-    fn every_reason_has_one_row_on_the_page_of_events() {
-        let page = events();
-        let clouds = CLOUDS.iter().filter(|factory| !factory.replaces.is_empty());
-        let reasons: Vec<_> = REASONS.iter().chain(clouds.flat_map(|factory| factory.reasons)).collect();
-        for reason in &reasons {
-            // Two clouds may have a reason of one name.
-            let declared = reasons.iter().filter(|other| other.to_string() == reason.to_string()).count();
-            assert_eq!(page.matches(&format!("| `{reason}` |")).count(), declared, "{reason}");
-        }
-        assert!(page.contains("Only with `cloudscale`:"), "{page}");
+    fn what_the_reference_prints_is_understood() {
+        let printed = r#"[{"file":"a.md","part":{"Region":"x"},"text":"new\ntext\n\n"},{"file":"b.md","part":"Whole","text":"new\ntext\n\n"}]"#;
+        let read: Vec<Generated> = serde_json::from_str(printed).unwrap();
+        assert_eq!(read, [region(), document("b.md", Part::Whole)]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use lexopt::prelude::*;
 
 use crate::workspace::Workspace;
 use crate::{Result, Verdict};
-use generated::generated;
+use generated::{Generated, generated};
 
 pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result<Verdict> {
     let mut check = false;
@@ -28,7 +28,12 @@ pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result
         }
         return Ok(if problems.is_empty() { Verdict::Good } else { Verdict::Bad });
     }
-    for document in generated() {
+    write(workspace, &generated(workspace)?)?;
+    Ok(Verdict::Good)
+}
+
+fn write(workspace: &Workspace, documents: &[Generated]) -> Result<()> {
+    for document in documents {
         let old = workspace.read(&document.file).unwrap_or_default();
         let new = document.apply(&old)?;
         if new != old {
@@ -37,15 +42,18 @@ pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result
             println!("wrote {}", document.file);
         }
     }
-    ladder::write(workspace)?;
-    Ok(Verdict::Good)
+    ladder::write(workspace)
 }
 
 /// What is wrong, one line each: generated text that is out of date, crates that break the ladder, links that lead
 /// nowhere.
 pub(crate) fn problems(workspace: &Workspace) -> Result<Vec<String>> {
+    check(workspace, &generated(workspace)?)
+}
+
+fn check(workspace: &Workspace, documents: &[Generated]) -> Result<Vec<String>> {
     let mut problems = Vec::new();
-    for document in generated() {
+    for document in documents {
         let old = workspace.read(&document.file).unwrap_or_default();
         if document.apply(&old)? != old {
             problems.push(format!("{}: out of date; run `cargo xtask docs`", document.file));
@@ -67,55 +75,41 @@ pub(crate) fn problems(workspace: &Workspace) -> Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::docs::generated::{Part, tests::document};
     use crate::workspace::Sample;
 
-    const REGION: &str = "<!-- stages:begin -->\n<!-- stages:end -->\n<!-- ladder:begin -->\n\
+    const REGION: &str = "<!-- x:begin -->\n<!-- x:end -->\n<!-- ladder:begin -->\n\
                           | crate | folder | holds | uses |\n|---|---|---|---|\n<!-- ladder:end -->\n";
     const NO_CRATES: (&str, &str) = ("Cargo.toml", "[workspace]\nmembers = []\nresolver = \"3\"\n");
 
-    /// These pages, and all others that something is written to, as they are before.
-    fn sample(name: &str, pages: &[(&str, &str)]) -> Sample {
-        let mut blank = std::collections::BTreeMap::<String, String>::new();
-        for document in generated() {
-            let part = document.blank();
-            let given = pages.iter().any(|(file, _)| *file == document.file);
-            if !given && !part.is_empty() {
-                blank.entry(document.file).or_default().push_str(&part);
-            }
-        }
-        let blank = blank.iter().map(|(file, text)| (file.as_str(), text.as_str()));
-        Sample::new(name, &pages.iter().copied().chain(blank).collect::<Vec<_>>())
+    fn documents() -> [Generated; 2] {
+        [document("CONTRIBUTING.md", Part::Region("x".to_owned())), document("docs/new.md", Part::Whole)]
     }
 
     #[test]
     fn stale_text_is_found_then_written_then_gone() {
         let sample =
-            sample("stale docs", &[("CONTRIBUTING.md", REGION), ("docs/reference/errors.md", ""), NO_CRATES]);
-        let stale = problems(&sample.workspace).unwrap();
-        let want: Vec<_> = generated()
-            .iter()
-            .map(|document| format!("{}: out of date; run `cargo xtask docs`", document.file))
-            .collect();
+            Sample::new("stale docs", &[("CONTRIBUTING.md", REGION), ("docs/new.md", "old"), NO_CRATES]);
+        let stale = check(&sample.workspace, &documents()).unwrap();
+        let want = ["CONTRIBUTING.md", "docs/new.md"]
+            .map(|file| format!("{file}: out of date; run `cargo xtask docs`"));
         assert_eq!(stale, want);
-        let check = command(&sample.workspace, lexopt::Parser::from_args(["--check"])).unwrap();
-        assert_eq!(check, Verdict::Bad);
         assert_eq!(sample.workspace.read("CONTRIBUTING.md").unwrap(), REGION);
-        assert_eq!(command(&sample.workspace, lexopt::Parser::from_args([""; 0])).unwrap(), Verdict::Good);
-        assert_eq!(problems(&sample.workspace).unwrap(), Vec::<String>::new());
+        write(&sample.workspace, &documents()).unwrap();
+        assert_eq!(sample.workspace.read("docs/new.md").unwrap(), "new\ntext\n");
+        assert_eq!(check(&sample.workspace, &documents()).unwrap(), Vec::<String>::new());
     }
 
     #[test]
     fn links_that_lead_nowhere_are_found_with_their_line() {
         let pages = [
             ("CONTRIBUTING.md", REGION),
-            ("docs/reference/errors.md", ""),
             NO_CRATES,
             ("docs/a.md", "[there](b.md)\n[up](../CONTRIBUTING.md)\n[gone](c.md)\n[out](../../d.md)\n"),
             ("docs/b.md", ""),
         ];
-        let sample = sample("links", &pages);
-        command(&sample.workspace, lexopt::Parser::from_args([""; 0])).unwrap();
+        let sample = Sample::new("links", &pages);
         let want = ["docs/a.md:3: c.md leads nowhere", "docs/a.md:4: ../../d.md leads nowhere"];
-        assert_eq!(problems(&sample.workspace).unwrap(), want);
+        assert_eq!(check(&sample.workspace, &[]).unwrap(), want);
     }
 }
