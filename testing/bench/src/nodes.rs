@@ -73,12 +73,13 @@ pub(crate) async fn run(runs: &Runs) -> Result<Report, BenchError> {
 
 async fn measure(runs: &Runs) -> Result<Report, BenchError> {
     let place = tempfile::tempdir()?;
-    let program = build::SURROUNDINGS.make(place.path()).await?;
+    let program = build::SHIPPED.make(place.path()).await?;
+    let surroundings = build::SURROUNDINGS.make(place.path()).await?;
     let mut rows = Vec::new();
     for &nodes in &runs.embedded {
         let place = tempfile::tempdir()?;
-        let env = Environment::open(place.path(), &program, Cloudscale::serve(SimSettings::default()).await?)
-            .await?;
+        let cloud = Cloudscale::serve(SimSettings::default()).await?;
+        let env = Environment::open(place.path(), &surroundings, cloud).await?;
         rows.push(initialise(&env, &program, nodes, "embedded", None).await?);
         env.close().await?;
     }
