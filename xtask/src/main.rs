@@ -9,6 +9,7 @@ mod docs;
 mod e2e;
 mod kube;
 mod lexer;
+mod monitoring;
 mod mutants;
 mod page;
 mod picture;
@@ -73,6 +74,12 @@ const CHORES: &[Chore] = &[
         usage: "page [--picture FILE]",
         about: "try the sandbox's page in a real browser, which is fetched if there is none; FILE gets a picture of it",
         run: page::command,
+    },
+    Chore {
+        name: "monitoring",
+        usage: "monitoring",
+        about: "check and test the alerting rules, the dashboard and the runbooks with promtool, which is unpacked if there is none",
+        run: monitoring::command,
     },
     Chore {
         name: "cases",

@@ -6,7 +6,7 @@ use crate::built::TestProgram;
 use crate::process::stream;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{Result, Verdict, cases, docs, kube, page, sim, words};
+use crate::{Result, Verdict, cases, docs, kube, monitoring, page, sim, words};
 
 /// One stage of `cargo xtask test`.
 #[derive(Debug)]
@@ -58,6 +58,11 @@ pub(crate) const STAGES: &[Stage] = &[
         name: "simulation",
         checks: "200 seeds keep every law, and a program that breaks one is caught",
         run: sim::stage,
+    },
+    Stage {
+        name: "monitoring",
+        checks: "every alert fires in one test and is silent in another, has a runbook, and asks for metrics that the program exports, as the dashboard does",
+        run: monitoring::stage,
     },
     Stage {
         name: "page",

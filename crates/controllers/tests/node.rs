@@ -85,11 +85,15 @@ async fn a_node_without_an_instance_says_so_once_and_is_found_later() {
                 names are \"web-01\"; give the instance the node's name, or start the node's kubelet with --provider-id";
     assert_eq!(stage.events("web-1"), [told], "L4-405 once, not at each try");
     assert_eq!(patches(&stage, "web-1"), 0, "L1-401");
+    let created = stage.node("web-1").await.unwrap().created.unwrap().as_second();
+    let waiting = stage.ctx.metrics.node.waiting.clone();
+    assert_eq!((waiting.count.get(), waiting.since.get()), (1, created), "it waits, and since when is known");
     let listings = asked(&stage, "list instances");
     assert!(listings <= 18, "L12-401 {listings} listings in 20 minutes");
     stage.clouds[0].add_instance("web-1", "north-1");
     stage.pass(360).await;
     assert!(!waits(&stage, "web-1").await);
+    assert_eq!((waiting.count.get(), waiting.since.get()), (0, 0), "nobody waits any more");
     assert_eq!(stage.events("web-1"), [told, SYNCED]);
 }
 

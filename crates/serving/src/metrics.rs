@@ -3,12 +3,13 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use cloudberth_core::metric::Metric;
+use jiff::Timestamp;
 use prometheus_client::{
     encoding::{EncodeMetric, MetricEncoder},
     metrics::{
@@ -43,6 +44,8 @@ cloudberth_core::metrics! {
         "How long it took to know whether they may";
     EVICTIONS = Unmarked Counter "cloudberth_port_evicted_connections_total" [],
         "Connections to the HTTPS port that were closed to let others in";
+    CERTIFICATE_ENDS = Unmarked Gauge "cloudberth_serving_certificate_expiry_timestamp_seconds" [],
+        "When the first of the certificates of the HTTPS port ends, in seconds since 1970";
 }
 
 /// Registers the series of a metric.
@@ -78,6 +81,24 @@ impl EncodeMetric for BareCounter {
     }
 }
 
+/// A moment, in seconds since 1970. It is not printed before it is known.
+#[derive(Clone, Debug, Default)]
+struct Moment(Arc<AtomicI64>);
+
+impl EncodeMetric for Moment {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> std::fmt::Result {
+        encoder.encode_gauge(&self.0.load(Ordering::Relaxed))
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Gauge
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Review {
     Token,
@@ -97,6 +118,7 @@ pub struct Metrics {
     authorizations: Family<Label, BareCounter>,
     authorization_seconds: Histograms,
     evictions: BareCounter,
+    certificate_ends: Moment,
 }
 
 fn review_buckets() -> Histogram {
@@ -122,6 +144,7 @@ impl Metrics {
             authorizations: Family::default(),
             authorization_seconds: family(attempt_buckets),
             evictions: BareCounter::default(),
+            certificate_ends: Moment::default(),
         };
         let m = metrics.clone();
         publish(registry, &TOKEN_REVIEWS, m.token_requests);
@@ -134,6 +157,7 @@ impl Metrics {
         publish(registry, &AUTHORIZATIONS, m.authorizations);
         publish(registry, &AUTHORIZATION_SECONDS, m.authorization_seconds);
         publish(registry, &EVICTIONS, m.evictions);
+        publish(registry, &CERTIFICATE_ENDS, m.certificate_ends);
         metrics
     }
 
@@ -166,6 +190,11 @@ impl Metrics {
     pub(crate) fn evicted(&self) {
         self.evictions.inc();
     }
+
+    /// When the first certificate ends, if any of them says so.
+    pub(crate) fn certificate_ends(&self, when: Option<Timestamp>) {
+        self.certificate_ends.0.store(when.map_or(0, Timestamp::as_second), Ordering::Relaxed);
+    }
 }
 
 /// A label may have few values, so only system users are named.
@@ -192,6 +221,10 @@ mod tests {
         metrics.evicted();
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        assert!(!text.contains(CERTIFICATE_ENDS.name), "not known yet:\n{text}");
+        metrics.certificate_ends(Timestamp::from_second(1_900_000_000).ok());
+        text.clear();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
         for line in [
             "# TYPE apiserver_delegated_authn_request_total counter",
             "apiserver_delegated_authn_request_total{code=\"201\"} 1",
@@ -207,6 +240,7 @@ mod tests {
             "authorization_attempts_total{result=\"allowed\"} 1",
             "authorization_duration_seconds_count{result=\"allowed\"} 1",
             "cloudberth_port_evicted_connections_total 1",
+            "cloudberth_serving_certificate_expiry_timestamp_seconds 1900000000",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} in\n{text}");
         }

@@ -89,6 +89,7 @@ impl Server {
     ) -> Result<Self> {
         let config = tls::server_config(tls, Arc::clone(&certificates), limits.http2, Arc::clone(&clock))?;
         let metrics = guard.metrics().clone();
+        metrics.certificate_ends(certificates.ends());
         let secure = Secure { acceptor: TlsAcceptor::from(config), certificates, guard };
         let shared = Arc::new(Shared { secure: Some(secure), router: Router::new(pages, clock), limits });
         Ok(Self { listener, metrics, shared })
@@ -156,7 +157,8 @@ impl Server {
         let keeping = async {
             match &shared.secure {
                 Some(Secure { guard, certificates, .. }) => {
-                    tokio::join!(guard.follow(limits.look), keep_certificates(certificates, limits.look));
+                    let keeping = keep_certificates(certificates, guard.metrics(), limits.look);
+                    tokio::join!(guard.follow(limits.look), keeping);
                 }
                 None => std::future::pending().await,
             }
@@ -183,11 +185,12 @@ impl std::fmt::Debug for Server {
 }
 
 /// Reloads certificates that changed; never ends.
-async fn keep_certificates(certificates: &CertificateStore, every: Duration) {
+async fn keep_certificates(certificates: &CertificateStore, metrics: &Metrics, every: Duration) {
     loop {
         sleep(every).await;
         for problem in certificates.refresh() {
             tracing::warn!("{problem}");
         }
+        metrics.certificate_ends(certificates.ends());
     }
 }

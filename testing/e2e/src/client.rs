@@ -151,9 +151,14 @@ impl Client {
             }
         };
         let connector =
-            HttpsConnectorBuilder::new().with_tls_config(config).https_only().enable_http1().build();
+            HttpsConnectorBuilder::new().with_tls_config(config).https_or_http().enable_http1().build();
         let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(connector);
         Ok(Self { base: base.into(), token, http })
+    }
+
+    /// Where the server is.
+    pub fn base(&self) -> &str {
+        &self.base
     }
 
     /// Sends one request and reads the whole answer.

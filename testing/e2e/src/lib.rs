@@ -7,8 +7,8 @@
 //!
 //! A scenario is written against a [`Cluster`], which is one or the other and comes from a [`ClusterFactory`]. [`Program`]
 //! runs the shipped program, [`Manager`] runs it as the manager of a cluster, [`Elector`] is a client-go candidate for its
-//! Lease, [`PodPrograms`] run pods, [`ChartServer`] has charts for Helm, [`Rights`] says what its role allows, and
-//! [`eventually`] waits.
+//! Lease, [`PodPrograms`] run pods, [`ChartServer`] has charts for Helm, [`Prometheus`] scrapes it, [`Rights`] says what its
+//! role allows, and [`eventually`] waits.
 
 mod calls;
 mod charts;
@@ -26,6 +26,7 @@ mod manifests;
 mod pki;
 mod pods;
 mod program;
+mod prometheus;
 mod proxy;
 mod rbac;
 mod supervise;
@@ -43,5 +44,6 @@ pub use kubectl::{Following, Kubectl, Output};
 pub use manager::{Manager, command_of, manifests_of};
 pub use pods::PodPrograms;
 pub use program::{Program, shipped};
+pub use prometheus::Prometheus;
 pub use rbac::Rights;
 pub use wait::{eventually, throughout};

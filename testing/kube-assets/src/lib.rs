@@ -1,4 +1,4 @@
-//! The programs of Kubernetes for tests, and programs of ours on top of client-go.
+//! The programs of Kubernetes for tests, programs of ours on top of client-go, and Prometheus.
 //!
 //! They come from `KUBEBUILDER_ASSETS` when that is set, else from a cache outside the checkout, which is
 //! filled once by `go build` from the modules that `tools/` pins. The pins are compiled into this crate and
@@ -8,6 +8,7 @@
 //! version never run at once, since the second waits for a lock, which ends with the process that holds it.
 
 mod compile;
+mod prometheus;
 mod release;
 
 use std::ffi::OsString;
@@ -15,6 +16,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use prometheus::{PrometheusAssets, PrometheusSurroundings, prometheus, prometheus_in};
 use release::{CONTROL_LOOPS, ELECTOR, HELM, INFORMERS, KUBELETS, RELEASES, Release, find};
 pub use release::{NEWEST, OLDEST};
 
@@ -109,6 +111,14 @@ pub enum Error {
         program: &'static str,
         /// The last lines that Go printed.
         output: String,
+    },
+    /// Neither `CLOUDBERTH_PROMETHEUS` nor `PATH` nor a package has Prometheus.
+    #[error(
+        "no prometheus and promtool ({why}): install prometheus, or set CLOUDBERTH_PROMETHEUS to a directory with both"
+    )]
+    NoPrometheus {
+        /// What was tried last, and how it ended.
+        why: String,
     },
     /// The cache could not be read or written.
     #[error("{what} {}: {source}", path.display())]

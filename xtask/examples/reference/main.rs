@@ -3,6 +3,8 @@
 //! An example, because it needs the whole program: `cargo xtask` does not, and everybody waits for that.
 #![allow(clippy::print_stdout, reason = "what it prints is read by xtask")]
 
+mod admission;
+
 use std::fmt::Write;
 
 use cloudberth::CLOUDS;
@@ -55,6 +57,7 @@ fn generated() -> Vec<Generated> {
             table_of_metrics(cloudberth_rancher_fip::metrics::TABLE),
         ),
     ];
+    all.extend(admission::files().map(|(file, text)| document(&file, Part::Whole, text)));
     all.extend(CLOUDS.iter().filter(|factory| !factory.replaces.is_empty()).map(|factory| {
         let file = format!("docs/reference/{}.md", factory.name);
         document(&file, Part::Region("annotations"), factory.annotations.to_markdown())

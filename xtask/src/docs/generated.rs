@@ -5,10 +5,9 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use crate::Result;
-use crate::built;
 use crate::stages::STAGES;
 use crate::workspace::Workspace;
+use crate::{Result, built, monitoring};
 
 /// A document, or a marked part of one, that is written from the code.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -26,10 +25,14 @@ pub(crate) enum Part {
     Whole,
 }
 
-/// The table of the stages, which are our own, and all that `examples/reference` writes.
+/// What can be written without the program, and all that `examples/reference` writes from it.
 pub(crate) fn generated(workspace: &Workspace) -> Result<Vec<Generated>> {
-    let part = Part::Region("stages".to_owned());
-    let mut all = vec![Generated { file: "CONTRIBUTING.md".to_owned(), part, text: stages() }];
+    let document = |file: &str, part, text| Generated { file: file.to_owned(), part, text };
+    let rules = workspace.read(monitoring::RULES)?;
+    let mut all = vec![
+        document("CONTRIBUTING.md", Part::Region("stages".to_owned()), stages()),
+        document("deploy/monitoring/prometheusrule.yaml", Part::Whole, monitoring::as_object(&rules)),
+    ];
     all.extend(reference(workspace)?);
     Ok(all)
 }

@@ -38,6 +38,9 @@ fn write(workspace: &Workspace, documents: &[Generated]) -> Result<()> {
         let new = document.apply(&old)?;
         if new != old {
             let path = workspace.path(&document.file);
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder).map_err(|why| format!("{}: {why}", folder.display()))?;
+            }
             fs::write(&path, new).map_err(|why| format!("{}: {why}", path.display()))?;
             println!("wrote {}", document.file);
         }

@@ -9,6 +9,7 @@ use std::{
 use cloudberth_core::{
     Category, Error, NodeView, ObjectKey, Result, ServiceView,
     decide::service::{
+        census::is_refused,
         change::remember,
         events,
         lifecycle::{Closing, Opening},
@@ -220,6 +221,9 @@ impl ServiceEffects for Live<'_> {
             state.told.closing(goal, self.reason.occasion(), turn, nodes, closing)
         });
         self.say(notices);
+        if let Some(refused) = is_refused(goal, turn) {
+            self.controller.census.judged(self.key, refused);
+        }
         if self.reason == SyncReason::Nodes && goal == Goal::Present {
             let metrics = &self.controller.ctx.metrics.service;
             metrics.load_balancer_syncs.inc();

@@ -15,6 +15,7 @@
 mod records;
 mod search;
 mod sync;
+mod waiting;
 
 use std::{
     fmt,
@@ -36,7 +37,7 @@ use cloudberth_runtime::{
 };
 use futures_util::future::{join_all, select_all};
 
-use self::records::NodeRecords;
+use self::{records::NodeRecords, waiting::WaitingNodes};
 use crate::{clouds::Cloud, context::ControllerContext, lock};
 
 /// How many nodes are worked on at once where nobody sets a ceiling. The work is waiting for the API server, so this is
@@ -73,6 +74,7 @@ pub struct NodeController {
     settings: NodeSettings,
     pool: WorkerPool<String>,
     records: NodeRecords,
+    waiting: WaitingNodes,
     /// Listings that were begun earlier are too old.
     not_before: Mutex<Tick>,
 }
@@ -87,6 +89,7 @@ impl NodeController {
         }
         let pool = ctx.pool("Nodes", CAPACITY, BACK_OFF, JITTER);
         Ok(Arc::new(Self {
+            waiting: WaitingNodes::new(&ctx.metrics.node.waiting),
             ctx,
             settings,
             pool,
@@ -184,6 +187,7 @@ impl NodeController {
 
 impl Listener<NodeView> for NodeController {
     fn changed(&self, change: &Change<NodeView>) {
+        self.waiting.changed(change, &**self.ctx.clock());
         match (&change.old, &change.new) {
             (Some(old), Some(new)) if !change::matters(old, new) => {}
             (_, Some(new)) => {

@@ -16,11 +16,13 @@
 //! | `index` | which Service lays claim to what |
 //! | `cloud_limits` | how many workers one cloud may keep busy |
 //! | `node_changes` | which changes of nodes affect which Services |
+//! | `census` | which Services wait for an address, and of which something is refused, for the metrics |
 //! | `state` | what was written and said about each Service, so that it is not done twice |
 //!
 //! None of this state decides what becomes of a load balancer: a controller that is dropped anywhere and started again
 //! goes on from what is recorded on the Services and in the clouds (law 6).
 
+mod census;
 mod check_account;
 mod cloud_limits;
 mod index;
@@ -45,6 +47,7 @@ use cloudberth_core::{
         outage::SPREAD,
         queue::{ItemExponential, Requeue, WorkQueue},
         service::{
+            census::Address,
             change::{Written, overwritten},
             events,
             trigger::{WatchEvent, orphaned, trigger},
@@ -63,6 +66,7 @@ use cloudberth_runtime::{
 use futures_util::future::{FutureExt, join, join_all, join3};
 
 use crate::{context::ControllerContext, lock};
+use census::ServiceCensus;
 use cloud_limits::CloudLimits;
 use index::ServiceIndex;
 use node_changes::NodeChanges;
@@ -107,6 +111,7 @@ pub struct ServiceController {
     clouds: BTreeMap<String, SurveyCache>,
     index: Arc<Mutex<ServiceIndex>>,
     pub(crate) states: ServiceStates,
+    pub(crate) census: ServiceCensus,
     pub(crate) locks: Mutex<LockTable>,
     limits: Mutex<CloudLimits>,
     pub(crate) synced: Mutex<Synced>,
@@ -141,6 +146,7 @@ impl ServiceController {
                 .collect(),
             index: Arc::default(),
             states: ServiceStates::default(),
+            census: ServiceCensus::new(&ctx.metrics.service, clock),
             locks: Mutex::default(),
             limits: Mutex::new(limits),
             synced: Mutex::default(),
@@ -277,6 +283,7 @@ impl ServiceController {
     /// An object is gone. If it may have left a load balancer behind, that is said once; nothing is deleted (law 5).
     fn gone(&self, last: &ServiceView) {
         let key = last.key();
+        self.census.seen(&key, Address::NotWanted);
         let state = self.states.forget(&key);
         lock(&self.synced).forget(&key);
         lock(&self.intents).forget(&key);
@@ -308,6 +315,7 @@ impl Listener<ServiceView> for ServiceController {
                 let (key, assignments) = (new.key(), &self.ctx.clouds.assignments);
                 let now = assignments.of(new);
                 self.update_index(&key, Some((new, &now)));
+                self.census.seen(&key, Address::of(new, &now));
                 let event = before.map_or(WatchEvent::Added(new), |old| WatchEvent::Updated { old, new });
                 let nothing = Written::new();
                 let cause = self.states.peek(&key, |state| {

@@ -41,6 +41,39 @@ async fn a_creation_whose_answer_is_lost_is_found_and_not_repeated() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_waits_for_an_address_and_who_is_refused_is_counted_while_the_term_lasts() {
+    let scene = Fixture::new();
+    scene.node("n1").await;
+    let metrics = scene.metrics().clone();
+    // How many wait, how many are refused, and whether it is known since when.
+    let counted = || (metrics.waiting.count.get(), metrics.refused.get(), metrics.waiting.since.get() > 0);
+    let algorithm = |name| json!({"fake.cloudberth.dev/algorithm": name});
+    scene.create("odd", json!({"metadata": {"annotations": algorithm("fastest")}})).await;
+    scene.pass(30).await;
+    assert_eq!(counted(), (0, 1, false), "one that is refused does not wait");
+
+    scene.stage.clouds[0].plan_faults(|_| Some(Fault::Refuse(Category::Temporary)));
+    scene.create("web", json!({})).await;
+    scene.pass(600).await;
+    assert_eq!(counted(), (1, 1, true), "the cloud does not answer");
+    scene.annotate("odd", algorithm("round-robin")).await;
+    scene.pass(600).await;
+    assert_eq!(counted(), (1, 1, true), "what held before still does while nothing can be decided");
+
+    scene.stage.clouds[0].plan_faults(|_| None);
+    scene.pass(900).await;
+    assert_eq!(counted(), (0, 0, false));
+
+    scene.annotate("web", algorithm("fastest")).await;
+    scene.pass(30).await;
+    assert_eq!(counted(), (0, 1, false), "refused beside a load balancer that runs");
+    scene.kill();
+    scene.pass(1).await;
+    drop(scene);
+    assert_eq!(counted(), (0, 0, false), "whoever does not lead counts nothing");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_service_that_is_deleted_while_its_creation_is_unknown_leaves_nothing() {
     let scene = Fixture::with(&["alpha"], |settings| settings.lag = Duration::from_secs(20));
     scene.node("n1").await;

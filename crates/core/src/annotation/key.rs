@@ -2,7 +2,7 @@
 
 use std::{fmt, iter};
 
-use super::{Annotations, Value, kind::Kind};
+use super::{Annotations, Value, kind::Kind, shape::Shape};
 use crate::{
     error::cut,
     lb::{Impact, Notice, Refusal, Severity},
@@ -255,6 +255,8 @@ pub struct Row {
     pub spellings: Vec<Spelling>,
     /// What a good value is.
     pub expects: String,
+    /// What a good value looks like to somebody who cannot read it.
+    pub shape: Shape,
     /// What not being set means.
     pub fallback: Fallback,
     /// What a change does to traffic, where that is known.
@@ -282,6 +284,7 @@ impl<K: Kind> Entry for Key<K> {
         Row {
             spellings: self.spellings().collect(),
             expects: self.kind.expects(),
+            shape: self.kind.shape(),
             fallback: self.fallback,
             impact: self.impact,
             recorded: self.recorded,

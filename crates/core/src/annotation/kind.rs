@@ -4,6 +4,7 @@ use std::fmt;
 
 use ipnet::IpNet;
 
+use super::shape::Shape;
 use crate::net;
 
 /// A way to read the text of an annotation.
@@ -18,6 +19,11 @@ pub trait Kind: fmt::Debug + Sync {
 
     /// Reads a text. The error adds what is wrong in particular; empty when [`expects`](Self::expects) says it all.
     fn read(&self, text: &str) -> Result<Self::Value, String>;
+
+    /// What good texts look like to somebody who cannot [`read`](Self::read); never narrower than that.
+    fn shape(&self) -> Shape {
+        Shape::Any
+    }
 }
 
 /// Any text at all.
@@ -121,6 +127,10 @@ impl Kind for Int {
         all_digits(digits)?;
         in_range(text.parse().ok(), self.min, self.max)
     }
+
+    fn shape(&self) -> Shape {
+        Shape::Number { min: self.min, max: self.max, signed: true }
+    }
 }
 
 /// A number without a sign, of 32 bits at most: decimal digits, nothing else.
@@ -150,6 +160,10 @@ impl Kind for Unsigned {
     fn read(&self, text: &str) -> Result<u32, String> {
         all_digits(text)?;
         in_range(text.parse().ok(), self.min, self.max)
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Number { min: self.min.into(), max: self.max.into(), signed: false }
     }
 }
 
@@ -197,6 +211,11 @@ impl<T: Copy + fmt::Debug + PartialEq + Sync> Kind for OneOf<T> {
     fn read(&self, text: &str) -> Result<T, String> {
         let same = |word: &str| if self.any_case { word.eq_ignore_ascii_case(text) } else { word == text };
         self.choices.iter().find(|(word, _)| same(word)).map(|(_, value)| *value).ok_or_else(String::new)
+    }
+
+    fn shape(&self) -> Shape {
+        let words = self.choices.iter().map(|(word, _)| *word).collect();
+        Shape::Word { words, any_case: self.any_case }
     }
 }
 

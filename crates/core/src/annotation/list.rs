@@ -5,7 +5,7 @@ use std::{fmt, marker::PhantomData};
 use serde::de::DeserializeOwned;
 use serde_json::Value as JsonValue;
 
-use super::kind::Kind;
+use super::{kind::Kind, shape::Shape};
 
 /// What is said about one item of a list.
 fn item_flaw<K: Kind>(item: &K, text: &str, detail: &str) -> String {
@@ -87,6 +87,10 @@ impl<K: Kind> Kind for JsonList<K> {
         }
         let texts: Option<Vec<String>> = serde_json::from_str(text).map_err(|e| e.to_string())?;
         read_items(&self.item, &texts.unwrap_or_default())
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::JsonList
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A provider declares each annotation as a static [`Key`] and lists the keys in a [`Table`]. Everything else follows
 //! from the declaration: reading, defaults, the refusal of a wrong value, the hint at a mistyped key, the reference
-//! documentation.
+//! documentation, and the rules for the API server.
 //!
 //! ```
 //! use cloudberth_core::{annotation::{Key, OneOf, Table, Unsigned, Value}, lb::Impact};
@@ -34,12 +34,14 @@ mod key;
 mod kind;
 mod list;
 mod markdown;
+mod shape;
 mod table;
 mod typo;
 
 pub use key::{Alias, Entry, Fallback, Key, Reading, Report, Row, Spelling};
 pub use kind::{By, Cidr, Int, Kind, OneOf, Pattern, Text, Unsigned};
 pub use list::{CommaList, Json, JsonList};
+pub use shape::Shape;
 pub use table::{Parsed, Retired, Table};
 pub use typo::nearest;
 

@@ -2,7 +2,7 @@
 
 use super::{
     Annotations, Value,
-    key::{Entry, Key, Reading, Report},
+    key::{Entry, Key, Reading, Report, Row},
     kind::Kind,
     typo,
 };
@@ -110,6 +110,26 @@ impl Table {
             spellings.into_iter().map(move |spelling| (spelling.name, name)).collect::<Vec<_>>()
         };
         self.entries.iter().flat_map(names).collect()
+    }
+
+    /// What every annotation is, in the order of declaration.
+    pub fn rows(&self) -> impl Iterator<Item = Row> {
+        self.entries.iter().map(|entry| entry.row())
+    }
+
+    /// The keys that do nothing.
+    pub const fn without_effect(&self) -> &'static [Retired] {
+        self.retired
+    }
+
+    /// The beginnings of keys of which none may be unknown.
+    pub const fn prefixes(&self) -> &'static [&'static str] {
+        self.prefixes
+    }
+
+    /// How values are read.
+    pub const fn reading(&self) -> Reading {
+        self.reading
     }
 
     /// The keys that we write ourselves, in all their spellings.

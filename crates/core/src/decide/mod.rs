@@ -11,6 +11,7 @@
 //! | [`outage`] | whether a cloud is away |
 //! | [`election`] | the next move of a candidate for leadership |
 //! | [`selection`] | which controllers run |
+//! | [`waiting`] | who waits, and since when |
 
 pub mod election;
 pub mod lifecycle;
@@ -21,3 +22,4 @@ pub mod queue;
 pub mod routes;
 pub mod selection;
 pub mod service;
+pub mod waiting;

@@ -2,16 +2,34 @@
 
 #![allow(missing_docs, reason = "fields are labels and metrics, explained where they are registered")]
 
+use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 
 use super::{
     Registry,
-    kinds::{Counter, Family, Histogram, publish},
+    kinds::{Counter, Family, Gauge, Histogram, publish},
     table,
 };
 
+/// How many wait, and since when the one does that waits longest.
+#[derive(Clone, Debug, Default)]
+pub struct WaitingMetrics {
+    pub count: Gauge,
+    /// In seconds since 1970; 0 if none waits.
+    pub since: Gauge,
+}
+
+impl WaitingMetrics {
+    pub fn set(&self, count: usize, oldest: Option<Timestamp>) {
+        self.count.set(i64::try_from(count).unwrap_or(i64::MAX));
+        self.since.set(oldest.map_or(0, Timestamp::as_second));
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct NodeMetrics {
+    /// Nodes that wait for their cloud.
+    pub waiting: WaitingMetrics,
     /// From a node's creation until its taint was gone.
     pub taint_removal_delay: Histogram,
     /// From a node's creation until it was synced for the first time.
@@ -21,7 +39,7 @@ pub struct NodeMetrics {
 impl Default for NodeMetrics {
     fn default() -> Self {
         let delay = || Histogram::exponential(1.0, 4.0, 6);
-        Self { taint_removal_delay: delay(), initial_sync_delay: delay() }
+        Self { waiting: WaitingMetrics::default(), taint_removal_delay: delay(), initial_sync_delay: delay() }
     }
 }
 
@@ -29,6 +47,8 @@ impl NodeMetrics {
     pub fn register(&self, registry: &mut Registry) {
         publish(registry, &table::TAINT_REMOVAL_DELAY, self.taint_removal_delay.clone());
         publish(registry, &table::INITIAL_SYNC_DELAY, self.initial_sync_delay.clone());
+        publish(registry, &table::NODES_WAITING, self.waiting.count.clone());
+        publish(registry, &table::NODES_WAITING_SINCE, self.waiting.since.clone());
     }
 }
 
@@ -82,6 +102,10 @@ pub struct ServiceMetrics {
     pub update_hosts_latency: Histogram,
     /// Load balancers that may be left without a Service, because somebody took the finalizer away.
     pub orphans: Counter,
+    /// Services that wait for an address.
+    pub waiting: WaitingMetrics,
+    /// Services of which something is refused.
+    pub refused: Gauge,
 }
 
 impl Default for ServiceMetrics {
@@ -93,6 +117,8 @@ impl Default for ServiceMetrics {
             node_sync_latency: latency(),
             update_hosts_latency: latency(),
             orphans: Counter::default(),
+            waiting: WaitingMetrics::default(),
+            refused: Gauge::default(),
         }
     }
 }
@@ -104,6 +130,9 @@ impl ServiceMetrics {
         publish(registry, &table::NODE_SYNC_LATENCY, self.node_sync_latency.clone());
         publish(registry, &table::UPDATE_HOSTS_LATENCY, self.update_hosts_latency.clone());
         publish(registry, &table::ORPHANS, self.orphans.clone());
+        publish(registry, &table::SERVICES_WAITING, self.waiting.count.clone());
+        publish(registry, &table::SERVICES_WAITING_SINCE, self.waiting.since.clone());
+        publish(registry, &table::SERVICES_REFUSED, self.refused.clone());
     }
 }
 

@@ -21,6 +21,10 @@ cloudberth_core::metrics! {
         "Seconds from the creation of a node until the taint of uninitialised nodes was removed";
     INITIAL_SYNC_DELAY = Alpha Histogram "node_controller_initial_node_sync_delay_seconds" [],
         "Seconds from the creation of a node until it was synced for the first time";
+    NODES_WAITING = Alpha Gauge "cloudberth_nodes_waiting" [],
+        "Nodes that wait for their cloud: they carry the taint of uninitialised nodes";
+    NODES_WAITING_SINCE = Alpha Gauge "cloudberth_nodes_waiting_since_timestamp_seconds" [],
+        "When the node was created that waits longest for its cloud, in seconds since 1970; 0 if none waits";
     MONITOR_DURATION = Alpha Histogram "cloud_node_lifecycle_controller_monitor_nodes_duration_seconds" [],
         "Seconds that a pass over all nodes took";
     NODE_CLOUD_CALLS = Alpha Counter "cloud_node_lifecycle_controller_cloud_provider_calls_total" ["operation", "result"],
@@ -38,6 +42,12 @@ cloudberth_core::metrics! {
         "Seconds that the update of the hosts of one load balancer took";
     ORPHANS = Alpha Counter "cloudberth_orphaned_load_balancers_total" [],
         "Load balancers that may be left without a Service; they are never deleted";
+    SERVICES_WAITING = Alpha Gauge "cloudberth_services_waiting" [],
+        "Services that want a load balancer from a cloud, are not refused and have no address";
+    SERVICES_WAITING_SINCE = Alpha Gauge "cloudberth_services_waiting_since_timestamp_seconds" [],
+        "Since when the Service waits that waits longest for an address, in seconds since 1970; 0 if none waits";
+    SERVICES_REFUSED = Alpha Gauge "cloudberth_services_refused" [],
+        "Services of which a field or an annotation is refused; an event of each says which";
     ROUTE_SYNCS = Alpha Counter "route_controller_route_sync_total" ["outcome", "trigger"],
         "Passes over the routes";
 

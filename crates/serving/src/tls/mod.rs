@@ -6,6 +6,7 @@ pub(crate) mod selfsigned;
 pub(crate) mod settings;
 pub(crate) mod store;
 pub(crate) mod subject;
+mod validity;
 
 use std::sync::Arc;
 

@@ -8,6 +8,7 @@ use std::{
 };
 
 use cloudberth_core::{Clock, Tick};
+use jiff::Timestamp;
 use rustls::{
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
@@ -15,7 +16,7 @@ use rustls::{
 
 use super::{
     material::{self, Named},
-    selfsigned,
+    selfsigned, validity,
 };
 use crate::error::{Error, Result};
 
@@ -159,6 +160,13 @@ impl CertificateStore {
             }
         }
         problems
+    }
+
+    /// When the first of the certificates in use ends; `None` if none of them can be read.
+    pub(crate) fn ends(&self) -> Option<Timestamp> {
+        let loaded = self.lock();
+        let keys = loaded.sni.iter().map(|named| &named.key).chain([&loaded.main]);
+        keys.filter_map(|key| validity::ends(key.cert.first()?)).min()
     }
 
     fn choose(&self, asked: Option<&str>) -> Arc<CertifiedKey> {
@@ -377,7 +385,9 @@ mod tests {
         let first = shown(&store, None);
         tokio::time::advance(Duration::from_secs(300 * 24 * 3600)).await;
         assert_eq!((store.refresh(), shown(&store, None) == first), (vec![], true));
+        let before = store.ends();
         tokio::time::advance(Duration::from_secs(40 * 24 * 3600)).await;
         assert_eq!((store.refresh(), shown(&store, None) == first), (vec![], false));
+        assert!(before.is_some() && before < store.ends(), "{before:?}");
     }
 }

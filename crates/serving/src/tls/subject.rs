@@ -10,7 +10,7 @@ pub(crate) struct Subject {
     pub(crate) organisations: Vec<String>,
 }
 
-const SEQUENCE: u8 = 0x30;
+pub(super) const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 const OID: u8 = 0x06;
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
@@ -40,8 +40,8 @@ impl Subject {
     }
 }
 
-/// One element: its content, and what follows it.
-fn element(input: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+/// One element: its tag, its content, and what follows it.
+pub(super) fn element(input: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = input.split_first()?;
     let (&first, rest) = rest.split_first()?;
     let (length, rest) = if first < 0x80 {
@@ -57,7 +57,8 @@ fn element(input: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, content, rest))
 }
 
-fn take(input: &[u8], wanted: u8) -> Option<(&[u8], &[u8])> {
+/// The content of an element that has to be of this kind, and what follows it.
+pub(super) fn take(input: &[u8], wanted: u8) -> Option<(&[u8], &[u8])> {
     let (tag, content, rest) = element(input)?;
     (tag == wanted).then_some((content, rest))
 }

@@ -12,9 +12,11 @@
 //! | [`patch`] | the bodies of all writes |
 //! | [`events`], [`event_dedup`] | the events about it, each published once |
 //! | [`source_ranges`] | from where traffic is let in |
+//! | [`census`] | which Services wait for an address, and of which something is refused |
 
 pub mod account;
 pub mod assignments;
+pub mod census;
 pub mod change;
 pub mod event_dedup;
 pub mod events;
