@@ -4,6 +4,7 @@
 mod browser;
 mod built;
 mod cases;
+mod chart;
 mod cluster;
 mod docs;
 mod e2e;
@@ -104,6 +105,12 @@ const CHORES: &[Chore] = &[
         usage: "docs [--check]",
         about: "update the generated parts of the documents",
         run: docs::command,
+    },
+    Chore {
+        name: "chart",
+        usage: "chart [--check]",
+        about: "write the plain manifests and snapshots from the chart, and check it with helm",
+        run: chart::command,
     },
     Chore {
         name: "picture",

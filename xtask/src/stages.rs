@@ -6,7 +6,7 @@ use crate::built::TestProgram;
 use crate::process::stream;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{Result, Verdict, cases, docs, kube, monitoring, page, sim, words};
+use crate::{Result, Verdict, cases, chart, docs, kube, monitoring, page, sim, words};
 
 /// One stage of `cargo xtask test`.
 #[derive(Debug)]
@@ -68,6 +68,11 @@ pub(crate) const STAGES: &[Stage] = &[
         name: "page",
         checks: "the sandbox's page works in a real browser, by mouse and by keyboard, and the browser finds no fault with it",
         run: page::stage,
+    },
+    Stage {
+        name: "chart",
+        checks: "helm finds no fault with the chart, the plain manifests and the snapshots are what it makes, values that it cannot carry out are refused by name",
+        run: chart::stage,
     },
     Stage {
         name: "kube",

@@ -29,7 +29,7 @@
 //! 6. `factory.rs`: read the settings, and report every mistake in them at once. List the factory in
 //!    `crates/cloudberth/src/lib.rs`; flags, presets, rights and reference pages follow from that line.
 //! 7. `tests/checks.rs`: hand the simulated cloud to the checks that hold for every cloud.
-//! 8. A cloud that replaces a program also has `manifest.yaml`, `cases.toml`, `examples/` and
+//! 8. A cloud that replaces a program also has a place in the chart and in `deploy/`, `cases.toml`, `examples/` and
 //!    `docs/reference/<name>.md`. The fake cloud replaces none, so it has none of these.
 //!
 //! The network runs each request in a task of its own: a client that gives up loses the answer, never the write.

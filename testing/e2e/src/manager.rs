@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use sim_kit::Surroundings;
 
 use crate::control_plane::{PORT_ATTEMPTS, free_port};
-use crate::{Account, Client, Credentials, Error, Event, Program, Request, eventually, manifests};
+use crate::{Account, Client, Container, Credentials, Error, Event, Program, Request, eventually, manifests};
 
 /// How long a start may take on a busy machine.
 const STARTED_WITHIN: Duration = Duration::from_mins(2);
@@ -232,15 +232,16 @@ pub fn manifests_of(clouds: &[&str]) -> Result<String, Error> {
     manifests::united(&texts)
 }
 
-/// The command and the arguments in the manifest of a cloud.
-pub fn command_of(cloud: &str) -> Result<Vec<String>, Error> {
-    let command = manifests::command(&manifest_of(cloud)?)?;
-    command.ok_or_else(|| Error::Manifest(format!("the manifest of {cloud} runs no command")))
+/// What the container in the manifest of a cloud runs with.
+pub fn container_of(cloud: &str) -> Result<Container, Error> {
+    let container = Container::read(&manifest_of(cloud)?)?;
+    container.ok_or_else(|| Error::Manifest(format!("the manifest of {cloud} runs nothing")))
 }
 
-fn manifest_of(cloud: &str) -> Result<String, Error> {
+/// The manifest of a cloud, or of `rancher-fip`, as the chart makes it.
+pub fn manifest_of(cloud: &str) -> Result<String, Error> {
     let path =
-        PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../clouds")).join(cloud).join("manifest.yaml");
+        PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy")).join(cloud).join("manifest.yaml");
     fs::read_to_string(&path).map_err(Error::io("cannot read", &path))
 }
 
@@ -265,7 +266,8 @@ mod tests {
     fn the_manifests_that_people_install_are_found() {
         assert!(manifests_of(&["cloudscale"]).unwrap().contains("ClusterRole"));
         assert!(manifests_of(&["cloudscale", "nowhere"]).is_err());
-        let command = command_of("brightbox").unwrap();
-        assert_eq!(command[..2], ["brightbox-cloud-controller-manager", "--configure-cloud-routes=false"]);
+        let args = container_of("brightbox").unwrap().args;
+        assert_eq!(args[..2], ["controller-manager", "--cloud-provider=brightbox"]);
+        assert!(container_of("nowhere").is_err());
     }
 }

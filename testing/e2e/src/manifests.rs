@@ -42,17 +42,6 @@ pub(crate) fn united(texts: &[String]) -> Result<String, Error> {
     Ok(united.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n---\n"))
 }
 
-/// The command of the first container in it, with its arguments.
-pub(crate) fn command(text: &str) -> Result<Option<Vec<String>>, Error> {
-    let container = |object: Value| object.pointer("/spec/template/spec/containers/0").cloned();
-    let found = parse(text)?.into_iter().find_map(container);
-    let words = |container: &Value| -> Vec<String> {
-        let lists = ["command", "args"].into_iter().filter_map(|field| container.get(field)?.as_array());
-        lists.flatten().filter_map(|word| Some(word.as_str()?.to_owned())).collect()
-    };
-    Ok(found.as_ref().map(words).filter(|words| !words.is_empty()))
-}
-
 /// Whether it is about roles, which the embedded API does not store.
 pub(crate) fn is_rbac(object: &Value) -> bool {
     kind(object).contains("Role")
@@ -104,22 +93,6 @@ mod tests {
             "rules": [{ "verbs": ["get"] }, { "verbs": ["list"] }] });
         assert_eq!(found, [both, json!({ "kind": "Pod" })]);
         assert!(united(&["a: [".to_owned()]).is_err());
-    }
-
-    #[test]
-    fn a_command_has_its_arguments() {
-        let container = |fields: &str| {
-            format!("kind: Role\n---\nspec: {{template: {{spec: {{containers: [{{{fields}}}]}}}}}}\n")
-        };
-        let table: [(&str, Option<&[&str]>); 3] = [
-            ("command: [a], args: [--b, --c]", Some(&["a", "--b", "--c"])),
-            ("command: [a]", Some(&["a"])),
-            ("image: a", None),
-        ];
-        for (fields, want) in table {
-            let want = want.map(|words| words.iter().map(ToString::to_string).collect());
-            assert_eq!(command(&container(fields)).unwrap(), want, "{fields}");
-        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "what it prints is read by xtask")]
 
 mod admission;
+mod rights;
 
 use std::fmt::Write;
 
@@ -44,6 +45,7 @@ fn generated() -> Vec<Generated> {
         document("docs/reference/errors.md", Part::Whole, errors()),
         document("docs/reference/events.md", Part::Whole, events()),
         document("docs/reference/metrics.md", Part::Whole, metrics()),
+        document("charts/cloudberth/rights.yaml", Part::Whole, rights::yaml()),
         document("docs/reference/flags.md", Part::Whole, cloudberth_manager::flags::markdown()),
         document(
             "docs/reference/rancher-fip.md",

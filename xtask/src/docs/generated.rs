@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::stages::STAGES;
 use crate::workspace::Workspace;
-use crate::{Result, built, monitoring};
+use crate::{Result, built, chart, monitoring};
 
 /// A document, or a marked part of one, that is written from the code.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -31,6 +31,7 @@ pub(crate) fn generated(workspace: &Workspace) -> Result<Vec<Generated>> {
     let rules = workspace.read(monitoring::RULES)?;
     let mut all = vec![
         document("CONTRIBUTING.md", Part::Region("stages".to_owned()), stages()),
+        document("docs/reference/chart-values.md", Part::Whole, chart::values::markdown()),
         document("deploy/monitoring/prometheusrule.yaml", Part::Whole, monitoring::as_object(&rules)),
     ];
     all.extend(reference(workspace)?);

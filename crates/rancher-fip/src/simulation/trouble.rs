@@ -337,7 +337,7 @@ fn later_role(user: &User, action: &Action) -> Option<String> {
 
 /// What our manifest grants in the management cluster.
 fn our_role(_: &User, action: &Action) -> Option<String> {
-    let documents = include_str!("../../manifest.yaml").split("\n---\n").skip(1);
+    let documents = include_str!("../../../../deploy/rancher-fip/manifest.yaml").split("\n---\n").skip(1);
     let documents = documents.map(|text| serde_saphyr::from_str::<Value>(text).unwrap());
     let names = |list: &Value| -> Vec<String> {
         list.as_array().into_iter().flatten().map(|name| name.as_str().unwrap().to_owned()).collect()

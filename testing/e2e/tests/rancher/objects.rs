@@ -208,7 +208,7 @@ subjects: [{kind: ServiceAccount, name: previewer, namespace: rancher-fip-manage
 ";
 
 /// What we ship.
-pub(crate) const MANIFEST: &str = include_str!("../../../../crates/rancher-fip/manifest.yaml");
+pub(crate) const MANIFEST: &str = include_str!("../../../../deploy/rancher-fip/manifest.yaml");
 
 /// What a kubeconfig of Rancher may do downstream: everything.
 pub(crate) const EVERYTHING: &str = "

@@ -1,10 +1,11 @@
 //! A cluster with a simulated cloud and managers, and the steps that their scenarios share.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use cloudberth_e2e::{
-    Account, Cluster, Manager, Program, Row, command_of, eventually, manifests_of, shipped,
+    Account, Cluster, Manager, Program, Row, container_of, eventually, manifests_of, shipped,
 };
 use serde_json::{Value, json};
 
@@ -67,16 +68,31 @@ impl<'w, C: CardCloud> Fixture<'w, C> {
         self.manager_with(name, &all, &self.cloud.env()).await
     }
 
-    /// A manager under the name and with the arguments of the manifest.
+    /// A manager as a kubelet starts it from the manifest: with its arguments, and with the credentials in files.
+    pub(crate) async fn manager_as_installed(&self) -> Fallible<Manager> {
+        let container = container_of(C::NAME)?;
+        assert_eq!(container.command, ["cloudberth"]);
+        let env = container.env_under(self.cluster.dir(), &self.cloud.env())?;
+        let secrets = self.cloud.secrets();
+        let bare = env.iter().find(|(_, value)| secrets.contains(value));
+        assert_eq!(bare, None, "a credential in a variable cannot change while the program runs");
+        self.start((shipped()?, container.args), &env).await
+    }
+
+    /// A manager under the name of the program that it replaces, with the further arguments of the manifest.
     pub(crate) async fn manager_by_its_old_name(&self) -> Fallible<Manager> {
-        let command = command_of(C::NAME)?;
-        let (name, args) = command.split_first().expect("a command");
-        let link = self.cluster.dir().join(name);
+        let link = self.cluster.dir().join(format!("{}-cloud-controller-manager", C::NAME));
         std::os::unix::fs::symlink(shipped()?, &link)?;
+        let by_name = ["controller-manager".to_owned(), format!("--cloud-provider={}", C::NAME)];
+        let mut args = container_of(C::NAME)?.args;
+        args.retain(|word| !by_name.contains(word));
+        self.start((link, args), &self.cloud.env()).await
+    }
+
+    async fn start(&self, program: (PathBuf, Vec<String>), env: &[(String, String)]) -> Fallible<Manager> {
         let config = self.cloud.config().map(|file| format!("--cloud-config={}", file.display()));
         let flags: Vec<String> = ELECTION.iter().map(owned).chain(config).collect();
-        let program = (link, args.to_vec());
-        Ok(Manager::start(&self.account, name, program, &flags, &self.cloud.env()).await?)
+        Ok(Manager::start(&self.account, C::NAME, program, &flags, env).await?)
     }
 
     /// What a manager would do now, and the exit code that says whether there is anything.

@@ -1,5 +1,5 @@
-//! What every cloud has to live through: a Service and its nodes, under the old name of the program and with the rights of
-//! the manifest.
+//! What every cloud has to live through: a Service and its nodes, with the arguments, the credentials and the rights of the
+//! manifest that the chart makes.
 
 use cloudberth_e2e::{Cluster, eventually};
 use serde_json::json;
@@ -20,7 +20,7 @@ pub(crate) async fn a_service_lives_and_dies_under_the_rights_of_the_manifest<C:
     for instance in ["one", "two", "three"] {
         fixture.join(&fixture.cloud.node_name(instance), json!({})).await?;
     }
-    let mut manager = fixture.manager_by_its_old_name().await?;
+    let mut manager = fixture.manager_as_installed().await?;
     manager.leads(SOON).await?;
     for instance in ["one", "two", "three"] {
         let node = fixture.initialised(&fixture.cloud.node_name(instance)).await?;

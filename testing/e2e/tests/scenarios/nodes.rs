@@ -38,7 +38,7 @@ pub(crate) async fn a_node_goes_from_its_taint_to_its_labels(cluster: &Cluster) 
 
 pub(crate) async fn a_provider_id_that_the_kubelet_set_is_kept(cluster: &Cluster) -> Outcome {
     let fixture = Fixture::new(cluster, &["one", "two"]).await?;
-    // Under the name in the manifests, which says which cloud it is for.
+    // Under the name of the replaced program, which says which cloud it is for.
     let mut manager = fixture.manager_by_its_old_name().await?;
     manager.leads(SOON).await?;
     // Its name is not that of its instance: the provider id alone identifies it.
