@@ -6,6 +6,7 @@ mod built;
 mod cases;
 mod chart;
 mod cluster;
+mod completions;
 mod docs;
 mod e2e;
 mod kube;
@@ -111,6 +112,12 @@ const CHORES: &[Chore] = &[
         usage: "chart [--check]",
         about: "write the plain manifests and snapshots from the chart, and check it with helm",
         run: chart::command,
+    },
+    Chore {
+        name: "completions",
+        usage: "completions [--into FOLDER]",
+        about: "write shell completions and man pages of the program, into target/ unless a folder is named",
+        run: completions::command,
     },
     Chore {
         name: "picture",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cloudberth_core::{Error, Result, error::Context, rights::ENDPOINT_SLICES};
-use cloudberth_http::{OpenResult, ProviderContext, ProviderFactory, TokenSource};
+use cloudberth_http::{NOWHERE, OpenResult, ProviderContext, ProviderFactory, TokenSource};
 
 use crate::{
     BinaryLaneProvider, FileSettings, Settings, Sources, Surroundings, TOKENS, annotations, id::SCHEME,
@@ -17,6 +17,12 @@ pub const FACTORY: ProviderFactory = ProviderFactory {
     annotations: &annotations::TABLE,
     reasons: REASONS,
     rights: &[ENDPOINT_SLICES],
+    offline: &[
+        ("BINARYLANE_ACCESS_TOKEN", "offline"),
+        ("BINARYLANE_API_TOKEN", ""),
+        ("BL_API_TOKEN", ""),
+        ("BINARYLANE_API_URL", NOWHERE),
+    ],
     open,
 };
 

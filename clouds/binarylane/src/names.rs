@@ -60,6 +60,12 @@ impl Names {
     }
 }
 
+/// How the names of all load balancers of a cluster begin, in lower case: as they are now, and as the replaced program made
+/// them.
+pub(crate) fn beginnings(cluster: &str, prefix: &str) -> [String; 2] {
+    [prefix, PREFIX].map(|prefix| format!("{}-", normalise(&format!("{prefix}-{cluster}"))))
+}
+
 /// The name, and the name with the hash. One that is too long has the hash anyway.
 fn both(full: &str, hash: &str) -> (String, String) {
     let full = normalise(full);
@@ -135,6 +141,22 @@ mod tests {
         assert_eq!(one.base, two.base, "BL-68");
         assert_ne!(one.hashed, two.hashed, "BL-68");
         assert!(one.is_unique(&one.hashed) && !one.is_unique(&one.base) && !one.fit(&two.hashed), "BL-68");
+    }
+
+    #[test]
+    fn all_names_of_a_cluster_begin_alike() {
+        for (cluster, namespace, name) in
+            [("Prod", "default", "web"), ("my_cluster", "a-b", "c"), ("", "n", "x")]
+        {
+            let long = "y".repeat(63);
+            let begins = beginnings(cluster, "k8s");
+            for names in [names(cluster, namespace, name), names(cluster, namespace, &long)] {
+                for name in [&names.base, &names.hashed] {
+                    assert!(begins.iter().any(|begin| name.starts_with(begin.as_str())), "{name} {begins:?}");
+                }
+            }
+        }
+        assert_eq!(beginnings("prod", "lb"), ["lb-prod-", "k8s-prod-"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::{fs::File, sync::Arc};
 
 use cloudberth_core::{Error, Result};
-use cloudberth_http::{OpenResult, ProviderContext, ProviderFactory};
+use cloudberth_http::{NOWHERE, OpenResult, ProviderContext, ProviderFactory};
 
 use crate::{
     BrightboxProvider, Settings, Surroundings, annotations,
@@ -19,6 +19,13 @@ pub const FACTORY: ProviderFactory = ProviderFactory {
     annotations: &annotations::TABLE,
     reasons: REASONS,
     rights: &[],
+    offline: &[
+        (CLIENT, "cli-offline"),
+        (SECRET, "offline"),
+        ("BRIGHTBOX_API_URL", NOWHERE),
+        ("BRIGHTBOX_USER_NAME", ""),
+        ("BRIGHTBOX_PASSWORD", ""),
+    ],
     open,
 };
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cloudberth_core::{
     Call, Error, Instances, LoadBalancers, Provider, ProviderId, Result,
-    provider::{Boxed, Start},
+    provider::{Boxed, Quota, Start},
     provider_id::Reading,
 };
 
@@ -66,6 +66,20 @@ impl Provider for BrightboxProvider {
 
     fn start<'a>(&'a self, call: &'a Call) -> Boxed<'a, Start> {
         Box::pin(async move { Start::from(self.verify(call).await) })
+    }
+
+    /// Of the one account that the credential may use; of several, which one is meant is not known.
+    fn quotas<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Vec<Quota>>> {
+        Box::pin(async move {
+            let accounts = self.api.accounts(call).await?;
+            let [one] = accounts.as_slice() else { return Ok(Vec::new()) };
+            let quota = |what, used: Option<u64>, limit: Option<u64>| {
+                Some(Quota { what, used: used?, limit: limit? })
+            };
+            let balancers = quota("load balancers", one.load_balancers_used, one.load_balancers_limit);
+            let cloud_ips = quota("Cloud IPs", one.cloud_ips_used, one.cloud_ips_limit);
+            Ok([balancers, cloud_ips].into_iter().flatten().collect())
+        })
     }
 
     fn instances(&self) -> Option<&dyn Instances> {

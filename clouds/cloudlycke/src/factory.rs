@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use cloudberth_core::{Error, Result};
-use cloudberth_http::{OpenResult, ProviderContext, ProviderFactory, TokenSource};
+use cloudberth_http::{NOWHERE, OpenResult, ProviderContext, ProviderFactory, TokenSource};
 
 #[cfg(feature = "embedded")]
 use crate::embedded::EmbeddedService;
@@ -19,6 +19,7 @@ pub const FACTORY: ProviderFactory = ProviderFactory {
     annotations: &annotations::TABLE,
     reasons: REASONS,
     rights: &[],
+    offline: &[("CLOUDLYCKE_INVENTORY", ""), ("CLOUDLYCKE_API_URL", NOWHERE)],
     open,
 };
 

@@ -3,7 +3,7 @@
 use std::{fs::File, sync::Arc};
 
 use cloudberth_core::{Error, Result};
-use cloudberth_http::{OpenResult, ProviderContext, ProviderFactory};
+use cloudberth_http::{NOWHERE, OpenResult, ProviderContext, ProviderFactory};
 
 use crate::{CloudscaleProvider, Settings, Surroundings, TOKEN, annotations, reasons::REASONS, uuid::SCHEME};
 
@@ -14,6 +14,7 @@ pub const FACTORY: ProviderFactory = ProviderFactory {
     annotations: &annotations::TABLE,
     reasons: REASONS,
     rights: &[],
+    offline: &[(TOKEN, "offline"), ("CLOUDSCALE_API_URL", NOWHERE)],
     open,
 };
 

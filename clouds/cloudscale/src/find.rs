@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use cloudberth_core::{
-    Error, Instance, NodeView, ProviderId, Result, ServiceView,
+    Error, Instance, Listing, NodeView, ProviderId, Result, ServiceView,
     instance::PrivateFacts,
-    lb::{Candidate, Goal, Identity, Name, Trail},
+    lb::{Candidate, Goal, Identity, Marked, Name, Trail},
     provider_id::Reading,
 };
-use cloudberth_http::Flawed;
+use cloudberth_http::{Flawed, Item};
 
 use crate::{
     annotations::{Floating, NAME, TABLE, UUID},
@@ -50,6 +50,25 @@ pub fn identity(balancer: &LoadBalancer) -> Identity {
         made_for: name.strip_prefix(GENERATED).map(str::to_owned),
         addresses: vip_addresses.iter().map(|vip| vip.address.clone()).collect(),
     }
+}
+
+/// Those of all load balancers that have a generated name. One that cannot be read and may have such a name makes the
+/// listing short.
+pub(crate) fn marked(listing: Listing<Item<LoadBalancer, Named>>) -> Listing<Marked> {
+    let Listing { items, mut short } = listing;
+    let (whole, flawed) = Item::sort(items);
+    let generated = |name: &str| name.starts_with(GENERATED);
+    if let Some(one) = flawed.iter().find(|one| one.identity.name.as_deref().is_none_or(generated)) {
+        short.get_or_insert(format!("load balancer {} cannot be read: {}", one.identity.uuid, one.why));
+    }
+    let of = |balancer: LoadBalancer| {
+        let identity = identity(&balancer);
+        let uid = identity.made_for?;
+        let annotations = [(UUID.name().to_owned(), identity.id.clone())].into();
+        let made_for = Box::new(ServiceView { uid, annotations, ..ServiceView::default() });
+        Some(Marked { id: identity.id, name: identity.name, made_for, instances: Vec::new() })
+    };
+    Listing { items: whole.into_iter().filter_map(of).collect(), short }
 }
 
 /// The trail of a Service. An empty name is a mistake where no id is recorded either; what is to be deleted is looked for

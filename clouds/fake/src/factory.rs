@@ -8,8 +8,15 @@ use cloudberth_http::{OpenResult, ProviderContext, ProviderFactory, yaml::Fields
 use crate::{Cloud, FakeProvider, SimSettings, TABLE, provider::Starts};
 
 /// The fake cloud, as the program lists it. It replaces no program, so no name presets it.
-pub const FACTORY: ProviderFactory =
-    ProviderFactory { name: "fake", replaces: &[], annotations: &TABLE, reasons: &[], rights: &[], open };
+pub const FACTORY: ProviderFactory = ProviderFactory {
+    name: "fake",
+    replaces: &[],
+    annotations: &TABLE,
+    reasons: &[],
+    rights: &[],
+    offline: &[],
+    open,
+};
 
 /// The most milliseconds that something may take: an hour.
 const LONGEST: u64 = 3_600_000;

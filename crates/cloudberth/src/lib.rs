@@ -1,6 +1,7 @@
 //! The list of clouds. Flags, presets by program name, the reference pages and the checks of the manifests follow
 //! from it.
 
+pub mod commands;
 #[cfg(feature = "demo")]
 pub mod page;
 #[cfg(feature = "demo")]

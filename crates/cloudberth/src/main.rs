@@ -1,11 +1,13 @@
 //! cloudberth: the Kubernetes cloud controller manager for several clouds.
 
-use std::{ffi::OsString, path::Path, process::ExitCode};
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use cloudberth::CLOUDS;
+use cloudberth::{
+    CLOUDS,
+    commands::{Shipped, is_rancher_fip, rancher_fip},
+};
 use cloudberth_manager::{process, program::preset_provider};
-use cloudberth_rancher_fip::process as rancher;
 
 #[cfg(feature = "demo")]
 mod demo;
@@ -24,29 +26,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Ties a cluster to its clouds; `--help` shows all flags.
-    #[command(disable_help_flag = true, disable_version_flag = true)]
-    ControllerManager {
-        /// The flags.
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        flags: Vec<OsString>,
-    },
-    /// Says what the controller manager would do to the cluster now, and does nothing: exit code 0 for nothing to do, 2
-    /// for changes, 1 if it could not be told. Takes the flags of `controller-manager`, and `--output=text|json`.
-    #[command(disable_help_flag = true, disable_version_flag = true)]
-    Plan {
-        /// The flags.
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        flags: Vec<OsString>,
-    },
-    /// Sets up floating IPs in the clusters of a Rancher; `--help` shows all flags. With `plan` in front of the flags it
-    /// says what it would do now, and does nothing.
-    #[command(disable_help_flag = true, disable_version_flag = true)]
-    RancherFipClusterManager {
-        /// The flags.
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        flags: Vec<OsString>,
-    },
+    #[command(flatten)]
+    Shipped(Shipped),
     #[cfg(feature = "demo")]
     Demo(demo::Arguments),
     #[cfg(feature = "lycke")]
@@ -66,17 +47,11 @@ fn main() -> ExitCode {
     if preset_provider(CLOUDS, &called).is_some() {
         return process::controller_manager(&called, &called, arguments.collect(), CLOUDS);
     }
-    if Path::new(&called).file_name().is_some_and(|name| name == rancher::PROGRAM) {
+    if is_rancher_fip(&called) {
         return rancher_fip(&called, arguments.collect());
     }
     match Arguments::parse().command {
-        Command::ControllerManager { flags } => {
-            process::controller_manager(&called, "cloudberth controller-manager", flags, CLOUDS)
-        }
-        Command::Plan { flags } => process::plan(&called, "cloudberth plan", flags, CLOUDS),
-        Command::RancherFipClusterManager { flags } => {
-            rancher_fip("cloudberth rancher-fip-cluster-manager", flags)
-        }
+        Command::Shipped(command) => command.run(&called),
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::run(&arguments),
         #[cfg(feature = "lycke")]
@@ -86,13 +61,4 @@ fn main() -> ExitCode {
         #[cfg(feature = "sim")]
         Command::Sim(command) => sim::run(command),
     }
-}
-
-/// The first word decides: the program that is replaced takes no word before its flags, and ignores those after them.
-fn rancher_fip(program: &str, mut args: Vec<OsString>) -> ExitCode {
-    if args.first().is_some_and(|word| word == "plan") {
-        args.remove(0);
-        return rancher::plan(&format!("{program} plan"), args);
-    }
-    rancher::cluster_manager(program, args)
 }

@@ -55,6 +55,17 @@ impl From<Result<()>> for Start {
     }
 }
 
+/// How much of something an account may have, and has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// What is counted, in the plural: `load balancers`.
+    pub what: &'static str,
+    /// How many there are.
+    pub used: u64,
+    /// How many there may be.
+    pub limit: u64,
+}
+
 /// One cloud, and which capabilities it has.
 pub trait Provider: Send + Sync {
     /// The name by which users choose it: `cloudscale`, `binarylane` and so on.
@@ -83,6 +94,12 @@ pub trait Provider: Send + Sync {
     /// done by the deadline is given up.
     fn stop<'a>(&'a self, _call: &'a Call) -> Boxed<'a, ()> {
         Box::pin(std::future::ready(()))
+    }
+
+    /// What the account may have, where the cloud tells. For people who look for the cause of trouble; nothing is decided
+    /// by it.
+    fn quotas<'a>(&'a self, _call: &'a Call) -> Boxed<'a, Result<Vec<Quota>>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
     /// Instances.

@@ -4,7 +4,11 @@ use std::fmt;
 
 use bytes::Bytes;
 use cloudberth_core::{Error, Result};
-use http::{HeaderMap, StatusCode, header::HeaderName};
+use http::{
+    HeaderMap, StatusCode,
+    header::{DATE, HeaderName},
+};
+use jiff::Timestamp;
 use serde::{Deserialize, de::DeserializeOwned};
 
 /// A status, headers and a complete body. Its `Debug` shows only the size of the body.
@@ -46,6 +50,12 @@ impl Answer {
     /// All values of a header that are text.
     pub fn headers(&self, name: &HeaderName) -> impl Iterator<Item = &str> {
         self.headers.get_all(name).iter().filter_map(|value| value.to_str().ok())
+    }
+
+    /// The time of day at the server, from the `Date` header.
+    pub fn server_time(&self) -> Option<Timestamp> {
+        let said = httpdate::parse_http_date(self.header(&DATE)?).ok()?;
+        Timestamp::try_from(said).ok()
     }
 
     /// The body, byte for byte.

@@ -271,7 +271,8 @@ impl Client {
                 (*outcome, failed.answer.as_ref().map(|answer| answer.status().as_u16()))
             }
         };
-        self.0.observer.attempted(Attempt { operation: plan.name, status, outcome, took });
+        let server_time = result.as_ref().ok().and_then(Answer::server_time);
+        self.0.observer.attempted(Attempt { operation: plan.name, status, outcome, took, server_time });
         debug!(
             operation = plan.name,
             request = context.what,

@@ -47,6 +47,19 @@ impl Env {
         }
     }
 
+    /// These variables, with others laid over them: an empty value takes the variable away, and so does any value for the
+    /// variable of that name followed by `_FILE`, which would say the same thing again.
+    #[must_use]
+    pub fn overlaid(&self, over: &[(&str, &str)]) -> Self {
+        let mut all = self.0.clone();
+        for (name, value) in over {
+            all.remove(&format!("{name}_FILE"));
+            all.insert((*name).to_owned(), (*value).to_owned());
+        }
+        all.retain(|_, value| !value.is_empty());
+        Self(all)
+    }
+
     /// The name and the value of the first of several variables that is set and not empty.
     pub fn first<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &str)> {
         names.iter().find_map(|name| Some((*name, self.get(name)?)))
@@ -134,6 +147,13 @@ mod tests {
         assert!(!format!("{:?}", env.token("X_TOKEN")).contains("s3cr3t"), "L10-602");
         assert!(!format!("{:?}", env.variable("X_TOKEN")).contains("s3cr3t"), "L10-1507");
         assert_eq!(env.get("HOME"), Some("/root"));
+    }
+
+    #[test]
+    fn what_is_laid_over_counts_alone() {
+        let real = env(&[("X_TOKEN_FILE", "/run/token"), ("X_URL", "https://x"), ("X_REGION", "syd")]);
+        let laid = real.overlaid(&[("X_TOKEN", "offline"), ("X_URL", "")]);
+        assert_eq!(laid, env(&[("X_TOKEN", "offline"), ("X_REGION", "syd")]));
     }
 
     #[test]

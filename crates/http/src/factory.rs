@@ -36,9 +36,15 @@ pub struct ProviderFactory {
     pub reasons: &'static [Reason],
     /// The rights in the cluster that it needs beyond those that every cloud needs.
     pub rights: &'static [Right],
+    /// Variables to lay over the environment so that it opens without an account, for whoever only asks what is pure. An
+    /// empty value takes a variable away. What is opened so must not be called.
+    pub offline: &'static [(&'static str, &'static str)],
     /// Makes the provider, or reports every mistake in its settings at once.
     pub open: fn(&ProviderContext<'_>) -> OpenResult,
 }
+
+/// The address of an API that is never called, for [`ProviderFactory::offline`]. Without TLS no certificates are read.
+pub const NOWHERE: &str = "http://127.0.0.1:1/";
 
 /// A provider, or every mistake in its settings.
 pub type OpenResult = Result<Arc<dyn Provider>, Vec<Error>>;

@@ -75,7 +75,7 @@ pub use classify::Dialect;
 pub use client::{Builder, Client};
 pub use env::{Env, Variable};
 pub use explain::explain;
-pub use factory::{GivenFlags, Notes, OpenResult, ProviderContext, ProviderFactory};
+pub use factory::{GivenFlags, NOWHERE, Notes, OpenResult, ProviderContext, ProviderFactory};
 pub use item::{Flawed, Item};
 pub use lazy::LazyListing;
 pub use oauth::{Grant, OAuth, OAuthSettings};

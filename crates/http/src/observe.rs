@@ -2,6 +2,8 @@
 
 use std::{fmt, time::Duration};
 
+use jiff::Timestamp;
+
 /// One attempt of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
@@ -13,6 +15,8 @@ pub struct Attempt {
     pub outcome: &'static str,
     /// From sending to the end of the body, or to giving up.
     pub took: Duration,
+    /// The time of day at the server, if it said so.
+    pub server_time: Option<Timestamp>,
 }
 
 /// Is told about every attempt that was sent.

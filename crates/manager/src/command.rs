@@ -9,7 +9,7 @@ use cloudberth_http::GivenFlags;
 
 use crate::{
     flags::{self, Flags, VersionFlag},
-    options::{Known, Made, Notice, Options, ReadFile},
+    options::{Known, Made, NO_PROVIDER, Notice, Options, ReadFile},
     program::{self, Build},
 };
 
@@ -93,6 +93,13 @@ impl CommandLine {
         }
         let usage = self.usage.as_ref().map(|usage| format!("{usage}  --help shows all flags\n\n"));
         (!lines.is_empty()).then(|| format!("{}{lines}", usage.unwrap_or_default()))
+    }
+
+    /// The same for a command that has something to do without a cloud.
+    #[must_use]
+    pub fn without_cloud(mut self) -> Self {
+        self.mistakes.retain(|mistake| !mistake.message().starts_with(NO_PROVIDER));
+        self
     }
 
     pub fn version(&self) -> &str {

@@ -8,6 +8,8 @@
 //!                                      └──► replica and HTTPS port ──► SIGTERM ──► the Lease is released, exit 0
 //! ```
 
+mod doctor;
+mod orphans;
 mod start;
 
 use std::{ffi::OsString, io::Write, process::ExitCode, sync::Arc};
@@ -28,6 +30,8 @@ use crate::{
     plan::{EXIT_UNKNOWN, Plan},
     program::{Build, preset_provider},
 };
+pub use doctor::doctor;
+pub use orphans::orphans;
 use start::Started;
 
 /// The exit code when the program could not begin although its settings make sense.

@@ -87,6 +87,7 @@ mod tests {
             annotations: &const { Table::new(&[]) },
             reasons: &[],
             rights: &[],
+            offline: &[],
             open: |_| Err(vec![]),
         };
         let factories = [

@@ -14,6 +14,7 @@ pub const FACTORY: ProviderFactory = ProviderFactory {
     annotations: &const { Table::new(&[]) },
     reasons: &[],
     rights: &[],
+    offline: &[],
     open,
 };
 

@@ -8,7 +8,8 @@ mod rights;
 
 use std::fmt::Write;
 
-use cloudberth::CLOUDS;
+use clap::CommandFactory;
+use cloudberth::{CLOUDS, commands::Program};
 use cloudberth_core::{
     error::{Category, Retry},
     metric::{Metric, Stability},
@@ -42,6 +43,7 @@ fn main() -> Result<(), serde_json::Error> {
 fn generated() -> Vec<Generated> {
     let document = |file: &str, part, text| Generated { file: file.to_owned(), part, text };
     let mut all = vec![
+        document("docs/reference/commands.md", Part::Region("commands"), commands()),
         document("docs/reference/errors.md", Part::Whole, errors()),
         document("docs/reference/events.md", Part::Whole, events()),
         document("docs/reference/metrics.md", Part::Whole, metrics()),
@@ -65,6 +67,17 @@ fn generated() -> Vec<Generated> {
         document(&file, Part::Region("annotations"), factory.annotations.to_markdown())
     }));
     all
+}
+
+/// Every command of the shipped program, as its own help tells about it.
+fn commands() -> String {
+    let mut text = String::from("| command | what it does |\n|---|---|\n");
+    for command in Program::command().get_subcommands() {
+        let about = command.get_long_about().or(command.get_about()).map(ToString::to_string);
+        let about = about.unwrap_or_default().replace('\n', " ").replace('|', "\\|");
+        let _ = writeln!(text, "| `cloudberth {}` | {} |", command.get_name(), about.trim_end_matches('.'));
+    }
+    text
 }
 
 /// The page of the events: by the object that they are about, those of the framework first, then those of each cloud.
@@ -197,5 +210,22 @@ mod tests {
             assert_eq!(page.matches(&format!("| `{reason}` |")).count(), declared, "{reason}");
         }
         assert!(page.contains("Only with `cloudscale`:"), "{page}");
+    }
+
+    #[test]
+    fn every_command_of_the_image_has_a_row() {
+        let text = commands();
+        for name in ["controller-manager", "doctor", "lint", "orphans", "plan", "rancher-fip-cluster-manager"]
+        {
+            assert_eq!(text.matches(&format!("| `cloudberth {name}` | ")).count(), 1, "{text}");
+        }
+        assert!(text.contains("exit code 0 for nothing refused"), "{text}");
+    }
+
+    #[test]
+    fn the_doctor_calls_those_versions_tested_that_are() {
+        let minor = |version: &str| version.split('.').nth(1).and_then(|minor| minor.parse::<u32>().ok());
+        assert_eq!(minor(kube_assets::OLDEST), Some(cloudberth_manager::doctor::OLDEST_MINOR));
+        assert_eq!(minor(kube_assets::NEWEST), Some(cloudberth_manager::doctor::NEWEST_MINOR));
     }
 }

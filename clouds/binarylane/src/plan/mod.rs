@@ -15,22 +15,24 @@ pub use fold::{assume, fold};
 use std::{collections::BTreeSet, time::Duration};
 
 use cloudberth_core::{
-    ServiceView,
-    lb::{Decision, Desired, Goal, Impact, LockKey, LockKind, Name, Next, Notice, Publish, Step},
+    Listing, ServiceView,
+    lb::{Decision, Desired, Goal, Impact, LockKey, LockKind, Marked, Name, Next, Notice, Publish, Step},
     net::parse_ip,
     view::{Ingress, IpMode},
 };
+use cloudberth_http::Item;
 
 use crate::{
     action::Action,
     annotations::ID,
     find::{Search, recorded_id},
-    names::Names,
+    id::provider_id,
+    names::{Names, beginnings},
     observed::{Build, Observed},
     reasons::{LOAD_BALANCER_BLOCKED, LOAD_BALANCER_ERRORED},
     settings::Settings,
     spec::Spec,
-    wire::{BalancerStatus, BalancerUpdate, LoadBalancer, NewBalancer, Progress, Rule},
+    wire::{BalancerStatus, BalancerUpdate, LoadBalancer, Named, NewBalancer, Progress, Rule},
 };
 
 /// The first look after a creation, and the later ones.
@@ -72,6 +74,40 @@ impl Planner {
     /// The name by which a load balancer proves to be this Service's.
     pub fn name_for(&self, service: &ServiceView, cluster: &str) -> Name {
         Name { text: self.names(service, cluster).base, generated: true }
+    }
+
+    /// Those of all load balancers whose names begin as this cluster's do. One that cannot be read and may be such a one makes
+    /// the listing short.
+    pub(crate) fn marked(
+        &self,
+        listing: Listing<Item<LoadBalancer, Named>>,
+        cluster: &str,
+    ) -> Listing<Marked> {
+        let Listing { items, mut short } = listing;
+        let beginnings = beginnings(cluster, &self.prefix);
+        let rest = |name: &str| {
+            let name = name.to_ascii_lowercase();
+            beginnings.iter().find_map(|begins| name.strip_prefix(begins.as_str()).map(str::to_owned))
+        };
+        let (whole, flawed) = Item::sort(items);
+        let may_be = |one: &Named| one.name.as_deref().is_none_or(|name| rest(name).is_some());
+        if let Some(one) = flawed.iter().find(|one| may_be(&one.identity)) {
+            short.get_or_insert(format!("load balancer {} cannot be read: {}", one.identity.id, one.why));
+        }
+        let of = |one: LoadBalancer| {
+            let rest = rest(&one.name)?;
+            // Where the namespace ends is not known, and makes no difference to the name.
+            let (namespace, name) = rest.split_once('-').unwrap_or(("", &rest));
+            let made_for = Box::new(ServiceView {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+                annotations: [(ID.name().to_owned(), one.id.to_string())].into(),
+                ..ServiceView::default()
+            });
+            let instances = one.server_ids.iter().filter_map(|id| provider_id(*id).ok()).collect();
+            Some(Marked { id: one.id.to_string(), name: one.name, made_for, instances })
+        };
+        Listing { items: whole.into_iter().filter_map(of).collect(), short }
     }
 
     /// What a Service locks: both its names, and the recorded id.

@@ -6,9 +6,9 @@ mod memory;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use cloudberth_core::{
-    Call, Category, Clock, Error, Lookup, Result, ServiceView,
+    Call, Category, Clock, Error, Listing, Lookup, Result, ServiceView,
     annotation::Table,
-    lb::{Decision, Desired, Fleet, Identity, LockKey, Name, Outcome},
+    lb::{Decision, Desired, Fleet, Identity, LockKey, Marked, Name, Outcome},
 };
 use cloudberth_http::{Item, LazyListing};
 
@@ -16,7 +16,7 @@ use crate::{
     action::{Action, Answer},
     annotations::{ID, TABLE},
     api::Api,
-    find::ListedBalancers,
+    find::{ListedBalancers, recorded_id},
     id::parse_number,
     observed::Observed,
     plan::{self, Planner},
@@ -75,7 +75,7 @@ impl Balancers {
                 Self(*server.key(|one| &one.id, |one| &one.id))
             }
         }
-        match self.api.servers::<Number>(call).await.and_then(cloudberth_core::Listing::all) {
+        match self.api.servers::<Number>(call).await.and_then(Listing::all) {
             Ok(all) => {
                 let all: BTreeSet<i64> = all.into_iter().map(|Number(id)| id).collect();
                 servers.iter().copied().filter(|id| !all.contains(id)).collect()
@@ -128,6 +128,15 @@ impl cloudberth_core::lb::Balancers for Balancers {
                 Lookup::Unknown(Error::user_input(format!("{}: {id:?} is not a positive number", ID.name())))
             }
         }
+    }
+
+    async fn marked(&self, call: &Call, cluster: &str) -> Result<Listing<Marked>> {
+        Ok(self.planner.marked(self.api.balancers(call).await?, cluster))
+    }
+
+    fn may_own(&self, service: &ServiceView, cluster: &str, marked: &Marked) -> bool {
+        let recorded = recorded_id(service).is_some_and(|id| id.to_string() == marked.id);
+        recorded || self.planner.names(service, cluster).fit(&marked.name)
     }
 
     fn settle_time(&self) -> Duration {

@@ -9,6 +9,7 @@ mod cloud_ip;
 mod domains;
 mod firewall;
 mod fold;
+mod marked;
 mod publish;
 mod remove;
 mod tell;
@@ -17,6 +18,7 @@ pub use fold::{assume, fold};
 pub(crate) use {
     cloud_ip::{Choice, addresses, choose, is_requested},
     domains::{canonical, to_resolve},
+    marked::marked,
     remove::left_over,
 };
 

@@ -11,11 +11,11 @@ use std::{
 };
 
 use cloudberth_core::{
-    Call, Clock, Lookup, Result, ServiceView,
+    Call, Clock, Listing, Lookup, Result, ServiceView,
     annotation::Table,
-    lb::{Balancers, Decision, Desired, Fleet, Goal, Identity, LockKey, Name, Outcome},
+    lb::{Balancers, Decision, Desired, Fleet, Goal, Identity, LockKey, Marked, Name, Outcome},
 };
-use cloudberth_http::Resolver;
+use cloudberth_http::{Item, Resolver};
 
 use crate::{
     Action, Answer,
@@ -25,6 +25,7 @@ use crate::{
     plan,
     settings::Switches,
     spec::{UNKNOWN, balancer_name, digest_of},
+    wire::{LoadBalancer, Named},
 };
 use look::Look;
 use memory::Memory;
@@ -119,6 +120,12 @@ impl Balancers for Brightboxes {
 
     async fn shows(&self, call: &Call, id: &str) -> Lookup<()> {
         self.api.shows(call, id).await.map(|_| ())
+    }
+
+    async fn marked(&self, call: &Call, cluster: &str) -> Result<Listing<Marked>> {
+        let id = |item: &Item<LoadBalancer, Named>| item.key(|one| &one.id, |one| &one.id).clone();
+        let listing = self.api.list(call, "list load balancers", "load_balancers", id).await?;
+        Ok(plan::marked(listing, cluster))
     }
 
     fn settle_time(&self) -> Duration {

@@ -80,6 +80,10 @@ pub struct Account {
     pub id: String,
     #[serde(default, deserialize_with = "or_default")]
     pub name: String,
+    pub load_balancers_used: Option<u64>,
+    pub load_balancers_limit: Option<u64>,
+    pub cloud_ips_used: Option<u64>,
+    pub cloud_ips_limit: Option<u64>,
 }
 
 /// A reference to something by its id.

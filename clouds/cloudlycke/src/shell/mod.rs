@@ -6,9 +6,9 @@ mod refused;
 use std::{sync::Arc, time::Duration};
 
 use cloudberth_core::{
-    Call, Clock, Error, Lookup, NodeView, Result, ServiceView,
+    Call, Clock, Error, Listing, Lookup, NodeView, Result, ServiceView,
     annotation::Table,
-    lb::{Decision, Desired, Fleet, Identity, LockKey, Name, Outcome},
+    lb::{Decision, Desired, Fleet, Identity, LockKey, Marked, Name, Outcome},
 };
 use cloudberth_http::{Item, LazyListing};
 
@@ -16,6 +16,7 @@ use crate::{
     action::{Action, Answer},
     annotations::{ID, TABLE},
     api::{Api, Key},
+    id::provider_id,
     observed::Observed,
     others::OtherNodes,
     plan,
@@ -41,7 +42,7 @@ impl std::fmt::Debug for Balancers {
     }
 }
 
-type Listed = cloudberth_core::Listing<Item<LoadBalancer, BalancerIdentity>>;
+type Listed = Listing<Item<LoadBalancer, BalancerIdentity>>;
 
 /// The listings of one pass, fetched when the first Service needs them.
 pub(crate) struct Survey {
@@ -119,6 +120,23 @@ impl cloudberth_core::lb::Balancers for Balancers {
                 ID.name()
             ))),
         }
+    }
+
+    /// Everything that the service has for this cluster; a load balancer is called as its Service is.
+    async fn marked(&self, call: &Call, _cluster: &str) -> Result<Listing<Marked>> {
+        let Listing { items, mut short } = self.api.balancers(call).await?;
+        let (whole, flawed) = Item::sort(items);
+        if let Some(one) = flawed.first() {
+            let BalancerIdentity { namespace, name, .. } = &one.identity;
+            short.get_or_insert(format!("load balancer {namespace}/{name} cannot be read: {}", one.why));
+        }
+        let of = |LoadBalancer { cluster, namespace, name, spec, .. }: LoadBalancer| Marked {
+            id: format!("{cluster}/{namespace}/{name}"),
+            name: format!("{namespace}/{name}"),
+            instances: spec.backends.iter().filter_map(|one| provider_id(&one.machine).ok()).collect(),
+            made_for: Box::new(ServiceView { namespace, name, uid: spec.uid, ..ServiceView::default() }),
+        };
+        Ok(Listing { items: whole.into_iter().map(of).collect(), short })
     }
 
     fn settle_time(&self) -> Duration {

@@ -11,10 +11,10 @@ use std::{
 };
 
 use cloudberth_core::{
-    Call, Clock, Error, Lookup, Result, ServiceView, Tick,
+    Call, Clock, Error, Listing, Lookup, Result, ServiceView, Tick,
     annotation::Table,
     decide::nodeset::Selector,
-    lb::{Balancers, Decision, Desired, Fleet, Goal, Identity, LockKey, Name, Outcome},
+    lb::{Balancers, Decision, Desired, Fleet, Goal, Identity, LockKey, Marked, Name, Outcome},
 };
 
 use crate::{
@@ -23,8 +23,9 @@ use crate::{
     api::Api,
     find, plan,
     uuid::parse_uuid,
-    wire::{BalancerStatus, LoadBalancer},
+    wire::{BalancerStatus, LoadBalancer, Named},
 };
+use cloudberth_http::Item;
 use futures_util::future::{OptionFuture, join};
 use known::KnownMonitors;
 use look::Look;
@@ -99,6 +100,14 @@ impl Balancers for Cloudscales {
             Some(id) => self.api.shows(call, &id).await.map(|_| ()),
             None => Lookup::Unknown(Error::user_input(format!("{}: {id:?} is not a UUID", UUID.name()))),
         }
+    }
+
+    /// By the generated name, which carries the UID of a Service of any cluster. The members have addresses and no servers,
+    /// so nothing shows which cluster it is.
+    async fn marked(&self, call: &Call, _cluster: &str) -> Result<Listing<Marked>> {
+        let id = |item: &Item<LoadBalancer, Named>| item.key(|one| &one.uuid, |one| &one.uuid).clone();
+        let listing = self.api.list(call, "list load balancers", "load-balancers", id).await?;
+        Ok(find::marked(listing))
     }
 
     fn settle_time(&self) -> Duration {

@@ -10,10 +10,12 @@ pub use spec::{ALGORITHM, BALANCER_ID, BALANCER_NAME, FLOATING_ADDRESS, NODE_SEL
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use cloudberth_core::{
-    Call, Category, Error, Listing, Lookup, Result, ServiceView,
+    Call, Category, Error, Listing, Lookup, ProviderId, Result, ServiceView,
     annotation::Table,
     decide::nodeset::Selector,
-    lb::{Balancers, Candidate, Decision, Desired, Fleet, Identity, LockKey, LockKind, Name, Outcome},
+    lb::{
+        Balancers, Candidate, Decision, Desired, Fleet, Identity, LockKey, LockKind, Marked, Name, Outcome,
+    },
 };
 
 use crate::cloud::{Balancer, Fault, Kind, Listener, Network, Trouble, outcome};
@@ -113,6 +115,30 @@ impl Balancers for Fakes {
 
     async fn shows(&self, call: &Call, id: &str) -> Lookup<()> {
         self.get(call, id).await.map(|_| ())
+    }
+
+    /// By the generated name, which carries the name of the cluster and the UID of the Service.
+    async fn marked(&self, call: &Call, cluster: &str) -> Result<Listing<Marked>> {
+        let all = self.network.request(call, Kind::Read, "list balancers", "", |world, now, fault| {
+            let mut items = world.list_balancers(now);
+            let short = (fault == Some(Fault::ShortPage)).then(|| {
+                items.truncate(items.len() / 2);
+                "the second page is missing".to_owned()
+            });
+            Ok(Listing { items, short })
+        });
+        let Listing { items, short } = all.await.map_err(Trouble::error)?;
+        let begins = format!("{cluster}-");
+        let of = |one: Balancer| {
+            let uid = spec::made_for(&one.name).filter(|uid| one.name == format!("{begins}{uid}"))?;
+            let annotations = [(BALANCER_ID.name().to_owned(), one.id.clone())].into();
+            let made_for =
+                Box::new(ServiceView { uid: uid.to_owned(), annotations, ..ServiceView::default() });
+            let id = |instance: &String| ProviderId::new(&self.scheme, instance).ok();
+            let instances = one.members.values().filter_map(id).collect();
+            Some(Marked { id: one.id, name: one.name, made_for, instances })
+        };
+        Ok(Listing { items: items.into_iter().filter_map(of).collect(), short })
     }
 
     fn settle_time(&self) -> Duration {

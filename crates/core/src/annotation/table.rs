@@ -132,6 +132,13 @@ impl Table {
         self.reading
     }
 
+    /// Whether a key is this provider's: declared, retired, or beginning as its keys do.
+    pub fn knows(&self, key: &str) -> bool {
+        self.spellings().iter().any(|(spelling, _)| *spelling == key)
+            || self.retired.iter().any(|retired| retired.name == key)
+            || self.prefixes.iter().any(|prefix| key.starts_with(prefix))
+    }
+
     /// The keys that we write ourselves, in all their spellings.
     pub fn recorded(&self) -> impl Iterator<Item = &'static str> {
         let rows = self.entries.iter().map(|entry| entry.row()).filter(|row| row.recorded);
@@ -301,6 +308,22 @@ mod tests {
                 (reason::UNKNOWN_ANNOTATION, format!("x.io/zzzzzzzzzzzzzz: {}", unknown("")).as_str()),
             ]
         );
+    }
+
+    #[test]
+    fn a_key_is_known_by_its_name_or_its_beginning() {
+        let table = [
+            ("x.io/count", true),
+            ("x.io/title", true),
+            ("x.io/buffer", true),
+            ("x.io/anything", true),
+            ("y.io/count", false),
+        ];
+        for (key, want) in table {
+            assert_eq!(TABLE.knows(key), want, "{key}");
+        }
+        static QUIET: Table = Table::new(&[&COUNT]);
+        assert_eq!((QUIET.knows("x.io/count"), QUIET.knows("x.io/coumt")), (true, false));
     }
 
     #[test]

@@ -11,10 +11,10 @@ use crate::{
     },
     error::{Error, Result},
     lb::{
-        Balancers, Desired, Effects, Fleet, Goal, LockKey, LockKind, Name, Permit, Refusal, Turn, TurnEnd,
-        drive, intended_name,
+        Balancers, Desired, Effects, Fleet, Goal, LockKey, LockKind, Marked, Name, Notice, Permit, Refusal,
+        Turn, TurnEnd, balancers::not_listed, drive, intended_name,
     },
-    lookup::Lookup,
+    lookup::{Listing, Lookup},
     net::parse_ip,
     provider::Boxed,
     view::{NodeView, ServiceView},
@@ -48,6 +48,15 @@ pub struct Request {
     pub selector: Option<Selector>,
 }
 
+/// What would be said about a new Service by looking at it alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Review {
+    /// [`Balancers::screen`]: with any of these nothing is created.
+    pub refused: Vec<Refusal>,
+    /// What else people would be told.
+    pub notices: Vec<Notice>,
+}
+
 /// The load balancers of one cloud, whichever it is. Every [`Balancers`] is one; providers write that.
 pub trait LoadBalancers: Send + Sync {
     /// What holds for all of them.
@@ -62,8 +71,23 @@ pub trait LoadBalancers: Send + Sync {
     /// [`Balancers::screen`]. Pure.
     fn screen(&self, want: &Desired) -> Vec<Refusal>;
 
+    /// What would be said about a Service that has no load balancer yet. Pure.
+    fn review(&self, want: &Desired) -> Review {
+        Review { refused: self.screen(want), notices: Vec::new() }
+    }
+
     /// [`Balancers::shows`].
     fn shows<'a>(&'a self, call: &'a Call, id: &'a str) -> Boxed<'a, Lookup<()>>;
+
+    /// [`Balancers::marked`].
+    fn marked<'a>(&'a self, _call: &'a Call, _cluster: &'a str) -> Boxed<'a, Result<Listing<Marked>>> {
+        Box::pin(std::future::ready(Err(not_listed())))
+    }
+
+    /// [`Balancers::may_own`]. Pure. In doubt it may.
+    fn may_own(&self, _service: &ServiceView, _cluster: &str, _marked: &Marked) -> bool {
+        true
+    }
 
     /// [`Balancers::survey`].
     fn survey<'a>(&'a self, call: &'a Call, fleet: &'a Arc<dyn Fleet>) -> Boxed<'a, Result<Survey>>;
@@ -120,8 +144,20 @@ impl<B: Balancers> LoadBalancers for B {
         Balancers::screen(self, want)
     }
 
+    fn review(&self, want: &Desired) -> Review {
+        Review { refused: Balancers::screen(self, want), notices: self.decide(want, None).notices }
+    }
+
     fn shows<'a>(&'a self, call: &'a Call, id: &'a str) -> Boxed<'a, Lookup<()>> {
         Box::pin(Balancers::shows(self, call, id))
+    }
+
+    fn marked<'a>(&'a self, call: &'a Call, cluster: &'a str) -> Boxed<'a, Result<Listing<Marked>>> {
+        Box::pin(Balancers::marked(self, call, cluster))
+    }
+
+    fn may_own(&self, service: &ServiceView, cluster: &str, marked: &Marked) -> bool {
+        Balancers::may_own(self, service, cluster, marked)
     }
 
     fn survey<'a>(&'a self, call: &'a Call, fleet: &'a Arc<dyn Fleet>) -> Boxed<'a, Result<Survey>> {

@@ -7,10 +7,15 @@ use crate::{
     call::Call,
     decide::nodeset::Selector,
     error::{Error, Result},
-    lb::{Decision, Desired, Fleet, Identity, LockKey, Name, Refusal},
-    lookup::Lookup,
+    lb::{Decision, Desired, Fleet, Identity, LockKey, LockKind, Name, Refusal},
+    lookup::{Listing, Lookup},
+    provider_id::ProviderId,
     view::{NodeView, ServiceView},
 };
+
+pub(super) fn not_listed() -> Error {
+    Error::permanent("this cloud cannot list what has our mark")
+}
 
 /// What became of a mutation that was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +53,20 @@ impl<R> Outcome<R> {
     }
 }
 
+/// A load balancer with our mark, from a listing of all that the credential shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marked {
+    /// Its id, in the form of [`LockKind::Id`](crate::lb::LockKind::Id).
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// The Service that it was made for, as far as the mark tells. A turn for it finds the load balancer and proves it to be
+    /// its own.
+    pub made_for: Box<ServiceView>,
+    /// The instances behind it, as far as the listing shows them.
+    pub instances: Vec<ProviderId>,
+}
+
 /// The load balancers of one cloud: four pure functions, three that talk.
 ///
 /// # Laws of the pure part
@@ -77,6 +96,21 @@ pub trait Balancers: Send + Sync {
     fn shows(&self, _call: &Call, id: &str) -> impl Future<Output = Lookup<()>> + Send {
         let why = format!("this cloud does not look up load balancer {id:?} by its id");
         std::future::ready(Lookup::Unknown(Error::permanent(why)))
+    }
+
+    /// Every load balancer with our mark and the cluster's name, or one that cannot be told from such: what is left over is
+    /// found among these. One that cannot be read makes the listing short.
+    fn marked(&self, _call: &Call, _cluster: &str) -> impl Future<Output = Result<Listing<Marked>>> + Send {
+        std::future::ready(Err(not_listed()))
+    }
+
+    /// Whether a Service may have a claim to a load balancer: its id is recorded, or it has a name of this Service's. Pure.
+    fn may_own(&self, service: &ServiceView, cluster: &str, marked: &Marked) -> bool {
+        self.lock_keys(service, cluster).iter().any(|key| match key.kind {
+            LockKind::Name => key.value.eq_ignore_ascii_case(&marked.name),
+            LockKind::Id => key.value == marked.id,
+            LockKind::Address | LockKind::Published => false,
+        })
     }
 
     /// How long a creation whose answer was lost may still take to show up in a lookup (law 6).

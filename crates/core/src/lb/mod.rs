@@ -21,8 +21,8 @@ mod model;
 mod server;
 mod trail;
 
-pub use adapter::{LoadBalancers, Profile, Request, Survey};
-pub use balancers::{Balancers, Outcome};
+pub use adapter::{LoadBalancers, Profile, Request, Review, Survey};
+pub use balancers::{Balancers, Marked, Outcome};
 pub use driver::{Effects, IntentMark, MAX_ROUNDS, StepReport, drive};
 pub use fleet::{Fleet, Located, SharedInstances, locate, locate_among, locate_known};
 pub use intent::{INTENT_ANNOTATION, Intent, Intents, intended_name, intent_value};

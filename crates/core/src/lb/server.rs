@@ -12,6 +12,12 @@ pub struct ServerVersion {
 }
 
 impl ServerVersion {
+    /// The version of these numbers.
+    #[must_use]
+    pub const fn new(major: u32, minor: u32) -> Self {
+        Self { major, minor }
+    }
+
     /// Reads what the server says about itself. Vendors put things behind the numbers (`31+`); `None` where there is no
     /// number at all.
     #[must_use]

@@ -18,11 +18,13 @@
 //! ]);
 //! ```
 
+mod documents;
 mod node;
 mod value;
 
 use std::{cell::RefCell, fmt};
 
+pub use documents::{Document, documents};
 pub use value::{Fields, Value};
 
 /// Something in a file that is not as it must be.

@@ -31,9 +31,22 @@ type Events<'a> = dyn Iterator<Item = Result<(Event<'a>, Span), ScanError>> + 'a
 
 /// The one document of a file. An empty file is nothing.
 pub(super) fn parse(text: &str) -> Result<Node, Mistake> {
+    let mut all = parse_all(text)?.into_iter();
+    let first = all.next().unwrap_or(Node { line: 1, kind: Kind::Null });
+    match all.next() {
+        None => Ok(first),
+        Some(second) => {
+            let text = "a second document begins here; there may be one only".to_owned();
+            Err(Mistake { line: second.line, field: String::new(), text })
+        }
+    }
+}
+
+/// The documents of a file that have anything in them.
+pub(super) fn parse_all(text: &str) -> Result<Vec<Node>, Mistake> {
     let options = granit_parser::options! { emit_comments: false };
     let mut events = Parser::new_from_str_with_options(text, options);
-    document(&mut events).map_err(|why| Mistake {
+    all_documents(&mut events).map_err(|why| Mistake {
         line: why.marker().line(),
         field: String::new(),
         text: match why.kind() {
@@ -43,23 +56,18 @@ pub(super) fn parse(text: &str) -> Result<Node, Mistake> {
             }
             kind => format!("this is not YAML: {kind}"),
         },
-    })?
+    })
 }
 
-fn document(events: &mut Events<'_>) -> Result<Result<Node, Mistake>, ScanError> {
-    let mut found: Option<Node> = None;
+fn all_documents(events: &mut Events<'_>) -> Result<Vec<Node>, ScanError> {
+    let mut found = Vec::new();
     while let Some(next) = events.next() {
         let (event, span) = next?;
-        if !is_node(&event) {
-            continue;
+        if is_node(&event) {
+            found.push(node(event, &span, events)?);
         }
-        if found.is_some() {
-            let text = "a second document begins here; there may be one only".to_owned();
-            return Ok(Err(Mistake { line: span.start.line(), field: String::new(), text }));
-        }
-        found = Some(node(event, &span, events)?);
     }
-    Ok(Ok(found.unwrap_or(Node { line: 1, kind: Kind::Null })))
+    Ok(found)
 }
 
 fn is_node(event: &Event<'_>) -> bool {

@@ -7,9 +7,12 @@ use cloudberth_core::{
     Result, Routes, ServiceView, Zones,
     annotation::Table,
     decide::service::ownership::Ownership,
-    lb::{Desired, Effects, Fleet, Name, Notice, Permit, Profile, Refusal, Request, Survey, Turn},
+    lb::{
+        Desired, Effects, Fleet, Marked, Name, Notice, Permit, Profile, Refusal, Request, Review, Survey,
+        Turn,
+    },
     net::IpFamily,
-    provider::{Boxed, Place, Start},
+    provider::{Boxed, Place, Quota, Start},
     provider_id::Reading,
     route::{RouteChange, RouteData, RouteTable},
 };
@@ -40,6 +43,10 @@ impl Provider for LateProvider {
 
     fn stop<'a>(&'a self, call: &'a Call) -> Boxed<'a, ()> {
         self.inner.stop(call)
+    }
+
+    fn quotas<'a>(&'a self, call: &'a Call) -> Boxed<'a, Result<Vec<Quota>>> {
+        if self.is_late() { self.later(Err) } else { self.inner.quotas(call) }
     }
 
     fn instances(&self) -> Option<&dyn Instances> {
@@ -149,8 +156,20 @@ impl LoadBalancers for LateProvider {
         self.pure(|inner| inner.screen(want), Vec::new)
     }
 
+    fn review(&self, want: &Desired) -> Review {
+        self.pure(|inner| inner.review(want), Review::default)
+    }
+
     fn shows<'a>(&'a self, _: &'a Call, _: &'a str) -> Boxed<'a, Lookup<()>> {
         self.later(Lookup::Unknown)
+    }
+
+    fn marked<'a>(&'a self, _: &'a Call, _: &'a str) -> Boxed<'a, Result<Listing<Marked>>> {
+        self.later(Err)
+    }
+
+    fn may_own(&self, service: &ServiceView, cluster: &str, marked: &Marked) -> bool {
+        self.pure(|inner| inner.may_own(service, cluster, marked), || true)
     }
 
     fn survey<'a>(&'a self, _: &'a Call, _: &'a Arc<dyn Fleet>) -> Boxed<'a, Result<Survey>> {

@@ -35,11 +35,14 @@ pub(super) fn clouds(flags: &Flags, known: &[&str], checks: &mut Checks) -> Clou
     }
 }
 
+/// How the mistake begins that no cloud is named.
+pub(crate) const NO_PROVIDER: &str = "--cloud-provider cannot be empty";
+
 fn providers(flags: &Flags, known: &[&str], checks: &mut Checks) -> Vec<String> {
     let flag = &flags.cloud_provider;
     let mut providers: Vec<String> = Vec::new();
     if flag.get().trim().is_empty() {
-        let text = format!("--cloud-provider cannot be empty; name one or more of {}", known.join(", "));
+        let text = format!("{NO_PROVIDER}; name one or more of {}", known.join(", "));
         checks.mistakes.push(Error::user_input(text));
         return providers;
     }

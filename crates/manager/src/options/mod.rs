@@ -20,6 +20,7 @@ use cloudberth_core::{decide::selection, error::Error};
 
 pub use checks::Notice;
 pub use clouds::Clouds;
+pub(crate) use clouds::NO_PROVIDER;
 pub use controllers::{Controllers, Workers};
 pub use election::{Election, ReadFile};
 pub use logging::{LogFormat, Logging};

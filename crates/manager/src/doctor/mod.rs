@@ -1,0 +1,98 @@
+//! One report about what is wrong with an installation, and what to do about it. Nothing is written anywhere.
+//!
+//! ```text
+//!   the cluster, the clouds ──► facts ──► judged: pure ──► findings, what could not be looked at, an exit code
+//! ```
+
+#![allow(missing_docs, reason = "plain data whose names say what it is")]
+
+mod facts;
+mod gather;
+mod judge;
+mod text;
+
+use serde::Serialize;
+
+pub use facts::{
+    ApiServer, CloudFacts, EventFacts, Facts, LeaseFacts, NodeFacts, Owner, ServiceFacts, Workload,
+};
+pub(crate) use gather::{CloudToLookAt, Gather, ServerTimes};
+pub use judge::{NEWEST_MINOR, OLDEST_MINOR, judge};
+
+/// The exit code when everything was looked at that matters, and nothing is wrong.
+pub const EXIT_HEALTHY: u8 = 0;
+/// The exit code when something is wrong, or will be.
+pub const EXIT_PROBLEMS: u8 = 1;
+/// The exit code when the call itself is wrong.
+pub const EXIT_USAGE: u8 = 2;
+/// The exit code when nothing wrong was seen, and something that matters could not be looked at.
+pub const EXIT_BLIND: u8 = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Something does not work.
+    Problem,
+    /// Something works, and will not for long or not as people think.
+    Warning,
+    /// Good to know. It does not count for the exit code.
+    Notice,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub severity: Severity,
+    /// What was checked: one of a fixed set of words.
+    pub check: &'static str,
+    pub what: String,
+    pub fix: String,
+}
+
+/// Something that could not be looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unknown {
+    pub check: &'static str,
+    pub why: String,
+    /// Whether the report says little without it.
+    pub matters: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// The worst first.
+    pub findings: Vec<Finding>,
+    pub unknown: Vec<Unknown>,
+    /// What was looked at, in numbers and names.
+    pub seen: Vec<String>,
+}
+
+impl Report {
+    /// 1 where something is wrong, 3 where nothing is and something that matters could not be looked at, else 0.
+    pub fn exit_code(&self) -> u8 {
+        if self.findings.iter().any(|finding| finding.severity != Severity::Notice) {
+            EXIT_PROBLEMS
+        } else if self.unknown.iter().any(|unknown| unknown.matters) {
+            EXIT_BLIND
+        } else {
+            EXIT_HEALTHY
+        }
+    }
+
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    fn add(
+        &mut self,
+        severity: Severity,
+        check: &'static str,
+        what: impl Into<String>,
+        fix: impl Into<String>,
+    ) {
+        self.findings.push(Finding { severity, check, what: what.into(), fix: fix.into() });
+    }
+
+    fn blind(&mut self, check: &'static str, why: &cloudberth_core::Error, matters: bool) {
+        self.unknown.push(Unknown { check, why: why.message().to_owned(), matters });
+    }
+}
