@@ -1,21 +1,27 @@
 //! Chores of the project. `cargo xtask help` lists them.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the person who runs it")]
 
+mod archive;
 mod browser;
 mod built;
 mod cases;
 mod chart;
 mod cluster;
 mod completions;
+mod deps;
 mod docs;
 mod e2e;
+mod figures;
+mod image;
 mod kube;
 mod lexer;
+mod metadata;
 mod monitoring;
 mod mutants;
 mod page;
 mod picture;
 mod process;
+mod release;
 mod sim;
 mod stages;
 mod suite;
@@ -118,6 +124,24 @@ const CHORES: &[Chore] = &[
         usage: "completions [--into FOLDER]",
         about: "write shell completions and man pages of the program, into target/ unless a folder is named",
         run: completions::command,
+    },
+    Chore {
+        name: "image",
+        usage: "image [--arch amd64,arm64] [--variant plain|lycke|rancher] [--name NAME] [--output DIR] [--start] [--check]",
+        about: "build the image, with bill of materials and licences; --start starts it in a sandbox, --check builds it twice before that",
+        run: image::command,
+    },
+    Chore {
+        name: "release",
+        usage: "release --dry-run [--variant plain,lycke,rancher] [--output DIR]",
+        about: "put what a release would have into one folder, with checksums",
+        run: release::command,
+    },
+    Chore {
+        name: "figures",
+        usage: "figures [--only NAME,…] [--output FILE]",
+        about: "run the measurements and write docs/reference/figures.md",
+        run: figures::command,
     },
     Chore {
         name: "picture",

@@ -6,7 +6,7 @@ use crate::built::TestProgram;
 use crate::process::stream;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{Result, Verdict, cases, chart, docs, kube, monitoring, page, sim, words};
+use crate::{Result, Verdict, cases, chart, deps, docs, kube, monitoring, page, sim, words};
 
 /// One stage of `cargo xtask test`.
 #[derive(Debug)]
@@ -43,6 +43,11 @@ pub(crate) const STAGES: &[Stage] = &[
         name: "docs",
         checks: "API docs build without warnings, generated text is up to date, no crate depends on a higher one, links between files resolve, no retired word is used",
         run: docs,
+    },
+    Stage {
+        name: "deps",
+        checks: "no dependency breaks a rule of `deny.toml`: licences, versions, sources",
+        run: deps::stage,
     },
     Stage {
         name: "cases",

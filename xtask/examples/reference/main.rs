@@ -48,6 +48,7 @@ fn generated() -> Vec<Generated> {
         document("docs/reference/events.md", Part::Whole, events()),
         document("docs/reference/metrics.md", Part::Whole, metrics()),
         document("charts/cloudberth/rights.yaml", Part::Whole, rights::yaml()),
+        document("xtask/src/image/replaced.txt", Part::Whole, replaced()),
         document("docs/reference/flags.md", Part::Whole, cloudberth_manager::flags::markdown()),
         document(
             "docs/reference/rancher-fip.md",
@@ -67,6 +68,12 @@ fn generated() -> Vec<Generated> {
         document(&file, Part::Region("annotations"), factory.annotations.to_markdown())
     }));
     all
+}
+
+/// The programs that are replaced, for the links of the image.
+fn replaced() -> String {
+    let names = CLOUDS.iter().flat_map(|cloud| cloud.replaces.iter().map(|name| format!("{name} {}\n", cloud.name)));
+    names.chain([format!("{}\n", cloudberth_rancher_fip::process::PROGRAM)]).collect()
 }
 
 /// Every command of the shipped program, as its own help tells about it.

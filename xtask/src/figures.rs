@@ -1,0 +1,252 @@
+//! `cargo xtask figures`: runs the measurements and writes them down, with the machine, the day and the commands.
+
+use std::fmt::Write;
+use std::fs;
+use std::process::{Command, Stdio};
+
+use lexopt::prelude::*;
+
+use crate::image::{Source, text};
+use crate::workspace::Workspace;
+use crate::{Result, Verdict};
+
+const PAGE: &str = "docs/reference/figures.md";
+
+/// What is measured, in this order: the word for `bench`, and what it is about.
+const BENCHES: &[(&str, &str)] = &[
+    ("manager", "Size and memory of the shipped program"),
+    ("nodes", "New nodes"),
+    ("cloudscale", "Services at cloudscale.ch"),
+    ("binarylane", "BinaryLane"),
+    ("brightbox", "Brightbox"),
+    ("lycke", "The data plane of Cloudlycke"),
+    ("kube", "The embedded Kubernetes API"),
+];
+
+/// A measurement that was made.
+#[derive(Clone, Debug)]
+struct Measured {
+    title: &'static str,
+    command: String,
+    printed: String,
+}
+
+pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result<Verdict> {
+    let (mut only, mut output) = (None, workspace.path(PAGE));
+    while let Some(arg) = args.next().map_err(|why| why.to_string())? {
+        match arg {
+            Long("only") => only = Some(text(&mut args)?),
+            Long("output") => output = text(&mut args)?.into(),
+            other => return Err(other.unexpected().to_string()),
+        }
+    }
+    let mut measured = Vec::new();
+    for (name, title) in select(only.as_deref())? {
+        measured.push(measure(workspace, name, title)?);
+    }
+    let page = page(&machine(workspace)?, &measured);
+    fs::write(&output, page).map_err(|why| format!("{}: {why}", output.display()))?;
+    println!("wrote {}", output.display());
+    Ok(Verdict::Good)
+}
+
+fn select(only: Option<&str>) -> Result<Vec<(&'static str, &'static str)>> {
+    let Some(only) = only else { return Ok(BENCHES.to_vec()) };
+    let find = |name: &str| {
+        let known = || BENCHES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        BENCHES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .copied()
+            .ok_or_else(|| format!("--only={name} is no measurement: {} are", known()))
+    };
+    only.split(',').map(find).collect()
+}
+
+/// What it says about its progress goes to the person who waits.
+fn measure(workspace: &Workspace, name: &str, title: &'static str) -> Result<Measured> {
+    let args = ["run", "--release", "--package", "bench", "--", name];
+    let command = format!("cargo {}", args.join(" "));
+    println!("   {command}");
+    let ran = workspace.cargo(&args).stderr(Stdio::inherit()).output();
+    let ran = ran.map_err(|why| format!("{command}: {why}"))?;
+    if !ran.status.success() {
+        return Err(format!("{command} failed; nothing is written"));
+    }
+    let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
+    print!("{printed}");
+    Ok(Measured { title, command, printed })
+}
+
+/// The machine and the day, one line each.
+fn machine(workspace: &Workspace) -> Result<Vec<(&'static str, String)>> {
+    let file = |name: &str| fs::read_to_string(name).unwrap_or_default();
+    let field = |text: &str, name: &str| {
+        let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+        let found = lines.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned());
+        found.unwrap_or_else(|| "unknown".to_owned())
+    };
+    let said = |program: &str, arg: &str| {
+        let ran = Command::new(program).arg(arg).output().ok();
+        ran.map_or_else(String::new, |ran| String::from_utf8_lossy(&ran.stdout).trim().to_owned())
+    };
+    let cores =
+        std::thread::available_parallelism().map_or_else(|_| "unknown".to_owned(), |cores| cores.to_string());
+    Ok(vec![
+        ("date", today()),
+        ("commit", Source::look(workspace)?.revision()),
+        ("processor", field(&file("/proc/cpuinfo"), "model name")),
+        ("cores", cores),
+        ("memory", field(&file("/proc/meminfo"), "MemTotal")),
+        ("system", said("uname", "-sr")),
+        ("compiler", said("rustc", "--version")),
+    ])
+}
+
+#[expect(clippy::disallowed_methods, reason = "figures are from a day, and nothing is decided by it")]
+fn today() -> String {
+    jiff::Timestamp::now().to_string().chars().take(10).collect()
+}
+
+fn page(machine: &[(&str, String)], measured: &[Measured]) -> String {
+    let mut text = String::from(
+        "# Figures\n\nMeasured on one computer on one day; `cargo xtask figures` measures again and writes this page. Seconds depend on \
+         what else\nthe computer does, calls and sizes hardly do. A *share* is the figure divided by what is beside it.\n\n| | |\n|---|---|\n",
+    );
+    for (name, value) in machine {
+        let _ = writeln!(text, "| {name} | {value} |");
+    }
+    for part in measured {
+        let _ = write!(text, "\n## {}\n\n```sh\n{}\n```\n", part.title, part.command);
+        text.push_str(&shown(&part.printed));
+    }
+    text
+}
+
+/// Tables stay tables and get their shares; anything else stands as it was printed.
+fn shown(printed: &str) -> String {
+    let mut text = String::new();
+    let mut lines = printed.lines().peekable();
+    while let Some(first) = lines.peek().copied() {
+        if first.trim().is_empty() {
+            lines.next();
+            continue;
+        }
+        let table = first.starts_with('|');
+        let mut block = Vec::new();
+        while let Some(line) = lines.next_if(|line| line.starts_with('|') == table && !line.trim().is_empty())
+        {
+            block.push(line);
+        }
+        if table {
+            let _ = write!(text, "\n{}", with_shares(&block));
+        } else {
+            let _ = write!(text, "\n```text\n{}\n```\n", block.join("\n"));
+        }
+    }
+    text
+}
+
+/// What a figure is held against, by the head of its column.
+const AGAINST: [&str; 2] = ["goal", "replaced program"];
+
+fn with_shares(table: &[&str]) -> String {
+    let cells = |line: &str| -> Vec<String> {
+        line.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
+    };
+    let head = table.first().map(|line| cells(line)).unwrap_or_default();
+    let column = |name: &str| head.iter().position(|cell| cell == name);
+    let figure = column("figure");
+    let against: Vec<(&str, usize)> =
+        AGAINST.iter().filter_map(|name| figure.and(column(name)).map(|at| (*name, at))).collect();
+    let mut text = String::new();
+    for (number, line) in table.iter().enumerate() {
+        let _ = write!(text, "{}", line.trim_end());
+        for (name, at) in &against {
+            let cell = match number {
+                0 => format!(" share of {name} |"),
+                1 => "---|".to_owned(),
+                _ => {
+                    let row = cells(line);
+                    let pair = figure.and_then(|figure| row.get(figure)).zip(row.get(*at));
+                    format!(
+                        " {} |",
+                        pair.and_then(|(figure, other)| share(figure, other)).unwrap_or("-".to_owned())
+                    )
+                }
+            };
+            text.push_str(&cell);
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// `12.2 MB` of `15 MB` is 81 %. Figures of different units have none.
+fn share(figure: &str, other: &str) -> Option<String> {
+    let ((figure, unit), (other, other_unit)) = (quantity(figure)?, quantity(other)?);
+    let same = unit == other_unit && other > 0.0;
+    same.then(|| format!("{:.0} %", 100.0 * figure / other))
+}
+
+fn quantity(text: &str) -> Option<(f64, &str)> {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    Some((number.parse().ok()?, unit.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRINTED: &str = "| what | figure | peak | goal | holds |\n|---|---|---|---|---|\n\
+                           | size | 12.0 MB | - | 15 MB | yes |\n| calls | 6 calls | - | 5 MB | no |\n\nmeasured: `x`\nand so on\n";
+
+    #[test]
+    fn a_page_has_the_machine_the_commands_and_the_shares() {
+        let measured = Measured {
+            title: "Size",
+            command: "cargo run --release --package bench -- manager".to_owned(),
+            printed: PRINTED.to_owned(),
+        };
+        let page = page(&[("date", "2026-01-02".to_owned()), ("cores", "2".to_owned())], &[measured]);
+        let tail = "| | |\n|---|---|\n| date | 2026-01-02 |\n| cores | 2 |\n\n## Size\n\n```sh\n\
+                    cargo run --release --package bench -- manager\n```\n\n\
+                    | what | figure | peak | goal | holds | share of goal |\n|---|---|---|---|---|---|\n\
+                    | size | 12.0 MB | - | 15 MB | yes | 80 % |\n| calls | 6 calls | - | 5 MB | no | - |\n\n\
+                    ```text\nmeasured: `x`\nand so on\n```\n";
+        assert!(page.ends_with(tail), "{page}");
+    }
+
+    #[test]
+    fn a_table_without_figures_stays_as_it_is() {
+        let table = "| nodes | seconds |\n|---|---|\n| 1000 | 2 |\n";
+        assert_eq!(shown(table), format!("\n{table}"));
+    }
+
+    #[test]
+    fn a_share_needs_two_quantities_of_one_unit() {
+        let table = [
+            ("1.37 s", "1.5 s", Some("91 %")),
+            ("20 calls", "21 calls", Some("95 %")),
+            ("3", "2", Some("150 %")),
+            ("3 s", "3 calls", None),
+            ("3 s", "0 s", None),
+            ("-", "3 s", None),
+            ("3 s", "", None),
+        ];
+        for (figure, other, expected) in table {
+            assert_eq!(share(figure, other).as_deref(), expected, "{figure} {other}");
+        }
+    }
+
+    #[test]
+    fn measurements_are_picked_by_name_and_all_are_known_to_bench() {
+        assert_eq!(select(Some("kube,nodes")).unwrap().len(), 2);
+        assert!(select(Some("speed")).unwrap_err().contains("manager, nodes"));
+        let main = Workspace::find().unwrap().read("testing/bench/src/main.rs").unwrap().to_lowercase();
+        for (name, _) in BENCHES {
+            assert!(main.contains(&format!("show(\"bench {name}\"")), "{name}");
+        }
+    }
+}
