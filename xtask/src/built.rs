@@ -180,7 +180,7 @@ mod tests {
         ];
         let sample = Sample::new("built", &files);
         let built = sample.workspace.built().unwrap();
-        assert!(built.program("sample").is_some() && built.program("tool").is_some(), "{built:?}");
+        assert!(built.program("sample").is_some() && built.program("it").is_none(), "{built:?}");
         let test = built.test("sample", "it").unwrap();
         let good = test.run(&[], &[("WANTED", "yes")]).unwrap();
         assert_eq!(good, Outcome { tally: Tally { passed: 2, failed: 0, skipped: 0 }, problems: vec![] });

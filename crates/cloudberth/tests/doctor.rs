@@ -6,6 +6,8 @@ mod fixture;
 
 use std::{path::Path, process::Command};
 
+use cloudberth_core::Clock;
+use cloudberth_http::surroundings::SystemClock;
 use fixture::{Cluster, PROGRAM, Place, Process, kubeconfig, text};
 use serde_json::{Value, json};
 
@@ -54,7 +56,7 @@ fn lease(name: &str, renewed: &str) -> Value {
 }
 
 fn now() -> String {
-    let mut text = jiff::Timestamp::now().to_string();
+    let mut text = SystemClock::new().wall().to_string();
     text.truncate(19);
     format!("{text}.000000Z")
 }
@@ -137,7 +139,7 @@ async fn a_quota_that_is_used_up_is_told_where_the_cloud_tells() {
     let cluster = Cluster::start().await;
     let (_cloud, url) = cloud(&cluster, "brightbox").await;
     let env = [
-        ("BRIGHTBOX_CLIENT", "cli-xxxxx"),
+        ("BRIGHTBOX_CLIENT", "cli-sim00"),
         ("BRIGHTBOX_CLIENT_SECRET", "the-right-one"),
         ("BRIGHTBOX_API_URL", url.as_str()),
     ];

@@ -203,7 +203,7 @@ fn the_answer_for_scripts_stays_as_it_is() {
       "reason": "InvalidAnnotation",
       "field": "k8s.cloudscale.ch/loadbalancer-listener-protocol",
       "value": "udp",
-      "message": "\"udp\" is not tcp",
+      "message": "\"udp\" is not one of tcp",
       "fix": "Correct the annotation that the message names."
     }
   ],

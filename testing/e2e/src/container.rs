@@ -116,11 +116,14 @@ fn files(pod: &Value, mount: &Value) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
 
     fn manifest(more: &str) -> String {
         format!(
-            "kind: Role\n---\nspec:\n  template:\n    spec:\n      containers:\n      - command: [cloudberth]\n        args: [manage, --a]\n        env:\n        \
+            "kind: Role\n---\nspec:\n  template:\n    spec:\n      containers:\n      - command: [cloudberth]\n        \
+             args: [manage, --a]\n        env:\n        \
              - {{name: URL, valueFrom: {{secretKeyRef: {{key: url, optional: true}}}}}}\n        \
              - {{name: TOKEN_FILE, value: /run/cloud/token}}\n        {more}\n        volumeMounts:\n        \
              - {{name: credentials, mountPath: /run/cloud}}\n      volumes:\n      \
@@ -129,7 +132,9 @@ mod tests {
     }
 
     fn env(more: &str, held: &[(&str, &str)]) -> Result<Vec<(String, String)>, Error> {
-        let root = std::env::temp_dir().join(format!("cloudberth-container-{}", std::process::id()));
+        static CALLS: AtomicU32 = AtomicU32::new(0);
+        let call = CALLS.fetch_add(1, Ordering::Relaxed);
+        let root = std::env::temp_dir().join(format!("cloudberth-container-{}-{call}", std::process::id()));
         let held: Vec<_> =
             held.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let env = Container::read(&manifest(more)).unwrap().unwrap().env_under(&root, &held);
@@ -154,7 +159,11 @@ mod tests {
         assert_eq!(Container::read("kind: Role\n").unwrap(), None);
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let token = pair("TOKEN_FILE", "file s3cr3t");
-        assert_eq!(env("", &[("TOKEN", "s3cr3t")]).unwrap(), [token.clone()], "the URL is optional");
+        assert_eq!(
+            env("", &[("TOKEN", "s3cr3t")]).unwrap(),
+            std::slice::from_ref(&token),
+            "the URL is optional"
+        );
         let found =
             env("- {name: FIXED, value: a}", &[("TOKEN", "s3cr3t"), ("URL", "u"), ("MORE", "m")]).unwrap();
         assert_eq!(found, [pair("URL", "u"), token, pair("FIXED", "a"), pair("MORE", "m")]);

@@ -96,6 +96,11 @@ impl Prometheus {
         Ok(names)
     }
 
+    /// What it scrapes, and what came of it, for messages.
+    pub async fn targets(&self) -> Result<String, String> {
+        Ok(self.ask("/api/v1/targets").await?.json().to_string())
+    }
+
     /// The lines that it has written.
     pub fn log(&self) -> Vec<String> {
         self.program.log()

@@ -87,9 +87,9 @@ async fn know_monitors(plane: &ControlPlane) {
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         let made = plane.send(&Request::post(path, &definition)).await.unwrap();
         assert_eq!(made.status, 201, "{made:?}");
-        let wait = ["wait", "--for=condition=Established", "--timeout=120s"];
         let name = format!("crd/{plural}.monitoring.coreos.com");
-        let waited = plane.kubectl(&[&wait[..], &[&name]].concat()).await.unwrap();
+        let wait = ["wait", "--for=condition=Established", "--timeout=120s", &name];
+        let waited = plane.kubectl(&wait).await.unwrap();
         assert!(waited.ok, "{}", waited.stderr);
     }
 }
@@ -100,7 +100,19 @@ async fn make_namespace(plane: &ControlPlane, name: &str) {
     assert!(made.status < 300, "{made:?}");
 }
 
-/// What a release has made, as `kind namespace/name`.
+async fn has_its_own_namespaces(plane: &ControlPlane) {
+    eventually(SOON, "the server has made its own namespaces", async || {
+        let found = plane
+            .send(&Request::get("/api/v1/namespaces/kube-system"))
+            .await
+            .map_err(|why| why.to_string())?;
+        if found.status == 200 { Ok(()) } else { Err(format!("{found:?}")) }
+    })
+    .await
+    .unwrap();
+}
+
+/// What a release has made, as `kind namespace name`.
 async fn contents(kubectl: &Kubectl) -> BTreeSet<String> {
     let kinds = CONTENTS.join(",");
     let columns = "--output=custom-columns=K:.kind,S:.metadata.namespace,N:.metadata.name";
@@ -172,15 +184,7 @@ async fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
     for name in ["rancher-fip-manager", "fleet-default", "fleet-local", "cloudberth"] {
         make_namespace(&plane, name).await;
     }
-    eventually(SOON, "the server has made its own namespaces", async || {
-        let found = plane
-            .send(&Request::get("/api/v1/namespaces/kube-system"))
-            .await
-            .map_err(|why| why.to_string())?;
-        if found.status == 200 { Ok(()) } else { Err(format!("{found:?}")) }
-    })
-    .await
-    .unwrap();
+    has_its_own_namespaces(&plane).await;
     every_object_is_accepted(&plane).await;
     every_base_and_overlay_is_built(&plane).await;
 
@@ -213,7 +217,7 @@ async fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
         "RoleBinding kube-system cloudberth",
         "ServiceAccount cloudberth cloudberth",
     ];
-    assert_eq!(installed, minimal.map(str::to_owned).into());
+    assert_eq!(installed, BTreeSet::from(minimal.map(str::to_owned)));
 
     // From one cloud to all of them, in the next version, and back.
     helm.does(&["upgrade", "cloudberth", &second, namespace, &ci("several")]).await;
@@ -234,9 +238,9 @@ async fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
     assert_eq!(daemons["metadata"]["labels"]["app.kubernetes.io/version"], env!("CARGO_PKG_VERSION"));
 
     // A wrong value changes nothing.
-    let refused =
-        helm.run(&["upgrade", "cloudberth", &second, namespace, &ci("minimal"), "--set=replicaCount=2"]);
-    let (ok, said) = refused.await;
+    let values = ci("minimal");
+    let wrong = ["upgrade", "cloudberth", &second, namespace, &values, "--set=replicaCount=2"];
+    let (ok, said) = helm.run(&wrong).await;
     assert!(!ok && said.contains("replicaCount"), "{said}");
     assert_eq!(get(&plane, workload).await["metadata"]["generation"], daemons["metadata"]["generation"]);
 

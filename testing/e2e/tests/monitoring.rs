@@ -38,6 +38,7 @@ async fn leader(cluster: &Cluster) -> Manager {
     let flags = [
         "--cloud-provider=fake".to_owned(),
         format!("--cloud-config={}", config.display()),
+        "--configure-cloud-routes=false".to_owned(),
         "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics".to_owned(),
     ];
     let program = (shipped().unwrap(), vec!["controller-manager".to_owned()]);
@@ -106,7 +107,7 @@ async fn a_real_prometheus_sees_a_real_manager_and_its_alerts_fire() {
 
     eventually(SOON, "the leader is scraped", async || {
         let leaders = prometheus.query("leader_election_master_status{job=\"cloudberth\"} == 1").await?;
-        if leaders.len() == 1 { Ok(()) } else { Err(format!("{leaders:?}")) }
+        if leaders.len() == 1 { Ok(()) } else { Err(prometheus.targets().await?) }
     })
     .await
     .unwrap();

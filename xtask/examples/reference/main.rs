@@ -72,7 +72,8 @@ fn generated() -> Vec<Generated> {
 
 /// The programs that are replaced, for the links of the image.
 fn replaced() -> String {
-    let names = CLOUDS.iter().flat_map(|cloud| cloud.replaces.iter().map(|name| format!("{name} {}\n", cloud.name)));
+    let names =
+        CLOUDS.iter().flat_map(|cloud| cloud.replaces.iter().map(|name| format!("{name} {}\n", cloud.name)));
     names.chain([format!("{}\n", cloudberth_rancher_fip::process::PROGRAM)]).collect()
 }
 

@@ -153,13 +153,13 @@ impl Built {
     }
 }
 
-/// What cargo is told: variables and arguments.
-fn order(
-    tools: &Toolchain,
-    arch: Arch,
-    variant: Variant,
-    compiler: &str,
-) -> Result<(Vec<(String, String)>, Vec<String>)> {
+/// What cargo is told.
+struct Order {
+    env: Vec<(String, String)>,
+    args: Vec<String>,
+}
+
+fn order(tools: &Toolchain, arch: Arch, variant: Variant, compiler: &str) -> Result<Order> {
     let linker = variable("CARGO_TARGET", arch).to_uppercase() + "_LINKER";
     let env = vec![(variable("CC", arch), compiler.to_owned()), (linker, LINKER.to_owned())];
     let flags = tools.places.flags(tools.rustc_fact("commit-hash"));
@@ -171,7 +171,7 @@ fn order(
     );
     args.extend(["--target", arch.target(), "--message-format=json-render-diagnostics"].map(str::to_owned));
     args.extend(variant.features().iter().map(ToString::to_string));
-    Ok((env, args))
+    Ok(Order { env, args })
 }
 
 /// Builds it. The standard library for the target is added if it is missing.
@@ -184,7 +184,7 @@ pub(crate) fn program(
 ) -> Result<Built> {
     let compiler = tools.compiler(arch)?;
     add_target(tools, arch)?;
-    let (env, args) = order(tools, arch, variant, &compiler)?;
+    let Order { env, args } = order(tools, arch, variant, &compiler)?;
     let mut command = workspace.cargo(&args.iter().map(String::as_str).collect::<Vec<_>>());
     for name in NOT_FROM_OUTSIDE {
         command.env_remove(name);
@@ -256,7 +256,10 @@ mod tests {
 
     #[test]
     fn a_compiler_is_found_given_or_asked_for_by_name() {
-        let table: &[(&str, Arch, bool, Option<&str>, &[&str], Option<&str>)] = &[
+        // What it is about, for what, on that processor, the compiler named, those in PATH, and the one that is taken.
+        type Row =
+            (&'static str, Arch, bool, Option<&'static str>, &'static [&'static str], Option<&'static str>);
+        let table: &[Row] = &[
             ("its own", Arch::Amd64, true, None, &["gcc", "clang"], Some("gcc")),
             ("one for all", Arch::Amd64, true, None, &["clang"], Some("clang")),
             ("not gcc for another processor", Arch::Arm64, false, None, &["gcc"], None),
@@ -285,7 +288,7 @@ mod tests {
 
     #[test]
     fn the_order_adds_flags_and_leaves_no_place_of_this_machine() {
-        let (env, args) = order(&tools(), Arch::Amd64, Variant::Plain, "gcc").unwrap();
+        let Order { env, args } = order(&tools(), Arch::Amd64, Variant::Plain, "gcc").unwrap();
         assert_eq!(
             env,
             [

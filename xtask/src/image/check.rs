@@ -113,7 +113,7 @@ fn started(workspace: &Workspace, made: &Made, scratch: &Path) -> Result<Verdict
     }
     let mut env: Vec<(String, String)> = image
         .config
-        .config
+        .settings
         .env
         .iter()
         .filter_map(|line| line.split_once('='))
@@ -242,8 +242,8 @@ fn simulator(workspace: &Workspace) -> Result<PathBuf> {
     ];
     let text = crate::metadata::output(workspace, &args)?;
     let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let files = messages.filter_map(|message| Some(PathBuf::from(message.get("executable")?.as_str()?)));
-    files.last().ok_or_else(|| "cargo built no program".to_owned())
+    let mut files = messages.filter_map(|message| Some(PathBuf::from(message.get("executable")?.as_str()?)));
+    files.next_back().ok_or_else(|| "cargo built no program".to_owned())
 }
 
 /// A program outside of the sandbox, which says where it listens.

@@ -156,8 +156,8 @@ impl Job<'_> {
         built.compare(&graph)?;
         let program = read(&built.file)?;
         let helm = if variant.has_helm() {
-            let shelf = self.tools.places.target_dir.join("image");
-            Some(helm::provide(self.workspace, arch, &shelf)?)
+            let cache = self.tools.places.target_dir.join("image");
+            Some(helm::provide(self.workspace, arch, &cache)?)
         } else {
             None
         };

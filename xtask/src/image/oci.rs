@@ -71,7 +71,8 @@ pub(crate) struct Index {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Config {
     pub(crate) architecture: String,
-    pub(crate) config: Settings,
+    #[serde(rename = "config")]
+    pub(crate) settings: Settings,
     pub(crate) created: String,
     history: Vec<History>,
     pub(crate) os: String,
@@ -196,7 +197,7 @@ pub(crate) fn layout(images: &[Image]) -> Result<Tree> {
 fn configuration(arch: Arch, facts: &Facts, diff: String) -> Config {
     Config {
         architecture: arch.name().to_owned(),
-        config: Settings {
+        settings: Settings {
             entrypoint: vec![format!("/{PROGRAM}")],
             env: vec!["PATH=/bin".to_owned()],
             labels: facts.labels.clone(),

@@ -92,7 +92,7 @@ pub(crate) fn start(
     // Of this machine, only where mount and chroot are.
     let path = "/usr/sbin:/usr/bin:/sbin:/bin";
     command.env_clear().env("PATH", path).args(["-mpf", "--kill-child", "sh", "-c", SCRIPT, "sh"]);
-    command.arg(root).arg(files).arg(&image.config.config.user);
+    command.arg(root).arg(files).arg(&image.config.settings.user);
     command.args(called).stdin(Stdio::null()).stdout(to).stderr(again);
     for (name, value) in around.env {
         command.env(name, value);

@@ -46,7 +46,10 @@ impl Exported {
         let of_a_cloud = |row: &str| {
             let (before, after) = row.split_once(CLOUD)?;
             let cloud = name.strip_prefix(before)?.strip_suffix(after)?;
-            Some(!cloud.is_empty() && cloud.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'))
+            Some(
+                !cloud.is_empty()
+                    && cloud.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'),
+            )
         };
         let found = self.0.get(name);
         let found = found.or_else(|| {
@@ -82,7 +85,7 @@ pub(crate) fn problems(
     let sections: BTreeSet<_> = runbooks.lines().filter_map(|line| line.strip_prefix("## ")).collect();
     let mut names = BTreeSet::new();
     for alert in rules.alerts() {
-        let name = alert.alert.as_str();
+        let name = alert.name.as_str();
         let mut wrong = exported.unknown(&alert.expr);
         if !names.insert(name) {
             wrong.push("there are two of this name".to_owned());
@@ -167,7 +170,8 @@ mod tests {
             let (rules, tests) =
                 (Rules::read(&rule).unwrap(), Tests::read(&TESTS.replace("OTHER", other)).unwrap());
             let queries = [Query { panel: "p".to_owned(), expr: query.to_owned() }];
-            let found = problems(&Exported::on_pages(&[PAGE.to_owned()]), &rules, &[tests], &queries, section);
+            let found =
+                problems(&Exported::on_pages(&[PAGE.to_owned()]), &rules, &[tests], &queries, section);
             assert_eq!(found, want);
         }
     }
@@ -177,7 +181,9 @@ mod tests {
         let exported = Exported::on_pages(&[PAGE.to_owned()]);
         let name = "cloudprovider_cloudscale_api_request_duration_seconds_bucket";
         assert_eq!(exported.labels(name), Some(&["request".to_owned()][..]));
-        for other in ["cloudprovider__api_request_duration_seconds_bucket", "cloudprovider_cloudscale_api_bucket"] {
+        for other in
+            ["cloudprovider__api_request_duration_seconds_bucket", "cloudprovider_cloudscale_api_bucket"]
+        {
             assert_eq!(exported.labels(other), None, "{other}");
         }
         assert_eq!(exported.labels("workqueue_work_duration_seconds_sum"), Some(&["name".to_owned()][..]));

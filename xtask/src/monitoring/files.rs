@@ -21,7 +21,8 @@ struct Group {
 /// An alerting rule.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Alert {
-    pub(crate) alert: String,
+    #[serde(rename = "alert")]
+    pub(crate) name: String,
     pub(crate) expr: String,
     pub(crate) labels: Labels,
     pub(crate) annotations: Annotations,
@@ -99,9 +100,9 @@ pub(crate) fn queries(dashboard: &Value) -> Vec<Query> {
     let mut all = Vec::new();
     for panel in list(dashboard, "panels") {
         for panel in list(&panel, "panels").into_iter().chain([panel]) {
-            let title = panel["title"].as_str().unwrap_or("without a title").to_owned();
+            let title = panel.get("title").and_then(Value::as_str).unwrap_or("without a title").to_owned();
             for target in list(&panel, "targets") {
-                let expr = target["expr"].as_str().unwrap_or_default();
+                let expr = target.get("expr").and_then(Value::as_str).unwrap_or_default();
                 let expr =
                     VARIABLES.iter().fold(expr.to_owned(), |expr, (name, text)| expr.replace(name, text));
                 all.push(Query { panel: title.clone(), expr });

@@ -1,4 +1,4 @@
-//! Which metrics a PromQL expression names, and which labels it asks of them.
+//! Which metrics a `PromQL` expression names, and which labels it asks of them.
 //!
 //! This is no parser: promtool is. It only finds names, so that they can be compared with what the program exports.
 

@@ -40,7 +40,7 @@ pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result
             Long("dry-run") => dry_run = true,
             Long("output") => output = Some(PathBuf::from(text(&mut args)?)),
             Long("variant") => {
-                variants = text(&mut args)?.split(',').map(Variant::parse).collect::<Result<_>>()?
+                variants = text(&mut args)?.split(',').map(Variant::parse).collect::<Result<_>>()?;
             }
             other => return Err(other.unexpected().to_string()),
         }
@@ -107,7 +107,7 @@ fn changes(changelog: &str, version: &str) -> Result<String> {
         words.first().is_some_and(|word| word.trim_matches(['[', ']']) == version)
     };
     let lines: Vec<&str> = changelog.lines().collect();
-    let at = lines.iter().position(|line| heading(line));
+    let at = lines.iter().position(heading);
     let at = at.or_else(|| lines.iter().position(|line| line.trim() == "## Unreleased"));
     let at = at.ok_or_else(|| format!("CHANGELOG.md has neither a section {version} nor Unreleased"))?;
     let rest = lines.get(at + 1..).unwrap_or_default();

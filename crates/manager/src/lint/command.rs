@@ -142,7 +142,8 @@ fn print(found: &Lint, json: bool, names: &[&str]) -> ExitCode {
 }
 
 fn complain(wrong: &[String], code: u8) -> ExitCode {
-    let text: String = wrong.iter().map(|line| format!("Error: {}\n", line.replace('\n', " "))).collect();
+    let lines: Vec<_> = wrong.iter().map(|line| format!("Error: {}\n", line.replace('\n', " "))).collect();
+    let text = lines.concat();
     let _ = std::io::stderr().write_all(text.as_bytes());
     ExitCode::from(code)
 }

@@ -184,7 +184,7 @@ fn desired(service: &Arc<ServiceView>, cluster: &str) -> Desired {
     }
 }
 
-/// What a cloud says, as findings. That there are no nodes is no news: nobody looked.
+/// What a cloud says about the fields and annotations of a Service, as findings.
 fn told(object: &Object, cloud: &str, review: Review) -> Vec<Finding> {
     let of = |level, reason: Reason, field: &str, message: String| Finding {
         cloud: Some(cloud.to_owned()),
@@ -194,17 +194,24 @@ fn told(object: &Object, cloud: &str, review: Review) -> Vec<Finding> {
     let refused = review.refused.into_iter();
     let mut out: Vec<_> =
         refused.map(|one| of(Level::Refused, one.reason, &one.field, one.message)).collect();
-    let about_nodes = |reason: Reason| reason == reason::UNAVAILABLE_LOAD_BALANCER;
-    for notice in review.notices.into_iter().filter(|notice| !about_nodes(notice.reason)) {
-        let level = if notice.severity == Severity::Warning { Level::Warning } else { Level::Notice };
-        // The text begins with the annotation that it is about, where it is about one.
+    for notice in review.notices {
+        // The text begins with the field that it is about, where it is about one.
         let (field, message) = match notice.message.split_once(": ") {
-            Some((key, rest)) if object.has_annotation(key) => (key.to_owned(), rest.to_owned()),
-            _ => (String::new(), notice.message.clone()),
+            Some((field, rest)) if object.has_annotation(field) || field.starts_with("spec.") => {
+                (field, rest)
+            }
+            _ if is_about_nodes(notice.reason) => continue,
+            _ => ("", notice.message.as_str()),
         };
-        out.push(of(level, notice.reason, &field, message));
+        let level = if notice.severity == Severity::Warning { Level::Warning } else { Level::Notice };
+        out.push(of(level, notice.reason, field, message.to_owned()));
     }
     out
+}
+
+/// Whether an event of this reason is about nodes, at which nobody looked. Such reasons say so in their names.
+fn is_about_nodes(reason: Reason) -> bool {
+    reason.name().contains("Node") || reason == reason::UNAVAILABLE_LOAD_BALANCER
 }
 
 #[cfg(test)]

@@ -88,8 +88,9 @@ async fn run(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let random = Arc::new(random_from_os());
     let options = &line.options;
-    let told =
-        |why: &[Error]| why.iter().map(|why| format!("Error: {}\n", why.message())).collect::<String>();
+    let told = |why: &[Error]| {
+        why.iter().map(|why| format!("Error: {}\n", why.message())).collect::<Vec<_>>().concat()
+    };
     let address =
         Address { kubeconfig: options.kube.kubeconfig.clone(), master: options.kube.master.clone() };
     let config = configure(&address).await.map_err(|why| told(&[why]))?;

@@ -63,12 +63,11 @@ pub(super) async fn see_through(
             }
         });
         let (done, ended) = leash.hold(life, guarded, work.as_mut(), || signal(leader, Signal::TERM)).await;
-        let (status, read) = match done {
-            Some(done) => done,
-            None => {
-                signal(leader, Signal::KILL);
-                work.await
-            }
+        let (status, read) = if let Some(done) = done {
+            done
+        } else {
+            signal(leader, Signal::KILL);
+            work.await
         };
         (status?, read, ended)
     };

@@ -262,15 +262,14 @@ impl<'a> GoProgram<'a> {
             json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": {"name": name}, "data": values})
         };
         let all = format!("/api/v1/namespaces/{}/secrets", delivery.home);
-        let token = match self.world.get(&format!("{all}/{name}")).await {
-            Some(local) => data::text(&local, "clientSecret"),
-            None => {
-                let token = "0123456789abcdef0123456789abcdef";
-                let local = self.world.local.clone();
-                let body = secret(&name, &[("clientSecret", token), ("project", delivery.project)]);
-                self.write(&local, "local", "POST", &all, body).await;
-                token.to_owned()
-            }
+        let token = if let Some(local) = self.world.get(&format!("{all}/{name}")).await {
+            data::text(&local, "clientSecret")
+        } else {
+            let token = "0123456789abcdef0123456789abcdef";
+            let local = self.world.local.clone();
+            let body = secret(&name, &[("clientSecret", token), ("project", delivery.project)]);
+            self.write(&local, "local", "POST", &all, body).await;
+            token.to_owned()
         };
         let Some((api, host)) = downstream else { return };
         self.namespace(api, host, target).await;

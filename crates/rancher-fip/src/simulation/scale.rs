@@ -19,7 +19,7 @@ fn host(number: usize) -> String {
 
 /// Every tenth cluster is one of those that may be away.
 const fn may_be_away(number: usize) -> bool {
-    number % (CLUSTERS / AWAY) == 0
+    number.is_multiple_of(CLUSTERS / AWAY)
 }
 
 /// Starts the program among clusters of which some do not answer, or among those only that do.

@@ -39,8 +39,8 @@ fn a_layout_has_an_image_for_every_processor() {
         assert_eq!(found.config.architecture, arch.name());
         let program = format!("{} program", arch.name());
         assert_eq!(file(&found.content, PROGRAM), Ok(program.as_bytes()));
-        assert_eq!(found.config.config.user, "65532:65532");
-        assert_eq!(found.config.config.entrypoint, ["/bin/cloudberth"]);
+        assert_eq!(found.config.settings.user, "65532:65532");
+        assert_eq!(found.config.settings.entrypoint, ["/bin/cloudberth"]);
         assert_eq!(found.config.created, "2026-01-02T03:04:05Z");
     }
 }
