@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use cloudberth_core::{Clock, Tick};
-use http::{Method, StatusCode, header::ACCEPT, request::Parts};
+use http::{Method, StatusCode, request::Parts};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
@@ -62,7 +62,6 @@ impl fmt::Debug for Pages {
 }
 
 const METRICS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const NO_PROFILES: &str = "There are no profiles here: this program has no runtime that could be looked into this way. \
                            Use perf or a heap profiler from outside.\n";
 
@@ -87,7 +86,7 @@ impl Router {
     pub(crate) fn page(&self, request: &Parts, body: &[u8]) -> Answer {
         let path = request.uri.path();
         if path == "/metrics" {
-            return metrics(request, (self.pages.metrics)());
+            return metrics((self.pages.metrics)());
         }
         let guarded = self.pages.guarded.as_ref().and_then(|pages| self.guarded(pages, request, body));
         guarded
@@ -102,7 +101,7 @@ impl Router {
                 self.slis.reset();
                 text(StatusCode::OK, "metrics reset\n")
             }
-            "/metrics/slis" => metrics(request, self.slis.text()),
+            "/metrics/slis" => metrics(self.slis.text()),
             "/configz" => json(&(pages.configz)()),
             _ if path.starts_with("/debug/") || path == "/debug" => pages.debug(request, body),
             _ => return None,
@@ -174,10 +173,10 @@ impl GuardedPages {
     }
 }
 
-fn metrics(request: &Parts, body: String) -> Answer {
-    let accepts = request.headers.get_all(ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
-    let open = accepts.into_iter().any(|value| value.contains("application/openmetrics-text"));
-    answer(StatusCode::OK, if open { OPEN_METRICS } else { METRICS_TEXT }, body)
+/// Scrapers ask for `OpenMetrics` first and take plain text as well. What is called by a format that it does not have is
+/// refused as a whole.
+fn metrics(body: String) -> Answer {
+    answer(StatusCode::OK, METRICS_TEXT, body)
 }
 
 fn ask(query: &str) -> HealthQuery {
@@ -248,6 +247,16 @@ mod tests {
         assert_eq!(headers["x-content-type-options"], "nosniff", "{uri}");
         let status = answer.status().as_u16();
         (status, String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap())
+    }
+
+    #[test]
+    fn metrics_are_called_plain_text_also_where_a_scraper_would_like_another_format() {
+        let (router, _) = router(false);
+        for uri in ["/metrics", "/metrics/slis"] {
+            let request = Request::get(uri).header("accept", "application/openmetrics-text;version=1.0.0");
+            let (parts, ()) = request.body(()).unwrap().into_parts();
+            assert_eq!(router.page(&parts, b"").headers()["content-type"], METRICS_TEXT, "{uri}");
+        }
     }
 
     #[tokio::test]
