@@ -136,6 +136,20 @@ pub(crate) async fn the_rules_about_balancers_are_planned(world: &World) {
     });
     futures_util::future::join_all(runs).await;
 
+    world.local.create("/api/v1/namespaces", &namespace("preview-none", &json!({}))).await.unwrap();
+    world.preview("preview-none", &[], "lb-none").await;
+    let (code, said, _) = plan(world, "preview-none", "text").await;
+    assert_eq!(code, 1, "no balancer is configured, so nothing is planned for any cluster: {said}");
+    for words in [
+        "cannot tell: ",
+        "no load balancer is configured",
+        "PureLBControllerChartRef",
+        "MetalLBControllerChartRef",
+    ] {
+        assert!(said.contains(words), "{words:?} is not in\n{said}");
+    }
+    assert!(!said.contains("install the chart"), "{said}");
+
     let (code, said, _) = plan(world, "preview-2", "text").await;
     assert_eq!(code, 2, "{said}");
     for line in [
