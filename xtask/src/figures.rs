@@ -20,6 +20,7 @@ const BENCHES: &[(&str, &str)] = &[
     ("binarylane", "BinaryLane"),
     ("brightbox", "Brightbox"),
     ("lycke", "The data plane of Cloudlycke"),
+    ("rancher", "Memory of the floating-IP cluster manager for Rancher"),
     ("kube", "The embedded Kubernetes API"),
 ];
 
