@@ -34,6 +34,7 @@ const fn rung(krate: &'static str) -> Rung {
 /// From the lowest to the highest. A crate that is in the workspace and has no place here is an error.
 const LADDER: &[Rung] = &[
     Rung { who: Who::Crate("cloudberth-core"), never: &["tokio", "kube", "k8s-openapi", "hyper", "http"] },
+    rung("jsonpath-rust"),
     Rung { who: Who::Crate("cloudberth-http"), never: &["kube", "k8s-openapi"] },
     rung("sim-kit"),
     Rung { who: Who::SimulatedClouds, never: &[] },
