@@ -9,6 +9,7 @@ use std::{
     os::unix::fs::PermissionsExt as _,
     path::PathBuf,
     process::{Child, Command, ExitStatus, Output, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
     thread,
     time::Duration,
 };
@@ -35,24 +36,27 @@ impl Drop for Service {
     }
 }
 
-struct Place(TempDir);
+struct Place {
+    directory: TempDir,
+    /// The inventory with which it begins.
+    inventory: String,
+}
 
 impl Place {
-    /// Load balancers get addresses that no other test process uses.
     fn new() -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
-        fs::write(place.path("inv.yaml"), inventory()).unwrap();
+        let place = Self { directory: tempfile::tempdir().unwrap(), inventory: inventory() };
+        fs::write(place.path("inv.yaml"), &place.inventory).unwrap();
         place
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.directory.path().join(name)
     }
 
     fn command(&self, extra: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
         command.args(["lycke", "serve", "--inventory", "inv.yaml", "--state-dir", "state"]).args(extra);
-        command.current_dir(self.0.path()).stdin(Stdio::null());
+        command.current_dir(self.directory.path()).stdin(Stdio::null());
         command
     }
 
@@ -82,12 +86,14 @@ impl Place {
     }
 }
 
-/// Connections may go on for longer than any test waits.
+/// Load balancers get addresses that no other test uses: by process, and by number within the process. Connections may go
+/// on for longer than any test waits.
 fn inventory() -> String {
-    let block = std::process::id() % 250 + 1;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let (process, number) = (std::process::id() % 250 + 1, NEXT.fetch_add(1, Ordering::Relaxed) % 50);
     let demo = lycke(&["inventory", "init", "--clusters", "2", "--workers", "2", "--loopback"]);
     let demo = String::from_utf8(demo.stdout).unwrap();
-    format!("{demo}loadBalancers: {{ pool: 127.88.{block}.0/24, drain: 1h }}\n")
+    format!("{demo}loadBalancers: {{ pool: 127.{}.{process}.0/24, drain: 1h }}\n", 200 + number)
 }
 
 fn lycke(arguments: &[&str]) -> Output {
@@ -204,7 +210,7 @@ fn it_refuses_to_start_and_touches_nothing() {
         assert_eq!(code, Some(2), "{case}: {why}");
         assert!(why.contains(want), "{case}: {why}");
     }
-    let good = inventory();
+    let good = place.inventory.clone();
     fs::write(
         place.path("inv.yaml"),
         good.replace("id: n-c2-1", "id: m-c2-1").replace("127.0.20.12]", "here]"),
@@ -217,7 +223,7 @@ fn it_refuses_to_start_and_touches_nothing() {
     assert!(!place.path("state").exists(), "CL-22");
     let checked = Command::new(PROGRAM)
         .args(["lycke", "inventory", "check", "inv.yaml"])
-        .current_dir(place.0.path())
+        .current_dir(place.directory.path())
         .output()
         .unwrap();
     assert_eq!(
@@ -366,7 +372,7 @@ fn a_hang_up_and_a_new_file_are_both_a_reload() {
     assert_eq!(state().as_deref(), Some("stopped"), "CL-30");
     service.signal(Signal::HUP);
     until("CL-30 a reload ends it", || (state().as_deref() == Some("running")).then_some(()));
-    let good = inventory();
+    let good = place.inventory.clone();
     fs::write(place.path("new"), good.replace("id: n-c2-1", "id: m-c2-1")).unwrap();
     fs::rename(place.path("new"), place.path("inv.yaml")).unwrap();
     let red =
@@ -387,6 +393,57 @@ fn a_hang_up_and_a_new_file_are_both_a_reload() {
     assert_eq!(service.ask("GET", "/v1/machines/x", "").0, 404, "CL-93 it is gone after a restart");
 }
 
+/// The line of the first occurrence.
+fn line_of(text: &str, word: &str) -> usize {
+    text[..text.find(word).unwrap()].lines().count().max(1)
+}
+
+#[test]
+fn a_bad_inventory_is_told_by_line_and_field_and_changes_nothing() {
+    let place = Place::new();
+    let service = place.start(&[]);
+    let node_port = node_port(Ipv4Addr::new(127, 0, 20, 11), "hello");
+    let made = service.put("web", &spec("u", 8080, node_port)).1;
+    let mut stream = until("traffic", || greeted(&bound(&made), "hello"));
+    let machines = || service.ask("GET", "/v1/machines", "").1;
+    let (good, before) = (place.inventory.clone(), machines());
+    let worker = line_of(&good, "id: n-c2-1");
+    for (case, bad, want) in [
+        ("no YAML", good.replace("id: n-c2-1", "id: [n-c2-1"), "file: this is not YAML".to_owned()),
+        (
+            "an id twice",
+            good.replace("id: n-c2-1", "id: m-c2-1"),
+            format!("inv.yaml:{worker}: machines[4].id: \"m-c2-1\" is already on line "),
+        ),
+        (
+            "a bad address",
+            good.replace("internal: [127.0.20.11]", "internal: [127.0.20.311]"),
+            format!("inv.yaml:{worker}: machines[4].internal[0]: \"127.0.20.311\" is not an IP address"),
+        ),
+    ] {
+        assert_ne!(bad, good, "{case}");
+        fs::write(place.path("inv.yaml"), bad).unwrap();
+        let ready = || service.ask("GET", "/readyz", "");
+        // What is told of this file, not of the one before.
+        let message = until(&format!("CL-23 {case}"), || {
+            let (status, body) = ready();
+            let message = body["message"].as_str().unwrap_or_default().to_owned();
+            (status == 503 && message.contains(&want)).then_some(message)
+        });
+        let line = message.strip_prefix("inv.yaml:").and_then(|rest| rest.split(':').next());
+        assert!(line.is_some_and(|line| line.parse::<usize>().is_ok()), "CL-23 {case}: {message}");
+        assert!(fs::read_to_string(place.path("log")).unwrap().contains(&message), "CL-23 {case}: {message}");
+        assert_eq!(machines(), before, "CL-23 {case}: the old one is in force");
+        assert!(greeted(&bound(&made), "hello").is_some(), "CL-23 {case}: new clients are served");
+        stream.write_all(b"go on").unwrap();
+        let mut echo = [0; 5];
+        stream.read_exact(&mut echo).unwrap();
+        assert_eq!(&echo, b"go on", "CL-23 {case}: so are old ones");
+        fs::write(place.path("inv.yaml"), &good).unwrap();
+        until(&format!("CL-23 {case}: mended"), || (ready().0 == 200).then_some(()));
+    }
+}
+
 #[test]
 fn vagrant_is_asked_in_its_directory_without_a_shell() {
     let place = Place::new();
@@ -397,7 +454,7 @@ fn vagrant_is_asked_in_its_directory_without_a_shell() {
     let script = "#!/bin/sh\n[ \"$*\" = 'status --machine-readable' ] || exit 1\ncat states\n";
     fs::write(tools.join("vagrant"), script).unwrap();
     fs::set_permissions(tools.join("vagrant"), fs::Permissions::from_mode(0o755)).unwrap();
-    let text = format!("{}vagrant: {{ directory: './my vms; touch harm', refresh: 1s }}\n", inventory());
+    let text = format!("{}vagrant: {{ directory: './my vms; touch harm', refresh: 1s }}\n", place.inventory);
     fs::write(place.path("inv.yaml"), text).unwrap();
     let mut command = place.command(&[]);
     let path = std::env::var("PATH").unwrap();

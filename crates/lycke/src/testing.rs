@@ -1,5 +1,7 @@
 //! A plane in memory: it carries no traffic, remembers what it was told and says what a test wants it to say.
 
+pub mod half_open;
+
 use std::{
     collections::BTreeMap,
     fmt,

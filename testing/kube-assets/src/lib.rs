@@ -1,4 +1,5 @@
-//! The programs of Kubernetes for tests, programs of ours on top of client-go, and Prometheus.
+//! The programs of Kubernetes for tests, programs of ours on top of client-go, Prometheus, and the proxies that ours is
+//! measured beside.
 //!
 //! They come from `KUBEBUILDER_ASSETS` when that is set, else from a cache outside the checkout, which is
 //! filled once by `go build` from the modules that `tools/` pins. The pins are compiled into this crate and
@@ -8,7 +9,9 @@
 //! version never run at once, since the second waits for a lock, which ends with the process that holds it.
 
 mod compile;
+mod debian;
 mod prometheus;
+mod proxies;
 mod release;
 
 use std::ffi::OsString;
@@ -16,7 +19,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use prometheus::{PrometheusAssets, PrometheusSurroundings, prometheus, prometheus_in};
+pub use debian::DebianSurroundings;
+pub use prometheus::{PrometheusAssets, prometheus, prometheus_in};
+pub use proxies::{ProxyAssets, proxies, proxies_in};
 use release::{CONTROL_LOOPS, ELECTOR, HELM, INFORMERS, KUBELETS, RELEASES, Release, find};
 pub use release::{NEWEST, OLDEST};
 
@@ -117,6 +122,15 @@ pub enum Error {
         "no prometheus and promtool ({why}): install prometheus, or set CLOUDBERTH_PROMETHEUS to a directory with both"
     )]
     NoPrometheus {
+        /// What was tried last, and how it ended.
+        why: String,
+    },
+    /// Neither `CLOUDBERTH_PROXIES` nor the computer nor packages have the proxies.
+    #[error(
+        "no HAProxy and no nginx with its stream module ({why}): install haproxy, nginx and libnginx-mod-stream, or set \
+         CLOUDBERTH_PROXIES to a directory with all of them"
+    )]
+    NoProxies {
         /// What was tried last, and how it ended.
         why: String,
     },

@@ -2,63 +2,25 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
-use std::ffi::OsString;
+mod scratch;
+
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 
-use kube_assets::{Error, PrometheusSurroundings, prometheus_in};
+use kube_assets::{DebianSurroundings, Error, prometheus_in};
+use scratch::Scratch;
 
-/// A directory of this test's own, removed at the end.
-struct Scratch(PathBuf);
+const UNPACK: &str =
+    "[ -f \"$2\" ] && mkdir -p \"$3/usr/bin\" && touch \"$3/usr/bin/prometheus\" \"$3/usr/bin/promtool\"";
 
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let dir =
-            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("prometheus-{name}-{}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        Self(dir)
-    }
-
-    fn script(&self, name: &str, body: &str) -> OsString {
-        let path = self.0.join(name);
-        let text = format!("#!/bin/sh\necho \"{name} $*\" >> '{}/calls'\n{body}\n", self.0.display());
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        path.into()
-    }
-
-    /// Surroundings without Prometheus, in which `apt-get` does this.
-    fn around(&self, apt_get: &str) -> PrometheusSurroundings {
-        PrometheusSurroundings {
-            given: None,
-            path: self.0.join("path").into(),
-            cache: Some(self.0.join("cache")),
-            apt_get: self.script("apt-get", apt_get),
-            dpkg_deb: self.script(
-                "dpkg-deb",
-                "[ -f \"$2\" ] && mkdir -p \"$3/usr/bin\" && touch \"$3/usr/bin/prometheus\" \"$3/usr/bin/promtool\"",
-            ),
-        }
-    }
-
-    fn calls(&self) -> Vec<String> {
-        let text = fs::read_to_string(self.0.join("calls")).unwrap_or_default();
-        let words = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
-        text.lines().map(words).collect()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).unwrap();
-    }
+/// Surroundings without Prometheus, in which `apt-get` does this.
+fn around(scratch: &Scratch, apt_get: &str) -> DebianSurroundings {
+    scratch.around(apt_get, UNPACK)
 }
 
 #[test]
 fn what_is_given_or_installed_is_taken_as_it_is() {
-    let scratch = Scratch::new("given");
-    let mut around = scratch.around("false");
+    let scratch = Scratch::new("prometheus-given");
+    let mut around = around(&scratch, "false");
     let (given, path) = (scratch.0.join("given"), scratch.0.join("path"));
     for dir in [&given, &path] {
         fs::create_dir_all(dir).unwrap();
@@ -77,8 +39,8 @@ fn what_is_given_or_installed_is_taken_as_it_is() {
 
 #[test]
 fn the_package_is_unpacked_once() {
-    let scratch = Scratch::new("once");
-    let around = scratch.around("touch prometheus_1.deb");
+    let scratch = Scratch::new("prometheus-once");
+    let around = around(&scratch, "touch prometheus_1.deb");
     let mut told = Vec::new();
     let found = prometheus_in(&around, &mut |line| told.push(line.to_owned())).unwrap();
     assert!(found.prometheus.is_file() && found.promtool.is_file());
@@ -94,23 +56,23 @@ fn the_package_is_unpacked_once() {
 
 #[test]
 fn lists_of_its_own_are_fetched_where_the_machine_has_none() {
-    let scratch = Scratch::new("lists");
+    let scratch = Scratch::new("prometheus-lists");
     let around =
-        scratch.around("case \"$*\" in *Dir::State=*download*) touch a.deb;; *update) ;; *) exit 1;; esac");
+        around(&scratch, "case \"$*\" in *Dir::State=*download*) touch a.deb;; *update) ;; *) exit 1;; esac");
     prometheus_in(&around, &mut |_| ()).unwrap();
     assert_eq!(scratch.calls(), ["apt-get download", "apt-get -o", "apt-get -o", "dpkg-deb -x"]);
 }
 
 #[test]
 fn a_machine_that_cannot_have_it_is_told_what_to_do() {
-    let scratch = Scratch::new("none");
+    let scratch = Scratch::new("prometheus-none");
     let table = [
         ("no network", "echo 'E: no network' >&2; exit 100", None, "E: no network"),
         ("nothing downloaded", "true", None, "no package"),
         ("no apt-get", "true", Some("/nonexistent"), "/nonexistent: "),
     ];
     for (case, apt_get, instead, want) in table {
-        let mut around = scratch.around(apt_get);
+        let mut around = around(&scratch, apt_get);
         if let Some(instead) = instead {
             around.apt_get = instead.into();
         }

@@ -1,7 +1,7 @@
 //! A plane, its backends and its clients.
 
 use std::{
-    io,
+    io::{self, Write as _},
     net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{
         Arc, Mutex,
@@ -258,6 +258,11 @@ impl Client {
 
 pub(crate) async fn ask(to: SocketAddr) -> io::Result<String> {
     Client::connect(to).await?.ask().await
+}
+
+/// Says on standard error, also where the output of tests is kept back, that something cannot be shown on this computer.
+pub(crate) fn not_shown(what: &str, why: &str) {
+    let _ = writeln!(io::stderr(), "SKIPPED, {what} cannot be shown here: {why}");
 }
 
 /// What an error is, for comparing.

@@ -1,16 +1,17 @@
-//! Connections that are never whole: backends that do not finish the handshake, clients that go before they are served.
-//!
-//! A client that sends a SYN and nothing more cannot be had without raw sockets. It never reaches the process: the kernel
-//! keeps it, or answers with a cookie, and `accept` does not return it.
+//! Connections that are never whole: backends or clients that do not finish the handshake, clients that go before they are
+//! served.
 
-use std::{io::ErrorKind, time::Duration};
+use std::{io::ErrorKind, net::SocketAddr, time::Duration};
 
-use cloudberth_lycke::plane::{Backend, HealthKind, Plane, socket::PlaneSettings};
+use cloudberth_lycke::{
+    plane::{Backend, HealthKind, Plane, socket::PlaneSettings},
+    testing::half_open::{HalfOpen, in_a_network_of_its_own, why_no_network},
+};
 use socket2::{Domain, SockRef, Socket, Type};
 use tokio::task::JoinSet;
 
 use crate::fixture::{
-    Client, Fixture, NODE_PORT, PORT, Server, ask, config, eventually, fresh_address, key, kind,
+    Client, Fixture, NODE_PORT, PORT, Server, ask, config, eventually, fresh_address, key, kind, not_shown,
 };
 
 const CLIENTS: usize = 200;
@@ -25,7 +26,7 @@ impl Swallower {
     fn new() -> Self {
         let address = fresh_address();
         let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-        let at = std::net::SocketAddr::new(address, NODE_PORT).into();
+        let at = SocketAddr::new(address, NODE_PORT).into();
         listener.bind(&at).unwrap();
         listener.listen(0).unwrap();
         let mut sockets = vec![listener];
@@ -101,4 +102,57 @@ async fn clients_that_go_before_they_are_served_leave_nothing() {
     assert_eq!(fixture.ask().await.unwrap(), "a", "CL-85 others are served");
     let counted = fixture.counters().connections;
     assert_eq!((counted.failed, counted.no_backend), (0, 0), "CL-85 no backend is blamed: {counted:?}");
+}
+
+/// Set for the child, which has a network of its own.
+const CHILD: &str = "PLANE_TEST_IN_A_NETWORK_OF_ITS_OWN";
+/// Clients that send the first segment of a handshake and nothing more.
+const HALF_OPEN: u32 = 5_000;
+
+#[test]
+fn clients_that_never_end_their_handshake_slow_nobody() {
+    if std::env::var_os(CHILD).is_some() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        return runtime.block_on(half_open_clients());
+    }
+    if let Some(why) = why_no_network() {
+        return not_shown("CL-86 with half-open clients", &why);
+    }
+    let name = "half_open::clients_that_never_end_their_handshake_slow_nobody";
+    let output = in_a_network_of_its_own(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "CL-86 {said}");
+    assert!(said.contains("1 passed"), "CL-86 {said}");
+}
+
+async fn half_open_clients() {
+    let (a, b) = (Server::start("a").await, Server::start("b").await);
+    let mut fixture = Fixture::new(&[&a]);
+    // So few that each half-open client would be missed, if it counted.
+    fixture.config.limits.connections = 10;
+    fixture.apply().await;
+    let other = config(fresh_address(), vec![b.backend()]);
+    let at_other = (other.addresses[0], PORT).into();
+    fixture.apply_as("other", other).await;
+    let SocketAddr::V4(at) = fixture.at(PORT) else { panic!("an IPv6 address") };
+
+    HalfOpen::new().unwrap().begin(at, HALF_OPEN).unwrap();
+    let held = HalfOpen::held(at).unwrap();
+    assert!(held > 1_000, "CL-86 the kernel holds {held} half-open connections");
+    let mut client = Client::connect(at_other).await.unwrap();
+    for _ in 0..500 {
+        assert_eq!(client.ask().await.unwrap(), "b", "CL-86 the other load balancer serves");
+        assert_eq!(ask(at_other).await.unwrap(), "b", "CL-86 new clients too");
+    }
+    assert!(HalfOpen::held(at).unwrap() > 1_000, "CL-86 they were there all the time");
+    let cookies = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_syncookies").unwrap();
+    if cookies.trim() != "0" {
+        assert_eq!(fixture.ask().await.unwrap(), "a", "CL-86 the same one serves, too");
+    }
+    let counted = fixture.counters().connections;
+    assert_eq!((counted.refused_limit, counted.failed), (0, 0), "CL-86 they are no clients yet: {counted:?}");
 }

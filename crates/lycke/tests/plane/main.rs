@@ -3,7 +3,6 @@
 //! Deadlines only end a hang; nothing here is measured.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
-#![allow(clippy::print_stdout, reason = "what cannot be shown here is said")]
 
 mod changes;
 mod faults;
@@ -13,6 +12,7 @@ mod health;
 mod limits;
 mod listeners;
 mod load;
+mod memory;
 mod privilege;
 mod rolling;
 mod tcp;

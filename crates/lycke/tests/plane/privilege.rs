@@ -13,7 +13,7 @@ use cloudberth_lycke::plane::{
     socket::{InheritedSockets, PlaneSettings},
 };
 
-use crate::fixture::{Fixture, NODE_PORT, Server, ask, eventually, fresh_address, key, within};
+use crate::fixture::{Fixture, NODE_PORT, Server, ask, eventually, fresh_address, key, not_shown, within};
 
 /// Set for the child; the address at which a socket for port 443 is handed to it, or `-`.
 const CHILD: &str = "PLANE_TEST_WITHOUT_PRIVILEGE";
@@ -24,17 +24,28 @@ fn listener(port: u16) -> Listener {
     Listener { protocol: Protocol::Tcp, port, node_port: NODE_PORT }
 }
 
+const NOBODY: [&str; 5] =
+    ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"];
+
+/// Why this process cannot give up its privileges, if it has any: there is no such command, or nobody may not run tests.
+fn why_privileged() -> Option<String> {
+    let tests = std::env::current_exe().unwrap();
+    let tried = rustix::process::geteuid()
+        .is_root()
+        .then(|| Command::new(NOBODY[0]).args(&NOBODY[1..]).arg(tests).arg("--list").output())?;
+    match tried {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        Err(why) => Some(format!("setpriv: {why}")),
+    }
+}
+
 /// The test again without any privilege. The socket becomes descriptor 3, where systemd would put it: the shell does it,
 /// and is then the test itself.
 fn start_as_nobody(inherited: Option<TcpListener>) -> Command {
-    let program = std::env::current_exe().unwrap();
-    let mut args: Vec<String> = Vec::new();
-    if rustix::process::geteuid().is_root() {
-        let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"];
-        args.extend(nobody.map(str::to_owned));
-    }
-    args.push(program.display().to_string());
-    args.extend(["--exact", NAME, "--nocapture"].map(str::to_owned));
+    let program = std::env::current_exe().unwrap().display().to_string();
+    let test = [program.as_str(), "--exact", NAME, "--nocapture"];
+    let nobody: &[&str] = if rustix::process::geteuid().is_root() { &NOBODY } else { &[] };
     let address =
         inherited.as_ref().map_or("-".to_owned(), |socket| socket.local_addr().unwrap().ip().to_string());
     let script = match inherited {
@@ -42,7 +53,7 @@ fn start_as_nobody(inherited: Option<TcpListener>) -> Command {
         None => "exec \"$@\" </dev/null",
     };
     let mut command = Command::new("sh");
-    command.args(["-c", script, "sh"]).args(args).env(CHILD, address);
+    command.args(["-c", script, "sh"]).args(nobody).args(test).env(CHILD, address);
     command.stdin(inherited.map_or_else(Stdio::null, |socket| Stdio::from(OwnedFd::from(socket))));
     command
 }
@@ -55,8 +66,10 @@ fn low_ports_are_shifted_or_inherited() {
     }
     let first_free: u16 = std::fs::read_to_string(FREE).unwrap().trim().parse().unwrap();
     if first_free <= 80 {
-        println!("CL-64 not shown: everybody may bind port 80 here ({FREE} is {first_free})");
-        return;
+        return not_shown("CL-64", &format!("everybody may bind port 80 ({FREE} is {first_free})"));
+    }
+    if let Some(why) = why_privileged() {
+        return not_shown("CL-64", &format!("this process may do everything and cannot give that up: {why}"));
     }
     // Without privileges nobody can open this for the child either.
     let inherited = TcpListener::bind((fresh_address(), 443)).ok();

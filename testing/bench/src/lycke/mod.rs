@@ -6,6 +6,7 @@
 //!
 //! Rounds alternate between the proxies, so that whatever else the computer does meets all of them. The median counts.
 
+mod half_open;
 mod limits;
 mod load;
 mod manager;
@@ -48,7 +49,8 @@ const BACKENDS: [&str; 2] = ["127.78.0.1:30080", "127.78.0.2:30080"];
 pub(crate) struct Report {
     rows: Vec<Row>,
     trials: Vec<Trial>,
-    missing: Vec<&'static str>,
+    /// Why there was nothing to compare with.
+    missing: Option<String>,
 }
 
 #[derive(Debug)]
@@ -66,21 +68,17 @@ pub(crate) async fn run(extent: Extent) -> io::Result<Report> {
     let mut roles = vec!["backends".to_owned()];
     roles.extend(BACKENDS.map(str::to_owned));
     let _backends = Player::start(&roles).await?;
-    let mut report = Report { rows: Vec::new(), trials: Vec::new(), missing: Vec::new() };
+    let mut report = Report { rows: Vec::new(), trials: Vec::new(), missing: None };
     if !extent.only_trials {
         let at = |last: u8| SocketAddr::from(([127, 78, 1, last], 8080));
         let mut proxies = vec![ours(at(1), &backends).await?];
-        let others = [
-            ("HAProxy", haproxy(place.path(), at(2), &backends, false).await?),
-            ("HAProxy", haproxy(place.path(), at(3), &backends, true).await?),
-            ("nginx", nginx(place.path(), at(4), &backends).await?),
-        ];
-        for (name, proxy) in others {
-            match proxy {
-                Some(proxy) => proxies.push(proxy),
-                None if report.missing.contains(&name) => {}
-                None => report.missing.push(name),
-            }
+        match kube_assets::proxies(&mut |line| eprintln!("{line}")) {
+            Ok(assets) => proxies.extend([
+                haproxy(&assets, place.path(), at(2), &backends, false).await?,
+                haproxy(&assets, place.path(), at(3), &backends, true).await?,
+                nginx(&assets, place.path(), at(4), &backends).await?,
+            ]),
+            Err(why) => report.missing = Some(why.to_string()),
         }
         report.rows = compare(&proxies, extent).await?;
     }
@@ -88,6 +86,7 @@ pub(crate) async fn run(extent: Extent) -> io::Result<Report> {
         report.trials.push(idle(&backends, files).await?);
         report.trials.push(rolling(&backends).await?);
         report.trials.push(hostile(&backends).await?);
+        report.trials.push(half_open::trial().await?);
     }
     if extent.manager {
         report.trials.push(manager::idle_memory().await.map_err(io::Error::other)?);
@@ -137,11 +136,8 @@ impl Row {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for name in &self.missing {
-            writeln!(
-                f,
-                "{name} is not installed and was not measured; on Debian: apt-get install haproxy nginx libnginx-mod-stream"
-            )?;
+        if let Some(why) = &self.missing {
+            writeln!(f, "nothing else was measured: {why}")?;
         }
         if !self.rows.is_empty() {
             writeln!(
@@ -156,13 +152,18 @@ impl fmt::Display for Report {
             for (name, Outcome { rate, p99, failed, .. }, work) in results {
                 writeln!(
                     f,
-                    "| {} | {name} | {:.0} | {:.2} | {:.0} | {:.2} | {:.1} ms | {failed} |",
+                    "| {} | {name} | {:.0} | {:.2} | {:.0} | {:.2} | {} | {failed} |",
                     kind.title(),
                     rate / unit,
                     ours / rate,
                     work / unit,
                     our_work / work,
-                    p99.as_secs_f64() * 1e3,
+                    // Downloads have no end that could be late.
+                    if p99.is_zero() {
+                        "–".to_owned()
+                    } else {
+                        format!("{:.1} ms", p99.as_secs_f64() * 1e3)
+                    },
                 )?;
             }
         }

@@ -1,13 +1,8 @@
 //! The proxies that are compared, each a process of its own.
 
-use std::{
-    io,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    process::Stdio,
-    time::Duration,
-};
+use std::{io, net::SocketAddr, path::Path, process::Stdio, time::Duration};
 
+use kube_assets::ProxyAssets;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     net::TcpStream,
@@ -118,15 +113,15 @@ pub(crate) fn line(name: &str, connections: usize, at: SocketAddr, backends: &[S
     format!("{name} {connections} {at} {}", backends.join(" "))
 }
 
-/// `HAProxy`, or `None` if it is not installed. With `splice` it may move bytes inside the kernel, which is off by default.
+/// `HAProxy`. With `splice` it may move bytes inside the kernel, which is off by default.
 pub(crate) async fn haproxy(
+    assets: &ProxyAssets,
     place: &Path,
     at: SocketAddr,
     backends: &[SocketAddr],
     splice: bool,
-) -> io::Result<Option<Proxy>> {
+) -> io::Result<Proxy> {
     let name = if splice { "HAProxy splice" } else { "HAProxy" };
-    let Some(program) = program("haproxy") else { return Ok(None) };
     let server = |(n, backend): (usize, &SocketAddr)| format!("  server s{n} {backend}");
     let servers = backends.iter().enumerate().map(server).collect::<Vec<_>>().join("\n");
     let splicing = if splice { "  option splice-auto\n" } else { "" };
@@ -138,19 +133,18 @@ pub(crate) async fn haproxy(
     );
     let file = place.join(format!("{}.cfg", name.replace(' ', "-")));
     std::fs::write(&file, config)?;
-    let mut command = Command::new(program);
+    let mut command = with_libraries(&assets.haproxy, assets)?;
     command.arg("-db").arg("-f").arg(file);
-    start(name, command, at).await.map(Some)
+    start(name, command, at).await
 }
 
-/// nginx with its stream module, or `None` if it is not installed.
+/// nginx with its stream module.
 pub(crate) async fn nginx(
+    assets: &ProxyAssets,
     place: &Path,
     at: SocketAddr,
     backends: &[SocketAddr],
-) -> io::Result<Option<Proxy>> {
-    let module = Path::new("/usr/lib/nginx/modules/ngx_stream_module.so");
-    let (Some(program), true) = (program("nginx"), module.exists()) else { return Ok(None) };
+) -> io::Result<Proxy> {
     let servers = backends.iter().map(|backend| format!("server {backend};")).collect::<Vec<_>>().join(" ");
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(4);
     let config = format!(
@@ -159,19 +153,23 @@ pub(crate) async fn nginx(
          events {{ worker_connections 10000; }}\n\
          stream {{\n  upstream web {{ {servers} }}\n\
            server {{ listen {at} backlog=4096; proxy_pass web; proxy_connect_timeout 2s; proxy_timeout 600s; }}\n}}\n",
-        module.display()
+        assets.stream.display()
     );
     let file = place.join("nginx.conf");
     std::fs::write(&file, config)?;
-    let mut command = Command::new(program);
+    let mut command = with_libraries(&assets.nginx, assets)?;
     command.arg("-p").arg(place).arg("-c").arg(file).arg("-e").arg("nginx.log");
-    start("nginx", command, at).await.map(Some)
+    start("nginx", command, at).await
 }
 
-fn program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
-    folders.map(|folder: PathBuf| folder.join(name)).find(|file| file.is_file())
+/// A program that finds the libraries which came with it.
+fn with_libraries(program: &Path, assets: &ProxyAssets) -> io::Result<Command> {
+    let mut command = Command::new(program);
+    if !assets.libraries.is_empty() {
+        let folders = std::env::join_paths(&assets.libraries).map_err(io::Error::other)?;
+        command.env("LD_LIBRARY_PATH", folders);
+    }
+    Ok(command)
 }
 
 async fn start(name: &'static str, mut command: Command, at: SocketAddr) -> io::Result<Proxy> {

@@ -21,7 +21,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use super::limits::raise_open_files;
+use super::{half_open, limits::raise_open_files};
 
 /// Every request is so long, and so is every answer.
 pub(crate) const MESSAGE: usize = 128;
@@ -44,6 +44,8 @@ pub(crate) enum Role {
     Plane,
     /// A backend at each of these addresses.
     Backends { at: Vec<SocketAddr> },
+    /// Clients that never end their handshake, with a plane and backends, in a network that nobody else uses.
+    HalfOpen,
 }
 
 /// Plays a part until standard input ends.
@@ -52,6 +54,7 @@ pub(crate) async fn play(role: &Role) -> io::Result<()> {
     match role {
         Role::Plane => plane().await,
         Role::Backends { at } => backends(at).await,
+        Role::HalfOpen => say(&half_open::measure().await?.to_string()).await,
     }
 }
 
