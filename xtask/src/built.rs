@@ -52,7 +52,7 @@ impl Built {
     }
 
     /// Takes in one message of cargo.
-    fn hear(&mut self, message: &str) {
+    pub(crate) fn hear(&mut self, message: &str) {
         let Ok(message) = serde_json::from_str::<Value>(message) else { return };
         let text = |pointer: &str| message.pointer(pointer).and_then(Value::as_str);
         let (Some(program), Some(manifest), Some(target)) =
@@ -108,7 +108,7 @@ fn package_name(id: &str) -> String {
 
 impl TestProgram {
     /// The command that cargo would run.
-    fn command(&self, args: &[&str], env: &[(&str, &str)]) -> Command {
+    pub(crate) fn command(&self, args: &[&str], env: &[(&str, &str)]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(args).current_dir(&self.folder);
         command.env("CARGO_MANIFEST_DIR", &self.folder).env("CARGO_PKG_NAME", &self.package);

@@ -22,6 +22,8 @@ pub(crate) struct Token<'a> {
     pub(crate) kind: Kind,
     pub(crate) text: &'a str,
     pub(crate) line: u32,
+    /// Where it begins, in bytes.
+    pub(crate) at: usize,
 }
 
 impl Token<'_> {
@@ -42,7 +44,7 @@ pub(crate) fn lex(source: &str, language: Language) -> Vec<Token<'_>> {
         let (kind, length) = next(rest, first, language);
         let (text, after) = rest.split_at(length.min(rest.len()));
         if let Some(kind) = kind {
-            tokens.push(Token { kind, text, line });
+            tokens.push(Token { kind, text, line, at: source.len() - rest.len() });
         }
         line += u32::try_from(text.matches('\n').count()).unwrap_or(u32::MAX);
         rest = after;
@@ -164,9 +166,9 @@ mod tests {
 
     #[test]
     fn lines_are_counted_through_long_tokens() {
-        let lines: Vec<_> =
-            lex("a\n\"b\nc\" d /*\n*/\ne", Rust).iter().map(|token| (token.text.len(), token.line)).collect();
-        assert_eq!(lines, [(1, 1), (5, 2), (1, 3), (5, 3), (1, 5)]);
+        let tokens = lex("a\n\"b\nc\" d /*\n*/\ne", Rust);
+        let lines: Vec<_> = tokens.iter().map(|token| (token.text.len(), token.line, token.at)).collect();
+        assert_eq!(lines, [(1, 1, 0), (5, 2, 2), (1, 3, 8), (5, 3, 10), (1, 5, 16)]);
     }
 
     #[test]

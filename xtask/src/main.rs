@@ -103,8 +103,8 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "mutants",
-        usage: "mutants -p CRATE [-p CRATE] [--sample N] [--seed S] [--all] [-j JOBS]",
-        about: "break the code on purpose and count how often the tests notice",
+        usage: "mutants -p CRATE [-p CRATE] [--sample N | --all] [--seed S] [-j JOBS] [--bar PERCENT] [--rebuild [--quick TESTS]]",
+        about: "break the code on purpose and count how often the tests notice; -j 2 tries two at a time, on an idle machine",
         run: mutants::command,
     },
     Chore {

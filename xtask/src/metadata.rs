@@ -31,6 +31,16 @@ pub(crate) struct Package {
     pub(crate) source: Option<String>,
     #[serde(default)]
     pub(crate) dependencies: Vec<Wanted>,
+    #[serde(default)]
+    pub(crate) targets: Vec<Target>,
+}
+
+/// A library, program, test or example of a package.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Target {
+    pub(crate) kind: Vec<String>,
+    /// Its first file.
+    pub(crate) src_path: String,
 }
 
 /// What a manifest asks for.

@@ -1,19 +1,20 @@
 //! `cargo xtask mutants`: breaks the code on purpose and counts how often the tests notice.
 //!
-//! The work is done by `cargo-mutants` in a copy of the tree; this chore pins its version, draws a sample that
-//! can be drawn again, tries slow tests only on what quick ones let through, and prints one score.
+//! `cargo-mutants`, whose version is pinned here, lists what can be broken; this chore draws a sample that can be drawn
+//! again, tries it, and prints one score. `switched` tries all mutants with one build; with `--rebuild`, `cargo-mutants`
+//! does it with a build for each.
 
+mod listed;
 mod options;
 mod sample;
 mod score;
+mod switched;
 
 use std::fs;
-use std::process::Command;
-
-use serde::Deserialize;
 
 use crate::workspace::Workspace;
 use crate::{Result, Verdict};
+use listed::{Mutant, list, select};
 use options::Options;
 use score::Score;
 
@@ -29,33 +30,42 @@ const OUTPUT: &str = "target/mutants";
 const HASTE: [(&str, &str); 3] =
     [("PROPTEST_CASES", "64"), ("PROPTEST_MAX_SHRINK_ITERS", "0"), ("CLOUDBERTH_SEEDS", "20")];
 
-/// One entry of `cargo mutants --list --json`, as far as it matters here.
-#[derive(Deserialize)]
-struct Mutant {
-    name: String,
-}
-
 pub(crate) fn command(workspace: &Workspace, args: lexopt::Parser) -> Result<Verdict> {
     let options = Options::parse(args).map_err(|why| why.to_string())?;
     install(workspace)?;
-    let names = list(workspace, &options.packages)?;
+    let listed = list(workspace, &options.packages)?;
+    let names: Vec<String> = listed.iter().map(|mutant| mutant.name.clone()).collect();
     let picked =
         options.sample.map_or_else(|| names.clone(), |count| sample::draw(&names, count, options.seed));
     println!("{} of {} mutants, seed {}", picked.len(), names.len(), options.seed);
     if picked.is_empty() {
         return Ok(Verdict::Good);
     }
-    let narrow = (picked.len() < names.len()).then_some(picked.as_slice());
-    let score = if options.quick.is_empty() {
-        pass(workspace, &options, &["--tests".to_owned()], narrow, &picked)?
+    let score = if options.rebuild {
+        rebuilt(workspace, &options, &names, &picked)?
     } else {
-        println!("first with the quick tests: {}", options.quick.join(" "));
-        let first = pass(workspace, &options, &options.quick, narrow, &picked)?;
-        println!("\n{first}\n");
-        slow_pass(workspace, &options, first)?
+        let mutants: Vec<Mutant> =
+            listed.into_iter().filter(|mutant| picked.contains(&mutant.name)).collect();
+        switched::score(workspace, &options, &mutants)?
     };
+    for (file, text) in score.files() {
+        let path = workspace.path(OUTPUT).join(file);
+        fs::write(&path, text).map_err(|why| format!("{}: {why}", path.display()))?;
+    }
     println!("\n{score}");
     Ok(if score.reaches(options.bar) { Verdict::Good } else { Verdict::Bad })
+}
+
+/// Lets `cargo-mutants` try those that were picked.
+fn rebuilt(workspace: &Workspace, options: &Options, names: &[String], picked: &[String]) -> Result<Score> {
+    let narrow = (picked.len() < names.len()).then_some(picked);
+    if options.quick.is_empty() {
+        return pass(workspace, options, &["--tests".to_owned()], narrow, picked);
+    }
+    println!("first with the quick tests: {}", options.quick.join(" "));
+    let first = pass(workspace, options, &options.quick, narrow, picked)?;
+    println!("\n{first}\n");
+    slow_pass(workspace, options, first)
 }
 
 /// Tries again, with all tests, what the quick ones let through. Those that timed out are not among them: the
@@ -94,21 +104,6 @@ fn install(workspace: &Workspace) -> Result<()> {
     let args = ["install", "cargo-mutants", "--locked", "--version", VERSION];
     let installed = workspace.cargo(&args).status().map_err(|why| format!("cargo: {why}"))?;
     if installed.success() { Ok(()) } else { Err(format!("`cargo {}` failed", args.join(" "))) }
-}
-
-fn list(workspace: &Workspace, packages: &[String]) -> Result<Vec<String>> {
-    let mut command = workspace.cargo(&["mutants", "--list", "--json"]);
-    let listed = select(&mut command, packages).output().map_err(|why| format!("cargo mutants: {why}"))?;
-    if !listed.status.success() {
-        return Err(format!("cargo mutants --list: {}", String::from_utf8_lossy(&listed.stderr).trim()));
-    }
-    let mutants: Vec<Mutant> = serde_json::from_slice(&listed.stdout)
-        .map_err(|why| format!("cargo mutants --list --json: {why}"))?;
-    Ok(mutants.into_iter().map(|mutant| mutant.name).collect())
-}
-
-fn select<'c>(command: &'c mut Command, packages: &[String]) -> &'c mut Command {
-    command.args(packages.iter().flat_map(|package| ["--package", package.as_str()]))
 }
 
 /// Tries the mutants named, or all, with the given test targets. Only the tests of the crate that

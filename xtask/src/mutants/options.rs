@@ -12,6 +12,8 @@ pub(crate) struct Options {
     pub(crate) sample: Option<usize>,
     pub(crate) seed: u64,
     pub(crate) jobs: usize,
+    /// Let `cargo-mutants` build every mutant, instead of all in one build.
+    pub(crate) rebuild: bool,
     /// Cargo's arguments for the tests of the first pass. Empty: there is only one pass, with all tests.
     pub(crate) quick: Vec<String>,
     pub(crate) bar: f64,
@@ -19,8 +21,15 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn parse(mut args: lexopt::Parser) -> Result<Self, lexopt::Error> {
-        let mut options =
-            Self { packages: Vec::new(), sample: Some(100), seed: 1, jobs: 1, quick: Vec::new(), bar: BAR };
+        let mut options = Self {
+            packages: Vec::new(),
+            sample: Some(100),
+            seed: 1,
+            jobs: 1,
+            rebuild: false,
+            quick: Vec::new(),
+            bar: BAR,
+        };
         while let Some(arg) = args.next()? {
             match arg {
                 Short('p') | Long("package") => options.packages.push(args.value()?.string()?),
@@ -28,6 +37,7 @@ impl Options {
                 Long("all") => options.sample = None,
                 Long("seed") => options.seed = args.value()?.parse()?,
                 Short('j') | Long("jobs") => options.jobs = args.value()?.parse()?,
+                Long("rebuild") => options.rebuild = true,
                 Long("quick") => options.quick = targets(&args.value()?.string()?)?,
                 Long("bar") => options.bar = args.value()?.parse_with(percent)?,
                 other => return Err(other.unexpected()),
@@ -35,6 +45,9 @@ impl Options {
         }
         if options.packages.is_empty() {
             return Err("name at least one crate with -p".into());
+        }
+        if !options.rebuild && !options.quick.is_empty() {
+            return Err("--quick needs --rebuild: otherwise the quickest tests go first anyway".into());
         }
         Ok(options)
     }
@@ -75,6 +88,7 @@ mod tests {
             sample: Some(300),
             seed: 9,
             jobs: 2,
+            rebuild: true,
             quick: vec!["--lib".to_owned(), "--test=plan".to_owned()],
             bar: 85.5,
         };
@@ -86,6 +100,7 @@ mod tests {
             "--sample=300",
             "--quick",
             "lib, plan",
+            "--rebuild",
             "-j2",
             "--bar=85.5",
             "-ptwo",
@@ -97,7 +112,7 @@ mod tests {
     fn what_is_not_said_has_a_usual_value() {
         let usual = parse(&["-p", "one"]).unwrap();
         assert_eq!((usual.sample, usual.seed, usual.jobs, usual.bar), (Some(100), 1, 1, 90.0));
-        assert_eq!(usual.quick, Vec::<String>::new());
+        assert_eq!((usual.quick, usual.rebuild), (vec![], false));
         assert_eq!(parse(&["-p", "one", "--all"]).unwrap().sample, None);
     }
 
@@ -109,6 +124,7 @@ mod tests {
             (&["-p", "one", "--sede", "1"], "--sede"),
             (&["-p", "one", "--quick", "lib,,plan"], "name test targets"),
             (&["-p", "one", "--quick="], "name test targets"),
+            (&["-p", "one", "--quick=lib"], "--quick needs --rebuild"),
             (&["-p", "one", "--bar", "high"], "give per cent, 0 to 100"),
             (&["-p", "one", "--bar", "101"], "give per cent, 0 to 100"),
             (&["-p", "one", "--bar", "NaN"], "give per cent, 0 to 100"),

@@ -1,8 +1,17 @@
-//! Reading what `cargo-mutants` left behind.
+//! What became of mutants, and reading it from what `cargo-mutants` left behind.
 
 use std::fmt;
 
 use crate::Result;
+
+/// What can become of a mutant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Caught,
+    Missed,
+    TimedOut,
+    Unviable,
+}
 
 /// The mutants by what became of them, each by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +38,34 @@ impl Score {
             timeout: names("timeout.txt")?,
             unviable: names("unviable.txt")?,
         })
+    }
+
+    pub(crate) fn put(&mut self, name: &str, fate: Fate) {
+        let names = match fate {
+            Fate::Caught => &mut self.caught,
+            Fate::Missed => &mut self.missed,
+            Fate::TimedOut => &mut self.timeout,
+            Fate::Unviable => &mut self.unviable,
+        };
+        names.push(name.to_owned());
+    }
+
+    /// Puts every list in order of name.
+    pub(crate) fn sort(&mut self) {
+        for names in [&mut self.caught, &mut self.missed, &mut self.timeout, &mut self.unviable] {
+            names.sort();
+        }
+    }
+
+    /// The lists as files: their names and what is in them.
+    pub(crate) fn files(&self) -> [(&'static str, String); 4] {
+        let text = |names: &[String]| names.iter().flat_map(|name| [name.as_str(), "\n"]).collect();
+        [
+            ("caught.txt", text(&self.caught)),
+            ("missed.txt", text(&self.missed)),
+            ("timeout.txt", text(&self.timeout)),
+            ("unviable.txt", text(&self.unviable)),
+        ]
     }
 
     pub(crate) fn tried(&self) -> usize {
