@@ -133,8 +133,8 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "release",
-        usage: "release --dry-run [--variant plain,lycke,rancher] [--output DIR]",
-        about: "put what a release would have into one folder, with checksums",
+        usage: "release --dry-run [--variant plain,lycke,rancher] [--program FILE] [--output DIR]",
+        about: "put what a release would have into one folder, with checksums; FILE takes the place of the program, to try the folder at once",
         run: release::command,
     },
     Chore {
