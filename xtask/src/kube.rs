@@ -62,7 +62,9 @@ fn tests(workspace: &Workspace) -> Result<Outcome> {
     let built = workspace.built()?;
     // The program as it was built with the tests; asked for by itself, it would be compiled again.
     let program = built.program("cloudberth").map(|path| path.to_string_lossy().into_owned());
-    let env: Vec<_> = program.iter().map(|path| ("CLOUDBERTH_PROGRAM", path.as_str())).collect();
+    let chores = std::env::current_exe().map_err(|why| why.to_string())?.to_string_lossy().into_owned();
+    let mut env: Vec<_> = program.iter().map(|path| ("CLOUDBERTH_PROGRAM", path.as_str())).collect();
+    env.push(("CLOUDBERTH_XTASK", &chores));
     let part = |wanted: &dyn Fn(&TestProgram) -> bool| {
         guarded(&env, |env| {
             let mut outcome = Outcome::default();

@@ -23,6 +23,7 @@ mod picture;
 mod process;
 mod release;
 mod sim;
+mod site;
 mod stages;
 mod suite;
 mod tally;
@@ -114,6 +115,12 @@ const CHORES: &[Chore] = &[
         run: docs::command,
     },
     Chore {
+        name: "site",
+        usage: "site [--output DIR]",
+        about: "make a site of the documents with mdBook, which is installed if it is missing, and check its links",
+        run: site::command,
+    },
+    Chore {
         name: "chart",
         usage: "chart [--check]",
         about: "write the plain manifests and snapshots from the chart, and check it with helm",
@@ -133,8 +140,8 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "release",
-        usage: "release --dry-run [--variant plain,lycke,rancher] [--output DIR]",
-        about: "put what a release would have into one folder, with checksums",
+        usage: "release --dry-run [--variant plain,lycke,rancher] [--program FILE] [--output DIR]",
+        about: "put what a release would have into one folder, with checksums; FILE takes the place of the program, to try the folder at once",
         run: release::command,
     },
     Chore {
@@ -156,6 +163,11 @@ const CHORES: &[Chore] = &[
         run: words::command,
     },
 ];
+
+/// How a chore is called; none if there is no such chore.
+pub(crate) fn usage_of(name: &str) -> Option<&'static str> {
+    CHORES.iter().find(|chore| chore.name == name).map(|chore| chore.usage)
+}
 
 fn usage() -> String {
     let mut text = String::from("Usage: cargo xtask CHORE\n");

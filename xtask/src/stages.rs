@@ -41,7 +41,7 @@ pub(crate) const STAGES: &[Stage] = &[
     Stage { name: "clippy", checks: "no lint and no compiler warning, in tests too", run: clippy },
     Stage {
         name: "docs",
-        checks: "API docs build without warnings, generated text is up to date, no crate depends on a higher one, links between files resolve, no retired word is used",
+        checks: "API docs build without warnings, generated text is up to date, no crate depends on a higher one, links between files and to headings resolve, every page is in the table of contents once, commands name what is there and runnable ones are run by a test, no retired word is used",
         run: docs,
     },
     Stage {

@@ -56,7 +56,7 @@ pub struct Vip {
 
 pub static VIP_ADDRESSES: Key<Json<Vec<Vip>>> = Key::new(
     "k8s.cloudscale.ch/loadbalancer-vip-addresses",
-    Json::new("a JSON list such as [{\"subnet\": \"<uuid>\", \"address\": \"10.0.0.5\"}]"),
+    Json::new("a JSON list such as [{\"subnet\": \"UUID\", \"address\": \"10.0.0.5\"}]"),
 )
 .default("[]")
 .impact(Impact::Major)

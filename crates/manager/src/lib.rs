@@ -9,6 +9,7 @@ pub mod command;
 pub mod configz;
 pub mod connect;
 pub mod doctor;
+pub mod exits;
 pub mod flags;
 pub mod gates;
 pub mod heartbeat;

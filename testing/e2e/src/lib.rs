@@ -45,7 +45,7 @@ pub use error::Error;
 pub use kubectl::{Following, Kubectl, Output};
 pub use manager::{Manager, container_of, manifest_of, manifests_of};
 pub use pods::PodPrograms;
-pub use program::{Program, shipped};
+pub use program::{Program, chores, shipped};
 pub use prometheus::Prometheus;
 pub use rbac::Rights;
 pub use wait::{eventually, throughout};

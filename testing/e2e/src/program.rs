@@ -11,22 +11,31 @@ use crate::{Error, eventually};
 /// Names a program to be tested instead of the one that is built from this checkout.
 const INSTEAD: &str = "CLOUDBERTH_PROGRAM";
 const NAME: &str = "cloudberth";
+/// The same for the chores of the workspace.
+const CHORES_INSTEAD: &str = "CLOUDBERTH_XTASK";
+const CHORES: &str = "xtask";
 
 /// The path of the shipped program, built from this checkout if necessary. The first call of a process may take minutes.
 ///
 /// It is built with the profile of the tests and lies beside them. `CLOUDBERTH_PROGRAM` names another.
 pub fn shipped() -> Result<PathBuf, Error> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    BUILT.get_or_init(build).clone().map_err(Error::Build)
+    BUILT.get_or_init(|| build(NAME, INSTEAD)).clone().map_err(Error::Build)
 }
 
-fn build() -> Result<PathBuf, String> {
-    if let Some(given) = std::env::var_os(INSTEAD).filter(|given| !given.is_empty()) {
+/// The path of the program behind `cargo xtask`, built from this checkout if necessary. `CLOUDBERTH_XTASK` names another.
+pub fn chores() -> Result<PathBuf, Error> {
+    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    BUILT.get_or_init(|| build(CHORES, CHORES_INSTEAD)).clone().map_err(Error::Build)
+}
+
+fn build(package: &str, instead: &str) -> Result<PathBuf, String> {
+    if let Some(given) = std::env::var_os(instead).filter(|given| !given.is_empty()) {
         let given = PathBuf::from(given);
         return if given.is_file() {
             Ok(given)
         } else {
-            Err(format!("{INSTEAD}={} is no file", given.display()))
+            Err(format!("{instead}={} is no file", given.display()))
         };
     }
     let test = std::env::current_exe().map_err(|why| why.to_string())?;
@@ -48,13 +57,13 @@ fn build() -> Result<PathBuf, String> {
         }
     }
     let built = command
-        .args(["build", "--quiet", "--package", NAME, "--profile", profile, "--target-dir"])
+        .args(["build", "--quiet", "--package", package, "--profile", profile, "--target-dir"])
         .arg(target)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .map_err(|why| why.to_string())?;
     if built.status.success() {
-        Ok(place.join(NAME))
+        Ok(place.join(package))
     } else {
         Err(String::from_utf8_lossy(&built.stderr).into_owned())
     }

@@ -4,21 +4,19 @@
 // The progress of a first build is for people.
 #![allow(clippy::print_stderr)]
 
+#[path = "support/helm.rs"]
+mod helm;
 mod support;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
 
-use cloudberth_e2e::{ControlPlane, Kubectl, Options, Request, eventually};
+use cloudberth_e2e::{ControlPlane, Kubectl, Options, Request};
+use helm::{Helm, has_its_own_namespaces, make_namespace};
 use serde_json::{Value, json};
 use support::assets;
-use tokio::process::Command;
 
-/// It ends a hang and measures nothing.
-const SOON: Duration = Duration::from_secs(120);
 /// The kinds of everything that the chart makes.
 const CONTENTS: &[&str] = &[
     "serviceaccounts",
@@ -40,39 +38,6 @@ fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// helm as administrator, with its files in a directory of the control plane.
-#[derive(Debug)]
-struct Helm {
-    program: PathBuf,
-    kubeconfig: PathBuf,
-    home: PathBuf,
-}
-
-impl Helm {
-    /// Whether it succeeded, and all that it said.
-    async fn run(&self, args: &[&str]) -> (bool, String) {
-        let output = Command::new(&self.program)
-            .args(args)
-            .current_dir(root())
-            .env_clear()
-            .env("KUBECONFIG", &self.kubeconfig)
-            .env("HOME", &self.home)
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output()
-            .await
-            .unwrap();
-        let said = [output.stdout, output.stderr].concat();
-        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
-    }
-
-    async fn does(&self, args: &[&str]) -> String {
-        let (ok, said) = self.run(args).await;
-        assert!(ok, "helm {args:?}: {said}");
-        said
-    }
-}
-
 /// The kinds of the Prometheus operator, without their schemas: a server that has no such kind refuses the objects.
 async fn know_monitors(plane: &ControlPlane) {
     for (kind, plural) in [("PodMonitor", "podmonitors"), ("ServiceMonitor", "servicemonitors")] {
@@ -92,24 +57,6 @@ async fn know_monitors(plane: &ControlPlane) {
         let waited = plane.kubectl(&wait).await.unwrap();
         assert!(waited.ok, "{}", waited.stderr);
     }
-}
-
-async fn make_namespace(plane: &ControlPlane, name: &str) {
-    let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
-    let made = plane.send(&Request::post("/api/v1/namespaces", &object)).await.unwrap();
-    assert!(made.status < 300, "{made:?}");
-}
-
-async fn has_its_own_namespaces(plane: &ControlPlane) {
-    eventually(SOON, "the server has made its own namespaces", async || {
-        let found = plane
-            .send(&Request::get("/api/v1/namespaces/kube-system"))
-            .await
-            .map_err(|why| why.to_string())?;
-        if found.status == 200 { Ok(()) } else { Err(format!("{found:?}")) }
-    })
-    .await
-    .unwrap();
 }
 
 /// What a release has made, as `kind namespace name`.
@@ -188,11 +135,7 @@ async fn the_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
     every_object_is_accepted(&plane).await;
     every_base_and_overlay_is_built(&plane).await;
 
-    let helm = Helm {
-        program: kube_assets::helm(&mut |line| eprintln!("{line}")).unwrap(),
-        kubeconfig: plane.kubeconfig(),
-        home: plane.dir().to_path_buf(),
-    };
+    let helm = Helm::of(&plane, &root());
     let kubectl = plane.kubectl_command();
     let packages = plane.dir().join("packages");
     let destination = format!("--destination={}", packages.display());

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header, request::Parts};
 use http_body::{Body as HttpBody, Frame};
+use jiff::Timestamp;
 
 use super::KubeApi;
 use super::render::{bytes, with_newline};
@@ -61,6 +62,10 @@ impl Handler for KubeApi {
 
     fn too_large(&self) -> Response<Body> {
         respond(self, Reply::failure(&Failure::too_large(BODY_LIMIT)))
+    }
+
+    fn time(&self) -> Timestamp {
+        self.lock().world.now()
     }
 }
 

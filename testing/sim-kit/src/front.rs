@@ -413,6 +413,10 @@ impl<C: RestCloud> Handler for FrontHandler<C> {
     fn too_large(&self) -> Response<Body> {
         json_response(StatusCode::PAYLOAD_TOO_LARGE, r#"{"detail":"The body is too large."}"#.to_owned())
     }
+
+    fn time(&self) -> Timestamp {
+        self.front.moment().wall
+    }
 }
 
 fn json_response(status: StatusCode, text: String) -> Response<Body> {

@@ -7,9 +7,10 @@ use std::{
 };
 
 use bytes::{Buf, Bytes, BytesMut};
-use http::{Request, Response, request::Parts};
+use http::{HeaderValue, Request, Response, header, request::Parts};
 use http_body::Body;
 use http_body_util::BodyExt;
+use jiff::{Timestamp, fmt::rfc2822::DateTimePrinter};
 
 /// Any error that a request's body may end in.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -40,6 +41,14 @@ pub trait Handler: Clone + Send + 'static {
 
     /// Answers a request whose body is too large to be taken in.
     fn too_large(&self) -> Response<Self::Body>;
+
+    /// The time on the clock of this server. Every answer says it, so that a client can see that the clocks differ.
+    fn time(&self) -> Timestamp;
+}
+
+/// A time as the header `Date` has it; none outside of its calendar.
+fn http_date(time: Timestamp) -> Option<HeaderValue> {
+    HeaderValue::try_from(DateTimePrinter::new().timestamp_to_rfc9110_string(&time).ok()?).ok()
 }
 
 /// A simulated server as a `tower` service. Clones are the same server.
@@ -75,9 +84,15 @@ where
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             match collect(body).await.map_err(|error| Disconnected::new(&error.into().to_string()))? {
-                Some(body) => server.answer(parts, body).await,
+                Some(body) => server.clone().answer(parts, body).await,
                 None => Ok(server.too_large()),
             }
+            .map(|mut answer| {
+                if let Some(date) = http_date(server.time()) {
+                    answer.headers_mut().insert(header::DATE, date);
+                }
+                answer
+            })
         })
     }
 }
@@ -103,4 +118,15 @@ async fn collect<B: Body>(body: B) -> Result<Option<Bytes>, B::Error> {
         }
     }
     Ok(Some(whole.freeze()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_is_as_http_has_it() {
+        let date = http_date(Timestamp::from_second(784_111_777).unwrap()).unwrap();
+        assert_eq!(date, "Sun, 06 Nov 1994 08:49:37 GMT");
+    }
 }

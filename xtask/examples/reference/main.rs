@@ -6,15 +6,17 @@
 mod admission;
 mod rights;
 
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
 use clap::CommandFactory;
 use cloudberth::{CLOUDS, commands::Program};
 use cloudberth_core::{
     error::{Category, Retry},
+    lb::Severity,
     metric::{Metric, Stability},
     reason::{REASONS, Reason, Row},
 };
+use cloudberth_manager::exits::{EXITS, Exits};
 
 use serde::Serialize;
 
@@ -44,6 +46,8 @@ fn generated() -> Vec<Generated> {
     let document = |file: &str, part, text| Generated { file: file.to_owned(), part, text };
     let mut all = vec![
         document("docs/reference/commands.md", Part::Region("commands"), commands()),
+        document("docs/reference/commands.md", Part::Region("exit-codes"), exit_codes()),
+        document("docs/how-to/troubleshoot.md", Part::Region("reasons"), troubles()),
         document("docs/reference/errors.md", Part::Whole, errors()),
         document("docs/reference/events.md", Part::Whole, events()),
         document("docs/reference/metrics.md", Part::Whole, metrics()),
@@ -84,6 +88,47 @@ fn commands() -> String {
         let about = command.get_long_about().or(command.get_about()).map(ToString::to_string);
         let about = about.unwrap_or_default().replace('\n', " ").replace('|', "\\|");
         let _ = writeln!(text, "| `cloudberth {}` | {} |", command.get_name(), about.trim_end_matches('.'));
+    }
+    text
+}
+
+/// A row for each exit code, with a column for each command.
+fn exit_codes() -> String {
+    let names: Vec<_> = EXITS.iter().map(|exits| format!(" `{}` |", exits.command)).collect();
+    let mut text = format!("| code |{}\n|---|{}\n", names.concat(), "---|".repeat(EXITS.len()));
+    let highest = EXITS.iter().flat_map(|exits| exits.codes).map(|(code, _)| *code).max().unwrap_or_default();
+    for code in 0..=highest {
+        let meaning = |exits: &Exits| {
+            let found = exits.codes.iter().find(|(known, _)| *known == code);
+            found.map_or(" |".to_owned(), |(_, means)| format!(" {means} |"))
+        };
+        let _ = writeln!(text, "| {code} |{}", EXITS.iter().map(meaning).collect::<String>());
+    }
+    text
+}
+
+/// Every warning once, in the order of the alphabet, with what to do about it.
+fn troubles() -> String {
+    let of_clouds = CLOUDS.iter().filter(|factory| !factory.replaces.is_empty());
+    let of_clouds = of_clouds.flat_map(|factory| factory.reasons.iter().map(move |one| (one, factory.name)));
+    let all = REASONS.iter().map(|one| (one, "")).chain(of_clouds);
+    let mut found: BTreeMap<&str, Vec<(Row, &str)>> = BTreeMap::new();
+    for (reason, cloud) in all.filter(|(reason, _)| reason.row().severity == Severity::Warning) {
+        found.entry(reason.name()).or_default().push((reason.row(), cloud));
+    }
+    let mut text = String::new();
+    for (name, rows) in found {
+        let _ = writeln!(text, "### {name}\n");
+        for (row, cloud) in rows {
+            let only = if cloud.is_empty() { String::new() } else { format!(", only with `{cloud}`") };
+            let _ = writeln!(
+                text,
+                "About a {}{only}. {}\n\n*What to do:* {}\n",
+                row.source.kind(),
+                row.when,
+                row.advice
+            );
+        }
     }
     text
 }
@@ -218,6 +263,31 @@ mod tests {
             assert_eq!(page.matches(&format!("| `{reason}` |")).count(), declared, "{reason}");
         }
         assert!(page.contains("Only with `cloudscale`:"), "{page}");
+    }
+
+    #[test]
+    fn every_warning_has_one_place_where_it_says_what_to_do() {
+        let page = troubles();
+        let clouds = CLOUDS.iter().filter(|factory| !factory.replaces.is_empty());
+        for reason in REASONS.iter().chain(clouds.flat_map(|factory| factory.reasons)) {
+            let row = reason.row();
+            let warning = usize::from(row.severity == Severity::Warning);
+            assert_eq!(page.matches(&format!("### {}\n", row.name)).count(), warning, "{reason}");
+            assert!(warning == 0 || page.contains(&format!("*What to do:* {}\n", row.advice)), "{reason}");
+        }
+        assert!(page.contains("only with `cloudscale`"), "{page}");
+    }
+
+    #[test]
+    fn every_exit_code_has_a_row() {
+        let text = exit_codes();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 6, "{text}");
+        assert_eq!(lines[0], "| code | `lint` | `doctor` | `orphans` | `plan` |");
+        assert!(
+            lines[5].starts_with("| 3 | a file or a setting") && lines[5].ends_with(" was not deleted | |"),
+            "{text}"
+        );
     }
 
     #[test]

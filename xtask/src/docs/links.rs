@@ -1,14 +1,32 @@
 //! Links in Markdown that point at files of the repository.
 
-/// A link to a file, as written, without its `#` part.
+/// A link within the repository, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
+    /// The file; empty for a place in the same document.
     pub(crate) target: String,
+    /// What is behind the `#`.
+    pub(crate) place: Option<String>,
     pub(crate) line: usize,
 }
 
 /// The links of a document that point at files: `[a](b.md)` and `[a]: b.md`, outside of code.
 pub(crate) fn to_files(text: &str) -> Vec<Link> {
+    all(text).into_iter().filter(|link| !link.target.is_empty()).collect()
+}
+
+/// The same, and those to places in the same document.
+pub(crate) fn all(text: &str) -> Vec<Link> {
+    let mut found = Vec::new();
+    for (at, line) in prose(text) {
+        let links = targets(&without_code(line)).into_iter();
+        found.extend(links.map(|(target, place)| Link { target, place, line: at + 1 }));
+    }
+    found
+}
+
+/// The lines outside of code blocks, counted from 0.
+fn prose(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut fence: Option<&str> = None;
     for (at, line) in text.lines().enumerate() {
@@ -18,10 +36,7 @@ pub(crate) fn to_files(text: &str) -> Vec<Link> {
             (Some(open), Some(mark)) if open == mark => fence = None,
             (None, Some(mark)) => fence = Some(mark),
             (Some(_), _) => {}
-            (None, None) => {
-                let targets = targets(&without_code(line));
-                found.extend(targets.into_iter().map(|target| Link { target, line: at + 1 }));
-            }
+            (None, None) => found.push((at, line)),
         }
     }
     found
@@ -32,18 +47,93 @@ fn without_code(line: &str) -> String {
     line.split('`').step_by(2).collect::<Vec<_>>().join(" ")
 }
 
-fn targets(line: &str) -> Vec<String> {
+fn targets(line: &str) -> Vec<(String, Option<String>)> {
     let inline = line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
     let defined = line.strip_prefix('[').and_then(|rest| rest.split_once("]: ")).map(|(_, target)| target);
-    inline.chain(defined).filter_map(file_of).collect()
+    inline.chain(defined).filter_map(parts).collect()
 }
 
-/// The file that a target names; `None` for other sites and for places in the same document.
-fn file_of(target: &str) -> Option<String> {
+/// File and place of a target; `None` for other sites.
+fn parts(target: &str) -> Option<(String, Option<String>)> {
     let target = target.split_whitespace().next()?.trim_start_matches('<').trim_end_matches('>');
-    let file = target.split('#').next()?;
+    let (file, place) = target.split_once('#').map_or((target, None), |(file, place)| (file, Some(place)));
     let elsewhere = file.contains("://") || file.starts_with("mailto:");
-    (!file.is_empty() && !elsewhere).then(|| file.to_owned())
+    let empty = file.is_empty() && place.is_none();
+    (!empty && !elsewhere).then(|| (file.to_owned(), place.map(str::to_owned)))
+}
+
+/// The text with each target outside of code replaced by what `change` makes of it.
+pub(crate) fn relink(text: &str, change: &dyn Fn(&str) -> String) -> String {
+    let prose: std::collections::BTreeSet<usize> = prose(text).into_iter().map(|(at, _)| at).collect();
+    let mut out = String::new();
+    for (at, line) in text.lines().enumerate() {
+        if prose.contains(&at) {
+            relink_line(line, change, &mut out)
+        } else {
+            out.push_str(line)
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn relink_line(line: &str, change: &dyn Fn(&str) -> String, out: &mut String) {
+    if let Some((name, target)) = line.strip_prefix('[').and_then(|rest| rest.split_once("]: ")) {
+        out.push_str(&format!("[{name}]: {}", change(target)));
+        return;
+    }
+    // Within back quotes nothing is a link, but a link's text may have some.
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("](") {
+        out.push_str(before);
+        out.push_str("](");
+        rest = after;
+        let in_code = line.get(..line.len() - rest.len()).unwrap_or_default().matches('`').count() % 2 == 1;
+        if let Some((target, after)) = after.split_once(')').filter(|_| !in_code) {
+            out.push_str(&change(target));
+            rest = after;
+            out.push(')');
+        }
+    }
+    out.push_str(rest);
+}
+
+/// The first heading of a page.
+pub(crate) fn title(text: &str) -> Option<String> {
+    prose(text).into_iter().find_map(|(_, line)| line.strip_prefix("# ")).map(|title| title.trim().to_owned())
+}
+
+/// The places of a document that a link can name: its headings, as GitHub and mdBook call them.
+pub(crate) fn places(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for (_, line) in prose(text) {
+        let heading = line.trim_start_matches('#');
+        let level = line.len() - heading.len();
+        if !(1..=6).contains(&level) || !heading.starts_with(' ') {
+            continue;
+        }
+        let name = slug(heading.trim());
+        let same = found.iter().filter(|known| {
+            **known == name
+                || known.rsplit_once('-').is_some_and(|(stem, n)| stem == name && n.parse::<u32>().is_ok())
+        });
+        let same = same.count();
+        found.push(if same == 0 { name } else { format!("{name}-{same}") });
+    }
+    found
+}
+
+fn slug(heading: &str) -> String {
+    // Of a link, the text is what is seen.
+    let mut seen = String::new();
+    let mut rest = heading;
+    while let Some((before, after)) = rest.split_once("](") {
+        seen.push_str(before);
+        rest = after.split_once(')').map_or("", |(_, after)| after);
+    }
+    seen.push_str(rest);
+    let kept = seen.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c }).flat_map(char::to_lowercase).collect()
 }
 
 /// The target relative to the root, for a link in `document`; `None` when it leaves the repository.
@@ -79,6 +169,28 @@ mod tests {
             let got: Vec<_> = to_files(line).into_iter().map(|link| link.target).collect();
             assert_eq!(got, *want, "{line}");
         }
+    }
+
+    #[test]
+    fn a_link_may_name_a_place() {
+        let found = all("[a](b.md#one) [c](#two)\n");
+        let want = [("b.md", Some("one")), ("", Some("two"))];
+        let got: Vec<_> = found.iter().map(|link| (link.target.as_str(), link.place.as_deref())).collect();
+        assert_eq!(got, want);
+    }
+
+    #[test]
+    fn places_are_called_as_a_reader_finds_them() {
+        let text = "# The `a` of [b](c.md), now!\n```sh\n# no heading\n```\n## Law 1: unknown\n## Same\n### Same\n#no\n";
+        assert_eq!(places(text), ["the-a-of-b-now", "law-1-unknown", "same", "same-1"]);
+        assert_eq!(title(text).as_deref(), Some("The `a` of [b](c.md), now!"));
+    }
+
+    #[test]
+    fn targets_are_replaced_outside_of_code_only() {
+        let text = "[a](x.md) `[b](x.md)` [`c`](y.md#z)\n```\n[d](x.md)\n```\n[e]: x.md\n";
+        let want = "[a](<x.md>) `[b](x.md)` [`c`](<y.md#z>)\n```\n[d](x.md)\n```\n[e]: <x.md>\n";
+        assert_eq!(relink(text, &|target| format!("<{target}>")), want);
     }
 
     #[test]

@@ -89,7 +89,11 @@ pub(crate) fn make(workspace: &Workspace, options: &Options, target_dir: Option<
     let ours = metadata.packages.iter().find(|package| package.name == PACKAGE && package.source.is_none());
     let version = ours.ok_or("there is no package cloudberth")?.version.clone();
     let source = Source::look(workspace)?;
-    let (archs, skipped) = choose(options, &|arch| tools.compiler(arch).map(drop))?;
+    let (archs, skipped) = if options.program.is_some() {
+        (vec![Arch::of_this_machine()?], BTreeMap::new())
+    } else {
+        choose(options, &|arch| tools.compiler(arch).map(drop))?
+    };
     let job =
         Job { workspace, options, metadata: &metadata, tools: &tools, source: &source, version: &version };
     let (mut images, mut made) = (Vec::new(), Vec::new());
@@ -151,10 +155,15 @@ struct Job<'a> {
 impl Job<'_> {
     fn image(&self, arch: Arch, dir: &Path) -> Result<(Image, MadeImage)> {
         let variant = self.options.variant;
-        let built = build::program(self.workspace, self.tools, self.metadata, arch, variant)?;
         let graph = linked(self.workspace, PACKAGE, arch.target(), variant.features())?;
-        built.compare(&graph)?;
-        let program = read(&built.file)?;
+        let (program, compiler) = match &self.options.program {
+            Some(file) => (read(file)?, None),
+            None => {
+                let built = build::program(self.workspace, self.tools, self.metadata, arch, variant)?;
+                built.compare(&graph)?;
+                (read(&built.file)?, Some(built.compiler))
+            }
+        };
         let helm = if variant.has_helm() {
             let cache = self.tools.places.target_dir.join("image");
             Some(helm::provide(self.workspace, arch, &cache)?)
@@ -183,14 +192,17 @@ impl Job<'_> {
             parts: &others,
             program: &digest,
         })?;
-        let compiler = said(Command::new(&built.compiler).arg("--version")).unwrap_or_default();
+        let compiler = compiler.map(|name| {
+            let said = said(Command::new(&name).arg("--version")).unwrap_or_default();
+            said.lines().next().map_or(name, str::to_owned)
+        });
         let statement = statement(&Statement {
             variant,
             arch,
             version: self.version,
             source: self.source,
             rustc: &self.tools.rustc,
-            compiler: compiler.lines().next().unwrap_or(&built.compiler),
+            compiler: compiler.as_deref(),
             lock: &Sha256::of(self.workspace.read("Cargo.lock")?.as_bytes()),
             program: &digest,
             archive: &Sha256::of(&archive),

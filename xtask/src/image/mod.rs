@@ -22,6 +22,8 @@ use lexopt::prelude::*;
 use crate::workspace::Workspace;
 use crate::{Result, Verdict};
 #[cfg(test)]
+pub(crate) use inspect::{docker, images};
+#[cfg(test)]
 pub(crate) use make::MadeImage;
 pub(crate) use make::{Made, SUMMARY, executable, found, make, read_tree};
 pub(crate) use provenance::Source;
@@ -35,6 +37,8 @@ pub(crate) struct Options {
     pub(crate) variant: Variant,
     /// None: below the target directory.
     pub(crate) output: Option<PathBuf>,
+    /// A program that there is already, for the processor of this machine, in place of one that is built.
+    pub(crate) program: Option<PathBuf>,
     /// The name by which clusters will know the image, without a tag.
     pub(crate) name: String,
     /// Start the program of the image in a sandbox.
@@ -49,6 +53,7 @@ impl Default for Options {
             archs: None,
             variant: Variant::Plain,
             output: None,
+            program: None,
             name: "cloudberth".to_owned(),
             start: false,
             check: false,

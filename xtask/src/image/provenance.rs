@@ -60,8 +60,8 @@ pub(crate) struct Statement<'a> {
     pub(crate) source: &'a Source,
     /// What `rustc -vV` prints.
     pub(crate) rustc: &'a str,
-    /// The first line that the C compiler says of itself.
-    pub(crate) compiler: &'a str,
+    /// The first line that the C compiler says of itself; none for a program that was not built here.
+    pub(crate) compiler: Option<&'a str>,
     pub(crate) lock: &'a Sha256,
     pub(crate) program: &'a Sha256,
     pub(crate) archive: &'a Sha256,
@@ -79,6 +79,26 @@ pub(crate) fn statement(facts: &Statement<'_>) -> Value {
         .filter_map(|line| line.split_once(": "))
         .map(|(name, value)| (name.to_owned(), json!(value)))
         .collect();
+    let sources = json!({
+        "name": "sources", "digest": {"gitCommit": facts.source.commit}, "annotations": {"dirty": facts.source.dirty},
+    });
+    let lock = json!({"name": "Cargo.lock", "digest": {"sha256": facts.lock.hex()}});
+    let (tools, used) = match facts.compiler {
+        Some(compiler) => {
+            let tools = json!({
+                "target": facts.arch.target(),
+                "profile": PROFILE,
+                "features": facts.variant.features(),
+                "rustc": rustc,
+                "linker": LINKER,
+                "cCompiler": compiler,
+                "helm": facts.helm,
+            });
+            (tools, vec![sources, lock])
+        }
+        // Nothing is known of where it comes from.
+        None => (json!({"program": "given, not built", "helm": facts.helm}), Vec::new()),
+    };
     json!({
         "_type": "https://in-toto.io/Statement/v1",
         "subject": [
@@ -91,19 +111,8 @@ pub(crate) fn statement(facts: &Statement<'_>) -> Value {
             "buildDefinition": {
                 "buildType": "urn:cloudberth:cargo-xtask-image:1",
                 "externalParameters": {"arch": facts.arch.name(), "variant": facts.variant.name()},
-                "internalParameters": {
-                    "target": facts.arch.target(),
-                    "profile": PROFILE,
-                    "features": facts.variant.features(),
-                    "rustc": rustc,
-                    "linker": LINKER,
-                    "cCompiler": facts.compiler,
-                    "helm": facts.helm,
-                },
-                "resolvedDependencies": [
-                    {"name": "sources", "digest": {"gitCommit": facts.source.commit}, "annotations": {"dirty": facts.source.dirty}},
-                    {"name": "Cargo.lock", "digest": {"sha256": facts.lock.hex()}},
-                ],
+                "internalParameters": tools,
+                "resolvedDependencies": used,
             },
             "runDetails": {"builder": {"id": "urn:cloudberth:by-hand"}},
         },
@@ -127,19 +136,20 @@ mod tests {
     fn the_statement_names_sources_tools_and_results() {
         let source = Source { commit: "abc".to_owned(), dirty: false, seconds: 0 };
         let digest = Sha256::of(b"x");
-        let value = statement(&Statement {
+        let mut facts = Statement {
             variant: Variant::Plain,
             arch: Arch::Amd64,
             version: "0.1.0",
             source: &source,
             rustc: "rustc 1.95.0 (x)\nrelease: 1.95.0\nhost: here\n",
-            compiler: "gcc 12",
+            compiler: Some("gcc 12"),
             lock: &digest,
             program: &digest,
             archive: &digest,
             image: &digest.to_string(),
             helm: None,
-        });
+        };
+        let value = statement(&facts);
         let at = |path: &str| value.pointer(path).cloned().unwrap_or_default();
         assert_eq!(at("/subject/0/name"), "cloudberth-0.1.0-linux-amd64");
         assert_eq!(at("/subject/2/digest/sha256"), digest.hex());
@@ -149,5 +159,11 @@ mod tests {
         let sources = "/predicate/buildDefinition/resolvedDependencies";
         assert_eq!(at(&format!("{sources}/0/digest/gitCommit")), "abc");
         assert_eq!(at(&format!("{sources}/1/digest/sha256")), digest.hex());
+
+        facts.compiler = None;
+        let value = statement(&facts);
+        let at = |path: &str| value.pointer(path).cloned().unwrap_or_default();
+        assert_eq!(at(&format!("{inner}/program")), "given, not built");
+        assert_eq!((at(&format!("{inner}/rustc")), at(sources)), (Value::Null, json!([])));
     }
 }

@@ -35,6 +35,12 @@ impl Arch {
         }
     }
 
+    pub(crate) fn of_this_machine() -> Result<Self> {
+        let here = std::env::consts::ARCH;
+        let found = Self::ALL.into_iter().find(|arch| arch.processor() == here);
+        found.ok_or_else(|| format!("there is no image for the processor of this machine, {here}"))
+    }
+
     /// Parses `amd64,arm64`.
     pub(crate) fn parse_list(text: &str) -> Result<Vec<Self>> {
         let mut found = Vec::new();

@@ -32,15 +32,27 @@ struct Inputs {
     changes: String,
 }
 
+/// What is asked for.
+#[derive(Clone, Debug)]
+struct Asked {
+    variants: Vec<Variant>,
+    /// A program that there is already, in place of those that a release builds: to try what the folder is good for.
+    program: Option<PathBuf>,
+    /// None: below the target directory.
+    output: Option<PathBuf>,
+}
+
 /// `cargo xtask release`.
 pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result<Verdict> {
-    let (mut dry_run, mut output, mut variants) = (false, None, Variant::ALL.to_vec());
+    let mut dry_run = false;
+    let mut asked = Asked { variants: Variant::ALL.to_vec(), program: None, output: None };
     while let Some(arg) = args.next().map_err(|why| why.to_string())? {
         match arg {
             Long("dry-run") => dry_run = true,
-            Long("output") => output = Some(PathBuf::from(text(&mut args)?)),
+            Long("output") => asked.output = Some(PathBuf::from(text(&mut args)?)),
+            Long("program") => asked.program = Some(PathBuf::from(text(&mut args)?)),
             Long("variant") => {
-                variants = text(&mut args)?.split(',').map(Variant::parse).collect::<Result<_>>()?;
+                asked.variants = text(&mut args)?.split(',').map(Variant::parse).collect::<Result<_>>()?;
             }
             other => return Err(other.unexpected().to_string()),
         }
@@ -48,11 +60,22 @@ pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result
     if !dry_run {
         return Err("nothing is published yet: `--dry-run` puts together what would be".to_owned());
     }
+    let (sums, dir) = release(workspace, &asked)?;
+    print!("{sums}");
+    if let Some(program) = &asked.program {
+        println!("with {} in place of a program that was built for it: for trying only", program.display());
+    }
+    println!("in {}", dir.display());
+    Ok(Verdict::Good)
+}
+
+/// Makes the folder. Returns its checksums, and where it is.
+fn release(workspace: &Workspace, asked: &Asked) -> Result<(String, PathBuf)> {
     let metadata = Metadata::load(workspace, &["--no-deps"])?;
     let target = PathBuf::from(&metadata.target_directory);
-    let images = images(workspace, &target, &variants)?;
+    let images = images(workspace, &target, asked)?;
     let version = images.first().map(|made| made.version.clone()).ok_or("a release of no variant at all")?;
-    let output = output.unwrap_or_else(|| target.join("releases").join(&version));
+    let output = asked.output.clone().unwrap_or_else(|| target.join("releases").join(&version));
     let inputs = Inputs {
         images,
         chart: chart::package(&workspace.path(CHART))?,
@@ -63,35 +86,43 @@ pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result
         println!("   there is no chart in {CHART}");
     }
     let sums = assemble(&inputs, &output)?;
-    print!("{sums}");
-    println!("in {}", output.display());
-    Ok(Verdict::Good)
+    if asked.program.is_some() {
+        for made in &inputs.images {
+            fs::remove_dir_all(&made.dir).map_err(|why| format!("{}: {why}", made.dir.display()))?;
+        }
+    }
+    Ok((sums, output))
 }
 
 /// Images of these very sources: those that an earlier `cargo xtask image` left, or new ones.
-fn images(workspace: &Workspace, target: &Path, variants: &[Variant]) -> Result<Vec<Made>> {
+fn images(workspace: &Workspace, target: &Path, asked: &Asked) -> Result<Vec<Made>> {
     let source = Source::look(workspace)?;
     let mut images = Vec::new();
-    for variant in variants {
+    for variant in &asked.variants {
+        let mut options = Options { variant: *variant, program: asked.program.clone(), ..Options::default() };
         let dir = target.join("image").join(variant.name());
-        images.push(match found(&dir, &source) {
-            Some(made) => {
-                println!("   {} is there, in {}", variant.name(), dir.display());
-                made
-            }
-            None => make(workspace, &Options { variant: *variant, ..Options::default() }, None)?,
-        });
+        if asked.program.is_some() {
+            // Nobody may take it for an image of these sources later on.
+            let name = format!("given-{}-{}", variant.name(), std::process::id());
+            options.output = Some(target.join("image").join(name));
+        } else if let Some(made) = found(&dir, &source) {
+            println!("   {} is there, in {}", variant.name(), dir.display());
+            images.push(made);
+            continue;
+        }
+        images.push(make(workspace, &options, None)?);
     }
     Ok(images)
 }
 
-/// The manifests of the clouds and of the manager for Rancher, and what is in `deploy/`.
+/// The manifests of the clouds and of the manager for Rancher, and what is in `deploy/` but for its tests.
 fn manifests(workspace: &Workspace) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut manifests = BTreeMap::new();
-    for file in workspace.files("yaml")? {
+    for file in [workspace.files("yaml")?, workspace.files("json")?].concat() {
         let parts: Vec<&str> = file.split('/').collect();
         let name = match parts.as_slice() {
             ["clouds" | "crates", whose, "manifest.yaml"] => format!("{whose}.yaml"),
+            [DEPLOY, .., "tests", _] => continue,
             [DEPLOY, ..] => file.clone(),
             _ => continue,
         };

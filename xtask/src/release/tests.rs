@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use super::*;
-use crate::archive::{gunzip, unpack};
+use crate::archive::{Content, gunzip, unpack};
 use crate::image::MadeImage;
 use crate::workspace::Sample;
 
@@ -52,6 +52,8 @@ fn sample(name: &str) -> Sample {
         ("clouds/cloudscale/manifest.yaml", "kind: ClusterRole\n"),
         ("crates/rancher-fip/manifest.yaml", "kind: Deployment\n"),
         ("deploy/cloudscale.yaml", "kind: DaemonSet\n"),
+        ("deploy/monitoring/dashboard.json", "{}\n"),
+        ("deploy/monitoring/tests/leader.yaml", "tests: []\n"),
         ("docs/example.yaml", "kind: Service\n"),
     ];
     Sample::new(name, &files)
@@ -69,7 +71,9 @@ fn the_folder_has_everything_and_its_checksums_hold() {
             expected.push(format!("cloudberth-0.1.0-{variant}-linux-amd64{ending}"));
         }
     }
-    for name in ["cloudscale.yaml", "rancher-fip.yaml", "deploy/cloudscale.yaml"] {
+    for name in
+        ["cloudscale.yaml", "rancher-fip.yaml", "deploy/cloudscale.yaml", "deploy/monitoring/dashboard.json"]
+    {
         expected.push(format!("manifests/{name}"));
     }
     expected.sort();
@@ -124,4 +128,81 @@ fn nothing_is_published() {
     let why =
         command(&sample("release wet").workspace, lexopt::Parser::from_args::<[&str; 0]>([])).unwrap_err();
     assert!(why.contains("--dry-run"), "{why}");
+}
+
+/// The images that a manifest or a chart's values name.
+fn references_in(manifest: &str) -> Vec<String> {
+    let image = |line: &str| {
+        Some(line.trim().trim_start_matches("- ").strip_prefix("image: ")?.trim_matches('"').to_owned())
+    };
+    manifest.lines().filter_map(image).collect()
+}
+
+/// The real chart, manifests and image around a program that is none: what whoever installs from the folder relies on.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_folder_can_be_installed_from() {
+    let scratch = Sample::new("release whole", &[("program", "#!/bin/sh\nexit 0\n")]);
+    let asked = Asked {
+        variants: vec![Variant::Plain, Variant::Lycke],
+        program: Some(scratch.workspace.path("program")),
+        output: Some(scratch.workspace.path("out")),
+    };
+    let workspace = Workspace::find().unwrap();
+    let (sums, dir) = release(&workspace, &asked).unwrap();
+
+    // Every file has a checksum that holds, as whoever downloads it checks.
+    let ran =
+        Command::new("sha256sum").args(["--check", "--strict", SUMS]).current_dir(&dir).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stdout));
+    assert_eq!(crate::image::read_tree(&dir).unwrap().len(), sums.lines().count() + 1);
+
+    // Each archive is loaded by both descriptions, and its program is the one beside it.
+    let program = read(&scratch.workspace.path("program")).unwrap();
+    let mut known = Vec::new();
+    let archives = sums.lines().filter_map(|line| line.split_once("  ")).map(|(_, name)| name);
+    for name in archives.filter(|name| name.ends_with(".tar")) {
+        let files = unpack(&read(&dir.join(name)).unwrap()).unwrap();
+        let [oci] = crate::image::images(&files).unwrap().try_into().unwrap();
+        let [(tags, config, content)] = crate::image::docker(&files).unwrap().try_into().unwrap();
+        assert_eq!(oci.content, content, "{name}");
+        assert_eq!(content["bin/cloudberth"].content, Content::File(program.clone()), "{name}");
+        assert_eq!(read(&dir.join(name.trim_end_matches(".tar"))).unwrap(), program, "{name}");
+        assert_eq!(
+            (config.settings.user.as_str(), &oci.config.settings.user),
+            ("65532:65532", &config.settings.user)
+        );
+        let digests = String::from_utf8(read(&dir.join("images.txt")).unwrap()).unwrap();
+        assert!(digests.contains(&oci.descriptor.digest), "{digests}");
+        for ending in ["cdx.json", "provenance.json", "licences.txt"] {
+            let beside = name.replace("tar", ending);
+            assert!(!read(&dir.join(&beside)).unwrap().is_empty(), "{beside}");
+        }
+        known.extend(tags);
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(known, [format!("cloudberth:{version}"), format!("cloudberth:{version}-lycke")]);
+
+    // The chart and the manifests name images of the folder, but for Rancher, which is not in this one.
+    let package = read(&dir.join(format!("cloudberth-{version}.tgz"))).unwrap();
+    let chart = unpack(&gunzip(&package).unwrap()).unwrap();
+    let in_chart = |name: &str| match &chart[&format!("cloudberth/{name}")].content {
+        Content::File(bytes) => String::from_utf8(bytes.clone()).unwrap(),
+        other => panic!("{name}: {other:?}"),
+    };
+    assert!(in_chart("Chart.yaml").contains(&format!("appVersion: \"{version}\"")));
+    let default = references_in(&in_chart("values.yaml").replace("repository: ", "image: "));
+    assert_eq!(default.first().map(String::as_str), Some("cloudberth"));
+    known.push(format!("cloudberth:{version}-rancher"));
+    let (mut named, mut manifests) = (0, 0);
+    for (file, entry) in crate::image::read_tree(&dir.join("manifests")).unwrap() {
+        let Content::File(bytes) = entry.content else { continue };
+        manifests += usize::from(file.ends_with("manifest.yaml"));
+        for reference in references_in(&String::from_utf8(bytes).unwrap()) {
+            assert!(known.contains(&reference), "{file}: {reference} is not in the folder");
+            named += 1;
+        }
+    }
+    assert!(manifests >= 5 && named >= manifests, "{manifests} {named}");
+    assert!(String::from_utf8(read(&dir.join(CHANGES)).unwrap()).unwrap().lines().count() > 3);
 }

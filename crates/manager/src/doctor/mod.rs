@@ -11,6 +11,7 @@ mod gather;
 mod judge;
 mod text;
 
+use cloudberth_core::Category;
 use serde::Serialize;
 
 pub use facts::{
@@ -55,6 +56,7 @@ pub struct Unknown {
     pub why: String,
     /// Whether the report says little without it.
     pub matters: bool,
+    pub fix: &'static str,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -93,6 +95,25 @@ impl Report {
     }
 
     fn blind(&mut self, check: &'static str, why: &cloudberth_core::Error, matters: bool) {
-        self.unknown.push(Unknown { check, why: why.message().to_owned(), matters });
+        let fix = remedy(check, why.category());
+        self.unknown.push(Unknown { check, why: why.message().to_owned(), matters, fix });
+    }
+}
+
+/// What lets it be looked at the next time.
+const fn remedy(check: &str, why: Category) -> &'static str {
+    match (why, check.as_bytes()) {
+        (Category::Unauthorised, b"api" | b"cloud" | b"quota") => "Use a credential that may read this.",
+        (Category::Unauthorised, _) => {
+            "Run it with a kubeconfig whose account may list this, such as an administrator's."
+        }
+        (_, b"cloud" | b"quota") => {
+            "See whether the cloud works and can be reached from here: its status page, the address of its API in the \
+             settings, proxies, firewalls. Then run it again."
+        }
+        _ => {
+            "See whether the API server runs and can be reached from here: the address in the kubeconfig, proxies, \
+             firewalls. Then run it again."
+        }
     }
 }

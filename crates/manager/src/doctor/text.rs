@@ -18,7 +18,8 @@ impl Report {
             let _ = writeln!(text, "{severity} [{}] {what}\n  fix: {}\n", finding.check, finding.fix);
         }
         for unknown in &self.unknown {
-            let _ = writeln!(text, "not looked at [{}] {}\n", unknown.check, unknown.why.replace('\n', " "));
+            let why = unknown.why.replace('\n', " ");
+            let _ = writeln!(text, "not looked at [{}] {why}\n  fix: {}\n", unknown.check, unknown.fix);
         }
         if !self.seen.is_empty() {
             let _ = writeln!(text, "Seen: {}.", self.seen.join("; "));

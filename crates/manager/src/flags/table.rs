@@ -254,7 +254,7 @@ flags! {
             "Say what would be done and stop; nothing is written, neither to the cluster nor to the cloud. Exit code 0: \
              nothing to do, 2: changes pending, 1: it could not be told.";
         load_balancer_class: Strings = Strings::default(), "load-balancer-class", Works,
-            "Load-balancer classes to serve besides each cloud's own: class, or provider=class if several clouds run.";
+            "Load-balancer classes to serve: class, or provider=class if several clouds run. A Service of any other class is left alone.";
         max_node_deletions: Share = Cap::LAW.share, "max-node-deletions", Works,
             "How many nodes may be deleted within ten minutes: a number, or a share of the cluster but always one. \
              With 0 no node is ever deleted.";

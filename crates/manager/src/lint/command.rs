@@ -56,7 +56,7 @@ fn judged(options: &LintOptions, factories: &[ProviderFactory], names: &[&str]) 
     for file in &options.files {
         match services(file) {
             Ok(found) => all.extend(found),
-            Err(why) => wrong.push(format!("{file}: {why}")),
+            Err(why) => wrong.push(format!("{}: {why}", shown(file))),
         }
     }
     let mut opened = Vec::new();
@@ -109,10 +109,15 @@ fn services(file: &str) -> Result<Vec<Object>, String> {
     } else {
         std::fs::File::open(file).and_then(|open| open.take(LONGEST).read_to_end(&mut bytes))
     };
-    read.map_err(|why| why.to_string())?;
-    let text = String::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
-    let shown = if file == "-" { "stdin" } else { file };
-    objects(&Source { file: shown.to_owned(), text }).map_err(|why| why.to_string())
+    read.map_err(|why| format!("{why}: give -f a file with manifests, or - for what comes through a pipe"))?;
+    let text = String::from_utf8(bytes).map_err(|_| "it is not text: give -f a file with manifests")?;
+    objects(&Source { file: shown(file).to_owned(), text })
+        .map_err(|why| format!("{why}; nothing in it was looked at: correct this first"))
+}
+
+/// What a file is called in messages.
+fn shown(file: &str) -> &str {
+    if file == "-" { "stdin" } else { file }
 }
 
 /// The provider as far as it is pure: no token is used, and the address of its API is nobody's.

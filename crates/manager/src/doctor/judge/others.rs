@@ -79,7 +79,16 @@ fn leader(facts: &Facts, leases: &[LeaseFacts], report: &mut Report) {
                 format!("nobody leads: {} has been silent {}", lease.holder, age(facts.now, lease.renewed));
             report.add(Severity::Problem, "leader", what, fix);
         }
-        Some(lease) => report.seen.push(format!("{} leads", lease.holder)),
+        Some(lease) => match facts.replaced.iter().find(|old| lease.holder.starts_with(*old)) {
+            // A pod's host name is its own, which begins with that of its program.
+            Some(old) => {
+                let what = format!("the Lease {name} is held by {}, a replica of {old}", lease.holder);
+                let fix = "Scale it down to nothing, with the manifest it was installed by: cloudberth leads as soon as it \
+                           has let go, and takes over what it has built.";
+                report.add(Severity::Warning, "leader", what, fix);
+            }
+            None => report.seen.push(format!("{} leads", lease.holder)),
+        },
     }
 }
 

@@ -331,6 +331,17 @@ fn every_broken_set_up_is_named_with_its_fix() {
             "log",
         ),
         (
+            "the program replaced leads",
+            broken(|f| {
+                f.leases =
+                    Ok(vec![lease("cloud-controller-manager", "alpha-cloud-controller-manager-7d-x_1", 2)]);
+            }),
+            Warning,
+            "leader",
+            "held by alpha-cloud-controller-manager-7d-x_1",
+            "Scale it down",
+        ),
+        (
             "given back",
             broken(|f| f.leases = Ok(vec![lease("cloud-controller-manager", "", 1)])),
             Problem,
@@ -437,7 +448,8 @@ fn what_could_not_be_looked_at_is_told_and_is_no_finding() {
     for (case, report, want) in table {
         assert_eq!((report.findings.len(), report.unknown.len()), (0, 1), "{case}: {report:?}");
         assert_eq!(report.exit_code(), want, "{case}");
-        assert!(report.to_text().contains("connection refused"), "{case}");
+        let text = report.to_text();
+        assert!(text.contains("connection refused\n  fix: See whether"), "{case}: {text}");
     }
 }
 
@@ -472,7 +484,8 @@ fn the_report_for_scripts_stays_as_it_is() {
     {
       "check": "events",
       "why": "events is forbidden",
-      "matters": false
+      "matters": false,
+      "fix": "Run it with a kubeconfig whose account may list this, such as an administrator's."
     }
   ],
   "seen": [
