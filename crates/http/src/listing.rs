@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use cloudberth_core::{Call, Listing, Result};
-use http::Uri;
 use serde::de::DeserializeOwned;
 
 use crate::{
@@ -12,11 +11,6 @@ use crate::{
     operation::{Operation, Read},
     pager::{Next, Page, Pager},
 };
-
-struct PageSource {
-    uri: Uri,
-    context: RequestContext,
-}
 
 struct Walk<T, K> {
     items: Vec<T>,
@@ -127,47 +121,52 @@ impl Client {
             let (next, empty) = (page.next.clone(), page.items.is_empty());
             let added = walk.add(page, &id);
             let ask = match next {
-                Next::End => return Ok((walk.end(None), from.context)),
+                Next::End => return Ok((walk.end(None), from)),
                 // Numbered pages end where the total is reached, or with an empty one.
-                Next::Number(_) if walk.has_all() || empty => return Ok((walk.end(None), from.context)),
+                Next::Number(_) if walk.has_all() || empty => return Ok((walk.end(None), from)),
                 _ if added == 0 => {
                     let why = format!("page {} holds nothing new, yet another is said to follow", walk.pages);
-                    return Ok((walk.end(Some(why)), from.context));
+                    return Ok((walk.end(Some(why)), from));
                 }
                 _ if walk.pages >= self.0.policy.page_limit => {
                     let why = format!("there are more than {} pages", walk.pages);
-                    return Ok((walk.end(Some(why)), from.context));
+                    return Ok((walk.end(Some(why)), from));
                 }
                 Next::Number(parameter) => operation.clone().query(parameter, walk.pages + 1),
                 Next::Link(link) => match self.0.base.follow(&from.uri, &link) {
                     Ok(uri) => operation.clone().at(uri),
                     Err(refused) => {
-                        return Ok((walk.end(Some(from.context.clean(refused.message()))), from.context));
+                        return Ok((walk.end(Some(from.clean(refused.message()))), from));
                     }
                 },
             };
             match self.page(call, ask, pager).await {
                 Ok((found, mut at)) => {
-                    at.context.follows(&from.context);
+                    at.follows(&from);
                     (page, from) = (found, at);
                 }
                 Err(error) => {
                     let why = format!("page {} is missing: {error}", walk.pages + 1);
-                    return Ok((walk.end(Some(why)), from.context));
+                    return Ok((walk.end(Some(why)), from));
                 }
             }
         }
     }
 
-    async fn page<T, P>(&self, call: &Call, ask: Operation<Read>, pager: &P) -> Result<(Page<T>, PageSource)>
+    /// One page, and the context of its request.
+    async fn page<T, P>(
+        &self,
+        call: &Call,
+        ask: Operation<Read>,
+        pager: &P,
+    ) -> Result<(Page<T>, RequestContext)>
     where
         T: DeserializeOwned,
         P: Pager<T> + ?Sized,
     {
-        let uri = ask.plan.uri(&self.0.base)?;
         let success = self.exchange(call, &ask.plan).await.map_err(|failure| failure.error)?;
         let mut page = pager.read(&success.answer).map_err(|error| success.context.error(&error))?;
         page.flaw = page.flaw.map(|why| success.context.clean(&why));
-        Ok((page, PageSource { uri, context: success.context }))
+        Ok((page, success.context))
     }
 }
