@@ -41,13 +41,11 @@ pub(crate) trait ServiceEffects: Send + Sync {
     /// Whether nothing is sent, to no cloud and no API server.
     fn is_dry(&self) -> bool;
 
-    /// The newest version of this very object.
-    fn newest(&self) -> Arc<ServiceView>;
+    /// The newest version of this very object; `None` if it is gone from the cluster.
+    fn known(&self) -> Option<Arc<ServiceView>>;
 
-    /// Whether this very object is gone from the cluster.
-    fn is_gone(&self, _service: &ServiceView) -> bool {
-        false
-    }
+    /// The newest version of this very object, the last one if it is gone.
+    fn newest(&self) -> Arc<ServiceView>;
 
     /// The nodes of the cluster.
     fn nodes(&self) -> Vec<Arc<NodeView>>;
@@ -109,18 +107,18 @@ impl ServiceEffects for Live<'_> {
     }
 
     /// The store has the answers of our own writes too.
-    fn newest(&self) -> Arc<ServiceView> {
+    fn known(&self) -> Option<Arc<ServiceView>> {
         let mut seen = lock(&self.seen);
-        let known = self.controller.ctx.cluster.services.get(self.key);
-        if let Some(known) = known.filter(|known| known.uid == seen.uid) {
-            *seen = known;
+        let known = self.controller.ctx.cluster.services.get(self.key)?;
+        if known.uid != seen.uid {
+            return None;
         }
-        Arc::clone(&seen)
+        seen.clone_from(&known);
+        Some(known)
     }
 
-    fn is_gone(&self, service: &ServiceView) -> bool {
-        let known = self.controller.ctx.cluster.services.get(self.key);
-        known.is_none_or(|known| known.uid != service.uid)
+    fn newest(&self) -> Arc<ServiceView> {
+        self.known().unwrap_or_else(|| Arc::clone(&lock(&self.seen)))
     }
 
     fn nodes(&self) -> Vec<Arc<NodeView>> {
@@ -322,6 +320,10 @@ impl<'a> Dry<'a> {
 impl ServiceEffects for Dry<'_> {
     fn is_dry(&self) -> bool {
         true
+    }
+
+    fn known(&self) -> Option<Arc<ServiceView>> {
+        Some(self.newest())
     }
 
     fn newest(&self) -> Arc<ServiceView> {
