@@ -134,13 +134,8 @@ impl ServiceEffects for Live<'_> {
     }
 
     fn survey<'a>(&'a self, input: &'a SyncInput<'_>, not_before: Tick) -> Boxed<'a, Result<Survey>> {
-        Box::pin(async move {
-            let away = input.task().and_then(|(_, goal)| self.cloud.away(goal));
-            match away {
-                Some(why) => Err(why),
-                None => self.cloud.survey(input.keys(), not_before).await,
-            }
-        })
+        let goal = input.task().map(|(_, goal)| goal);
+        Box::pin(self.cloud.survey(goal, input.keys(), not_before))
     }
 
     fn write(&self, body: Option<Value>) -> Boxed<'_, Result<()>> {
@@ -345,7 +340,7 @@ impl ServiceEffects for Dry<'_> {
             if let Some(known) = known {
                 return known;
             }
-            let survey = cloud.survey(&[], self.world.begun).await;
+            let survey = cloud.survey(None, &[], self.world.begun).await;
             lock(&self.world.surveys).insert(cloud.name().to_owned(), survey.clone());
             survey
         })

@@ -58,18 +58,13 @@ impl NodeChanges {
     }
 }
 
-/// Whether a node may stand behind the load balancers of this cloud.
-fn accepts(clouds: &Clouds, cloud: &Cloud, node: &NodeView) -> bool {
+/// Whether a node may stand behind the load balancers of this cloud, whatever the Service says.
+pub(super) fn accepts(clouds: &Clouds, cloud: &Cloud, node: &NodeView) -> bool {
     let own = clouds.owner(node).is_some_and(|owner| owner.name() == cloud.name());
     cloud.load_balancers().is_some_and(|balancers| balancers.accepts(node, own))
 }
 
 impl super::ServiceController {
-    /// Those of `nodes` that may stand behind load balancers of this cloud, whatever the Service says.
-    pub(super) fn accepted(&self, cloud: &Cloud, nodes: &[Arc<NodeView>]) -> Vec<Arc<NodeView>> {
-        nodes.iter().filter(|node| accepts(&self.ctx.clouds, cloud, node)).cloned().collect()
-    }
-
     /// Those of the `accepted` nodes that belong behind the load balancer of a Service.
     pub(super) fn backends(
         &self,
@@ -114,7 +109,9 @@ impl super::ServiceController {
             let of_its_own = self.looks_at_endpoints(cloud, &version).then(|| key.clone());
             let kind = (name.clone(), request.selector.as_ref().map(ToString::to_string), of_its_own);
             let fleet = fleets.entry(kind).or_insert_with(|| {
-                let accepted = accepted.entry(name).or_insert_with(|| self.accepted(cloud, &nodes));
+                let here = |node: &&Arc<NodeView>| accepts(&self.ctx.clouds, cloud, node);
+                let accepted =
+                    accepted.entry(name).or_insert_with(|| nodes.iter().filter(here).cloned().collect());
                 Fleet::of(&self.backends(cloud, &version, request.selector.as_ref(), accepted))
             });
             Some((key, fleet.clone()))

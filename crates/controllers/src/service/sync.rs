@@ -18,7 +18,9 @@ use cloudberth_core::{
     time::Tick,
 };
 
-use super::{ServiceController, SurveyCache, check_account::AccountCheck, input::SyncInput};
+use super::{
+    ServiceController, SurveyCache, check_account::AccountCheck, input::SyncInput, node_changes::accepts,
+};
 use crate::{effects::services::ServiceEffects, lock};
 
 /// How long one turn of the loop may take.
@@ -204,7 +206,8 @@ impl<'a> Pass<'a> {
         let SyncInput { cloud: SurveyCache { cloud, .. }, service, request, .. } = input;
         let (controller, me) = (self.controller, service.key());
         let goal = input.task().map_or(Goal::Gone, |(_, goal)| goal);
-        let nodes = controller.accepted(cloud, &self.effects.nodes());
+        let mut nodes = self.effects.nodes();
+        nodes.retain(|node| accepts(&controller.ctx.clouds, cloud, node));
         let backends = match goal {
             Goal::Present => controller.backends(cloud, service, request.selector.as_ref(), &nodes),
             Goal::Gone => Vec::new(),
