@@ -86,7 +86,7 @@ pub struct Request {
     pub operation: &'static str,
     /// How.
     pub method: Method,
-    /// The parts of the path below the base, not yet escaped.
+    /// The parts of the path below the base, which has the version of the API, not yet escaped.
     pub path: Vec<String>,
     /// The body; none for deletions.
     pub body: Option<Value>,
@@ -113,7 +113,7 @@ impl Action {
         };
         let root =
             if matches!(self, Self::AssignFloatingIp { .. }) { "floating-ips" } else { "load-balancers" };
-        let path = ["v1", root].iter().chain(path).map(|part| (*part).to_owned()).collect();
+        let path = [root].iter().chain(path).map(|part| (*part).to_owned()).collect();
         let (method, body) = self.method_and_body();
         Request { operation, method, path, body }
     }

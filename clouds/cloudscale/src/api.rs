@@ -87,8 +87,9 @@ impl Api {
         &self,
         call: &Call,
     ) -> Result<Listing<T>> {
-        let Listing { items, short } =
-            self.list(call, "list servers", "servers", |server: &Trimmed<T>| server.uuid.clone()).await?;
+        let operation = Operation::get("list servers", "servers");
+        let id = |server: &Trimmed<T>| server.uuid.clone();
+        let Listing { items, short } = Box::pin(self.0.list(call, operation, &Array, id)).await?;
         Ok(Listing { items: items.into_iter().map(|server| server.rest).collect(), short })
     }
 
@@ -139,7 +140,7 @@ impl Api {
 }
 
 impl Action {
-    /// How it is sent. The version of the API is part of the base.
+    /// How it is sent.
     pub(crate) fn operation(&self) -> Operation<Write> {
         let request = self.request();
         let begin = match request.method {
@@ -147,7 +148,7 @@ impl Action {
             Method::Patch => Operation::patch,
             Method::Delete => Operation::delete,
         };
-        let mut parts = request.path.iter().skip(1);
+        let mut parts = request.path.iter();
         let root = begin(request.operation, parts.next().map_or("", String::as_str));
         let operation = parts.fold(root, |operation, part| operation.segment(part));
         match &request.body {

@@ -70,8 +70,10 @@ enum Overdue {
     Claim(Error),
 }
 
-/// What errors about one request need: what was attempted, which secrets to redact (law 10), which credential was used.
+/// Where one request goes, and what errors about it need: what was attempted, which secrets to redact (law 10), which
+/// credential was used.
 pub(crate) struct RequestContext {
+    pub(crate) uri: Uri,
     what: String,
     hidden: Vec<Secret>,
     used: Option<Authorization>,
@@ -79,9 +81,9 @@ pub(crate) struct RequestContext {
 }
 
 impl RequestContext {
-    fn new(plan: &Plan, uri: &Uri) -> Self {
+    fn new(plan: &Plan, uri: Uri) -> Self {
         let what = format!("{} {}", plan.method, uri.path());
-        Self { what, hidden: plan.hidden.clone(), used: None, swapped: false }
+        Self { uri, what, hidden: plan.hidden.clone(), used: None, swapped: false }
     }
 
     fn uses(&mut self, authorization: Authorization) {
@@ -157,13 +159,12 @@ impl Grant {
 impl Client {
     /// Sends until it succeeds, or until a retry would be unsafe, useless or too late.
     pub(crate) async fn exchange(&self, call: &Call, plan: &Plan) -> Result<Success, Failure> {
-        let uri = plan.uri(&self.0.base).map_err(Failure::certain)?;
         let dialect = plan.dialect.unwrap_or(self.0.dialect);
-        let mut context = RequestContext::new(plan, &uri);
+        let mut context = RequestContext::new(plan, plan.uri(&self.0.base).map_err(Failure::certain)?);
         let (mut sent, mut doubt, mut renewed) = (0_u32, false, false);
         loop {
             sent += 1;
-            let failed = match self.attempt(call, plan, &uri, &mut context).await {
+            let failed = match self.attempt(call, plan, &mut context).await {
                 Ok(answer) => return Ok(Success { answer, context }),
                 Err(failed) => failed,
             };
@@ -222,7 +223,6 @@ impl Client {
         &self,
         call: &Call,
         plan: &Plan,
-        uri: &Uri,
         context: &mut RequestContext,
     ) -> Result<Answer, FailedAttempt> {
         let nothing = |error| FailedAttempt::new(error, Effect::None);
@@ -233,9 +233,9 @@ impl Client {
             .await
             .unwrap_or_else(|_| Err(Error::temporary("no credential could be had in time")))
             .map_err(nothing)?;
-        let mut request = request(plan, uri, &authorization);
+        let mut request = request(plan, &context.uri, &authorization);
         let asks_for_news = plan.tagged && !plan.secret_answer;
-        let known = asks_for_news.then(|| self.0.tags.known(uri, &authorization)).flatten();
+        let known = asks_for_news.then(|| self.0.tags.known(&context.uri, &authorization)).flatten();
         let known = known.map(|(tag, answer)| {
             request.headers_mut().insert(header::IF_NONE_MATCH, tag);
             answer
@@ -262,7 +262,7 @@ impl Client {
         if let (true, Ok(answer)) = (asks_for_news, &result)
             && answer.status() != StatusCode::NOT_MODIFIED
         {
-            self.0.tags.heard(uri, answer, &authorization);
+            self.0.tags.heard(&context.uri, answer, &authorization);
         }
         let took = self.0.clock.now().since(start);
         let (outcome, status) = match &result {

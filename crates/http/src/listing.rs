@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use cloudberth_core::{Call, Listing, Result};
-use http::Uri;
 use serde::de::DeserializeOwned;
 
 use crate::{
@@ -12,11 +11,6 @@ use crate::{
     operation::{Operation, Read},
     pager::{Next, Page, Pager},
 };
-
-struct PageSource {
-    uri: Uri,
-    context: RequestContext,
-}
 
 struct Walk<T, K> {
     items: Vec<T>,
@@ -101,73 +95,57 @@ impl Client {
         K: Ord + Send,
         P: Pager<T> + ?Sized,
     {
-        let (mut listing, context) = self.walk(call, operation, pager, id).await?;
-        if listing.short.is_none() && !self.is_steady(call, &context).await {
+        let mut walk = Walk { items: Vec::new(), seen: BTreeSet::new(), total: None, flaw: None, pages: 0 };
+        let (mut page, mut from) = self.page(call, operation.clone(), pager).await?;
+        let why = loop {
+            let (next, empty) = (page.next.clone(), page.items.is_empty());
+            let added = walk.add(page, &id);
+            let ask = match next {
+                Next::End => break None,
+                // Numbered pages end where the total is reached, or with an empty one.
+                Next::Number(_) if walk.has_all() || empty => break None,
+                _ if added == 0 => {
+                    let said = "holds nothing new, yet another is said to follow";
+                    break Some(format!("page {} {said}", walk.pages));
+                }
+                _ if walk.pages >= self.0.policy.page_limit => {
+                    break Some(format!("there are more than {} pages", walk.pages));
+                }
+                Next::Number(parameter) => operation.clone().query(parameter, walk.pages + 1),
+                Next::Link(link) => match self.0.base.follow(&from.uri, &link) {
+                    Ok(uri) => operation.clone().at(uri),
+                    Err(refused) => break Some(from.clean(refused.message())),
+                },
+            };
+            match self.page(call, ask, pager).await {
+                Ok((found, mut at)) => {
+                    at.follows(&from);
+                    (page, from) = (found, at);
+                }
+                Err(error) => break Some(format!("page {} is missing: {error}", walk.pages + 1)),
+            }
+        };
+        let mut listing = walk.end(why);
+        if listing.short.is_none() && !self.is_steady(call, &from).await {
             listing.short = Some("the credential was replaced while listing".to_owned());
         }
         Ok(listing)
     }
 
-    /// Reads page after page; returns the context of the last request too.
-    async fn walk<T, K, P>(
+    /// One page, and the context of its request.
+    async fn page<T, P>(
         &self,
         call: &Call,
-        operation: Operation<Read>,
+        ask: Operation<Read>,
         pager: &P,
-        id: impl Fn(&T) -> K + Send,
-    ) -> Result<(Listing<T>, RequestContext)>
-    where
-        T: DeserializeOwned + Send,
-        K: Ord + Send,
-        P: Pager<T> + ?Sized,
-    {
-        let mut walk = Walk { items: Vec::new(), seen: BTreeSet::new(), total: None, flaw: None, pages: 0 };
-        let (mut page, mut from) = self.page(call, operation.clone(), pager).await?;
-        loop {
-            let (next, empty) = (page.next.clone(), page.items.is_empty());
-            let added = walk.add(page, &id);
-            let ask = match next {
-                Next::End => return Ok((walk.end(None), from.context)),
-                // Numbered pages end where the total is reached, or with an empty one.
-                Next::Number(_) if walk.has_all() || empty => return Ok((walk.end(None), from.context)),
-                _ if added == 0 => {
-                    let why = format!("page {} holds nothing new, yet another is said to follow", walk.pages);
-                    return Ok((walk.end(Some(why)), from.context));
-                }
-                _ if walk.pages >= self.0.policy.page_limit => {
-                    let why = format!("there are more than {} pages", walk.pages);
-                    return Ok((walk.end(Some(why)), from.context));
-                }
-                Next::Number(parameter) => operation.clone().query(parameter, walk.pages + 1),
-                Next::Link(link) => match self.0.base.follow(&from.uri, &link) {
-                    Ok(uri) => operation.clone().at(uri),
-                    Err(refused) => {
-                        return Ok((walk.end(Some(from.context.clean(refused.message()))), from.context));
-                    }
-                },
-            };
-            match self.page(call, ask, pager).await {
-                Ok((found, mut at)) => {
-                    at.context.follows(&from.context);
-                    (page, from) = (found, at);
-                }
-                Err(error) => {
-                    let why = format!("page {} is missing: {error}", walk.pages + 1);
-                    return Ok((walk.end(Some(why)), from.context));
-                }
-            }
-        }
-    }
-
-    async fn page<T, P>(&self, call: &Call, ask: Operation<Read>, pager: &P) -> Result<(Page<T>, PageSource)>
+    ) -> Result<(Page<T>, RequestContext)>
     where
         T: DeserializeOwned,
         P: Pager<T> + ?Sized,
     {
-        let uri = ask.plan.uri(&self.0.base)?;
         let success = self.exchange(call, &ask.plan).await.map_err(|failure| failure.error)?;
         let mut page = pager.read(&success.answer).map_err(|error| success.context.error(&error))?;
         page.flaw = page.flaw.map(|why| success.context.clean(&why));
-        Ok((page, PageSource { uri, context: success.context }))
+        Ok((page, success.context))
     }
 }

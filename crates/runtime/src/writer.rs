@@ -112,7 +112,7 @@ impl Writer {
     /// Replaces an object by `body`, which is the object as it was read, changed. If it changed since, or another has its
     /// name now, nothing is written and the error is a conflict.
     pub async fn replace(&self, call: &Call, path: &str, body: &Value) -> Result<Value> {
-        self.change(call, replacement(path, body)?).await
+        Ok(self.attempt(call, replacement(path, body)?).await?)
     }
 
     /// Deletes an object as it was read. If it changed since, or another has its name now, nothing is deleted and the error
@@ -123,7 +123,8 @@ impl Writer {
             resource_version: Some(read.resource_version().to_owned()),
         };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        match self.change::<Value>(call, Request::new(path).delete(name, &params)).await {
+        match self.attempt::<Value>(call, Request::new(path).delete(name, &params)).await.map_err(Error::from)
+        {
             Err(why) if why.category() == Category::NotFound => Ok(()),
             answer => answer.map(|_| ()),
         }
@@ -141,17 +142,13 @@ impl Writer {
         if uid.is_empty() {
             return Err(no_uid());
         }
-        let view = self.change::<Object<V>>(call, request).await?.view?;
+        let view = self.attempt::<Object<V>>(call, request).await?.view?;
         // The API server compares the UIDs. Should it not, at least nothing is decided from its answer.
         if view.uid() != uid {
             return Err(another());
         }
         known.wrote(view.clone());
         Ok(Arc::new(view))
-    }
-
-    async fn change<T: DeserializeOwned>(&self, call: &Call, request: Built) -> Result<T> {
-        Ok(self.attempt(call, request).await?)
     }
 
     /// Sends a write; all of them go through here. The claim is checked now, and again by a client that holds the request

@@ -31,7 +31,7 @@ async fn send(act: &Action, replies: impl IntoIterator<Item = Reply>) -> (Outcom
         Method::Patch => "PATCH",
         Method::Delete => "DELETE",
     };
-    script.cloud.on(&format!("{method} /{}", request.path.join("/")), replies);
+    script.cloud.on(&format!("{method} /v1/{}", request.path.join("/")), replies);
     (script.balancers().execute(&script.call(), act).await, script)
 }
 

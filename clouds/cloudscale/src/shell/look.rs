@@ -58,34 +58,25 @@ impl Look<'_> {
         }
     }
 
-    /// Everything that the decision needs, now that the load balancer is known, and perhaps the `servers` of the nodes.
+    /// Everything that the decision needs about a load balancer that is there, and perhaps the `servers` of the nodes.
     pub(super) async fn around(
         self,
-        balancer: Option<LoadBalancer>,
+        balancer: LoadBalancer,
         servers: Option<Result<BackendInstances>>,
         changing_for: std::time::Duration,
     ) -> Result<Observed> {
-        let gone = self.want.goal == Goal::Gone;
-        let bare = |balancer: &LoadBalancer| gone || balancer.status == BalancerStatus::Changing;
-        let there = balancer.is_some();
-        let instances = async move {
+        if self.want.goal == Goal::Gone || balancer.status == BalancerStatus::Changing {
+            let existing = Some(ObservedBalancer::bare(balancer, changing_for));
+            return Ok(Observed { existing, ..Observed::default() });
+        }
+        let instances = async {
             match servers {
                 Some(servers) => servers,
-                None => self.instances(there).await,
+                None => self.instances(true).await,
             }
         };
-        let (existing, instances) = match balancer {
-            Some(balancer) if bare(&balancer) => {
-                (Some(ObservedBalancer::bare(balancer, changing_for)), BackendInstances::default())
-            }
-            None if gone => (None, BackendInstances::default()),
-            None => (None, instances.await?),
-            Some(balancer) => {
-                let (existing, instances) = try_join(self.existing(balancer), instances).await?;
-                (Some(existing), instances)
-            }
-        };
-        Ok(Observed { existing, instances })
+        let (existing, instances) = try_join(self.existing(balancer), instances).await?;
+        Ok(Observed { existing: Some(existing), instances })
     }
 
     /// A load balancer with its parts. All of them are below pools, so nothing more is asked where there is none.

@@ -148,7 +148,12 @@ impl Balancers for Cloudscales {
             let (balancer, servers) = join(look.balancer(), servers).await;
             let balancer = balancer?;
             let changing_for = self.changing_for(balancer.as_ref(), trail.id.as_deref());
-            look.around(balancer, servers, changing_for).await
+            match (balancer, servers) {
+                (Some(balancer), servers) => look.around(balancer, servers, changing_for).await,
+                (None, _) if want.goal == Goal::Gone => Ok(Observed::default()),
+                (None, Some(servers)) => Ok(Observed { existing: None, instances: servers? }),
+                (None, None) => Ok(Observed { existing: None, instances: look.instances(false).await? }),
+            }
         };
         Lookup::from(observed.await.map(Some))
     }

@@ -14,10 +14,10 @@ fn text(text: &str) -> String {
     text.to_owned()
 }
 
-/// Asserts what goes over the wire for `act`; the path is below `v1/load-balancers`.
+/// Asserts what goes over the wire for `act`; the path is below `load-balancers`.
 fn sends(case: &str, act: &Action, method: Method, path: &str, body: Option<Value>) {
     let request = act.request();
-    let whole = format!("v1/load-balancers{path}");
+    let whole = format!("load-balancers{path}");
     assert_eq!(
         (request.path.join("/"), request.method, request.body),
         (whole, method, body),
@@ -113,7 +113,7 @@ fn changes_of_one_attribute() {
     sends("CS-104", &rename, Method::Patch, "/b", Some(json!({"name": "x"})));
     let (address, network) = (text("100.1.1.1"), text("100.1.1.1/32"));
     let request = Action::AssignFloatingIp { address, network, balancer: text("b") }.request();
-    assert_eq!(request.path, ["v1", "floating-ips", "100.1.1.1"], "CS-114");
+    assert_eq!(request.path, ["floating-ips", "100.1.1.1"], "CS-114");
     assert_eq!(
         (request.method, request.body),
         (Method::Patch, Some(json!({"load_balancer": "b"}))),

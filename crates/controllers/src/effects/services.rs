@@ -41,13 +41,11 @@ pub(crate) trait ServiceEffects: Send + Sync {
     /// Whether nothing is sent, to no cloud and no API server.
     fn is_dry(&self) -> bool;
 
-    /// The newest version of this very object.
-    fn newest(&self) -> Arc<ServiceView>;
+    /// The newest version of this very object; `None` if it is gone from the cluster.
+    fn known(&self) -> Option<Arc<ServiceView>>;
 
-    /// Whether this very object is gone from the cluster.
-    fn is_gone(&self, _service: &ServiceView) -> bool {
-        false
-    }
+    /// The newest version of this very object, the last one if it is gone.
+    fn newest(&self) -> Arc<ServiceView>;
 
     /// The nodes of the cluster.
     fn nodes(&self) -> Vec<Arc<NodeView>>;
@@ -109,18 +107,18 @@ impl ServiceEffects for Live<'_> {
     }
 
     /// The store has the answers of our own writes too.
-    fn newest(&self) -> Arc<ServiceView> {
+    fn known(&self) -> Option<Arc<ServiceView>> {
         let mut seen = lock(&self.seen);
-        let known = self.controller.ctx.cluster.services.get(self.key);
-        if let Some(known) = known.filter(|known| known.uid == seen.uid) {
-            *seen = known;
+        let known = self.controller.ctx.cluster.services.get(self.key)?;
+        if known.uid != seen.uid {
+            return None;
         }
-        Arc::clone(&seen)
+        seen.clone_from(&known);
+        Some(known)
     }
 
-    fn is_gone(&self, service: &ServiceView) -> bool {
-        let known = self.controller.ctx.cluster.services.get(self.key);
-        known.is_none_or(|known| known.uid != service.uid)
+    fn newest(&self) -> Arc<ServiceView> {
+        self.known().unwrap_or_else(|| Arc::clone(&lock(&self.seen)))
     }
 
     fn nodes(&self) -> Vec<Arc<NodeView>> {
@@ -136,13 +134,8 @@ impl ServiceEffects for Live<'_> {
     }
 
     fn survey<'a>(&'a self, input: &'a SyncInput<'_>, not_before: Tick) -> Boxed<'a, Result<Survey>> {
-        Box::pin(async move {
-            let away = input.task().and_then(|(_, goal)| self.cloud.away(goal));
-            match away {
-                Some(why) => Err(why),
-                None => self.cloud.survey(input.keys(), not_before).await,
-            }
-        })
+        let goal = input.task().map(|(_, goal)| goal);
+        Box::pin(self.cloud.survey(goal, input.keys(), not_before))
     }
 
     fn write(&self, body: Option<Value>) -> Boxed<'_, Result<()>> {
@@ -324,6 +317,10 @@ impl ServiceEffects for Dry<'_> {
         true
     }
 
+    fn known(&self) -> Option<Arc<ServiceView>> {
+        Some(self.newest())
+    }
+
     fn newest(&self) -> Arc<ServiceView> {
         Arc::clone(&lock(&self.assumed))
     }
@@ -343,7 +340,7 @@ impl ServiceEffects for Dry<'_> {
             if let Some(known) = known {
                 return known;
             }
-            let survey = cloud.survey(&[], self.world.begun).await;
+            let survey = cloud.survey(None, &[], self.world.begun).await;
             lock(&self.world.surveys).insert(cloud.name().to_owned(), survey.clone());
             survey
         })

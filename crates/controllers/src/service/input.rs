@@ -39,33 +39,31 @@ impl<'a> SyncInput<'a> {
 }
 
 impl ServiceController {
-    /// Reads a Service; an error is how a pass over one opens that concerns no cloud of ours.
-    pub(super) fn read(&self, service: Arc<ServiceView>) -> Result<SyncInput<'_>, Opening<'_>> {
-        let assignment = self.ctx.clouds.assignments.of(&service);
-        let cloud = assignment.holder.and_then(|name| self.clouds.get(name));
-        let Some((cloud, balancers)) = cloud.and_then(|cloud| Some((cloud, cloud.cloud.load_balancers()?)))
-        else {
-            return Err(open(&service, &assignment, Intent::Free));
-        };
-        // Judged before the look: what a look shows that began while an intent pended is no proof of absence.
-        let settle_time = balancers.profile().settle_time;
-        let intent = lock(&self.intents).judge(&service, self.ctx.clock().now(), settle_time);
-        Ok(self.input(cloud, balancers, service, assignment, intent))
-    }
-
-    /// What a pass over this version starts from, at the cloud where it began. What the index does not know is read.
-    pub(super) fn input<'a>(
-        &self,
-        cloud: &'a SurveyCache,
-        balancers: &'a dyn LoadBalancers,
+    /// What a pass over this version starts from, or goes on with at the cloud and with the intent that it `began` with. An
+    /// error is how a pass opens over a Service that concerns no cloud of ours. What the index does not know is read.
+    pub(super) fn read<'a>(
+        &'a self,
         service: Arc<ServiceView>,
-        assignment: Assignment<'a>,
-        intent: Intent,
-    ) -> SyncInput<'a> {
+        began: Option<&SyncInput<'a>>,
+    ) -> Result<SyncInput<'a>, Opening<'a>> {
+        let assignment = self.ctx.clouds.assignments.of(&service);
+        let (cloud, balancers, intent) = if let Some(began) = began {
+            (began.cloud, began.balancers, began.intent)
+        } else {
+            let cloud = assignment.holder.and_then(|name| self.clouds.get(name));
+            let Some((cloud, balancers)) =
+                cloud.and_then(|cloud| Some((cloud, cloud.cloud.load_balancers()?)))
+            else {
+                return Err(open(&service, &assignment, Intent::Free));
+            };
+            // Judged before the look: what a look shows that began while an intent pended is no proof of absence.
+            let settle_time = balancers.profile().settle_time;
+            (cloud, balancers, lock(&self.intents).judge(&service, self.ctx.clock().now(), settle_time))
+        };
         let known = lock(&self.index).known(&service, cloud.name());
         let request = known.unwrap_or_else(|| balancers.read(&service, &self.ctx.cluster_name));
         let opening = open(&service, &assignment, intent);
         let opening = if request.name.generated { opening } else { opening.look_first() };
-        SyncInput { cloud, balancers, service, assignment, request, intent, opening }
+        Ok(SyncInput { cloud, balancers, service, assignment, request, intent, opening })
     }
 }

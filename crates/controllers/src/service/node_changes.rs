@@ -50,29 +50,25 @@ impl NodeChanges {
 
     /// Whether they affect the load balancer of a Service.
     fn affect(&self, clouds: &Clouds, entry: &Entry) -> bool {
-        let accepted = |node: &NodeView| accepts(clouds, &entry.cloud, node);
+        let Some(cloud) = clouds.named(&entry.cloud) else { return false };
+        let accepted = |node: &NodeView| accepts(clouds, cloud, node);
         self.0.values().any(|node| {
             affects(node.old.as_deref(), node.new.as_deref(), accepted, entry.request.selector.as_ref())
         })
     }
 }
 
-/// Whether a node may stand behind the load balancers of this cloud.
-fn accepts(clouds: &Clouds, cloud: &str, node: &NodeView) -> bool {
-    let own = clouds.owner(node).is_some_and(|owner| owner.name() == cloud);
-    clouds.named(cloud).and_then(Cloud::load_balancers).is_some_and(|balancers| balancers.accepts(node, own))
+/// Whether a node may stand behind the load balancers of this cloud, whatever the Service says.
+pub(super) fn accepts(clouds: &Clouds, cloud: &Cloud, node: &NodeView) -> bool {
+    let own = clouds.owner(node).is_some_and(|owner| owner.name() == cloud.name());
+    cloud.load_balancers().is_some_and(|balancers| balancers.accepts(node, own))
 }
 
 impl super::ServiceController {
-    /// Those of `nodes` that may stand behind load balancers of this cloud, whatever the Service says.
-    pub(super) fn accepted(&self, cloud: &str, nodes: &[Arc<NodeView>]) -> Vec<Arc<NodeView>> {
-        nodes.iter().filter(|node| accepts(&self.ctx.clouds, cloud, node)).cloned().collect()
-    }
-
     /// Those of the `accepted` nodes that belong behind the load balancer of a Service.
     pub(super) fn backends(
         &self,
-        cloud: &str,
+        cloud: &Cloud,
         service: &ServiceView,
         selector: Option<&Selector>,
         accepted: &[Arc<NodeView>],
@@ -89,10 +85,9 @@ impl super::ServiceController {
     }
 
     /// Whether it has to be known on which nodes the pods of a Service are, and is known.
-    fn looks_at_endpoints(&self, cloud: &str, service: &ServiceView) -> bool {
-        let needs = |cloud: &Cloud| cloud.load_balancers().is_some_and(|all| all.profile().needs_endpoints);
+    fn looks_at_endpoints(&self, cloud: &Cloud, service: &ServiceView) -> bool {
         is_local(service)
-            && self.ctx.clouds.named(cloud).is_some_and(needs)
+            && cloud.load_balancers().is_some_and(|all| all.profile().needs_endpoints)
             && self.ctx.cluster.endpoint_slices.as_ref().is_some_and(|slices| slices.is_synced())
     }
 
@@ -109,14 +104,17 @@ impl super::ServiceController {
         let mut accepted: BTreeMap<String, Vec<Arc<NodeView>>> = BTreeMap::new();
         // Most Services want the same nodes.
         let mut fleets: BTreeMap<(String, Option<String>, Option<ObjectKey>), Fleet> = BTreeMap::new();
-        let wanting = touched.into_iter().map(|(key, Entry { cloud, request, version, .. })| {
-            let of_its_own = self.looks_at_endpoints(&cloud, &version).then(|| key.clone());
-            let kind = (cloud.clone(), request.selector.as_ref().map(ToString::to_string), of_its_own);
+        let wanting = touched.into_iter().filter_map(|(key, Entry { cloud: name, request, version, .. })| {
+            let cloud = self.ctx.clouds.named(&name)?;
+            let of_its_own = self.looks_at_endpoints(cloud, &version).then(|| key.clone());
+            let kind = (name.clone(), request.selector.as_ref().map(ToString::to_string), of_its_own);
             let fleet = fleets.entry(kind).or_insert_with(|| {
-                let accepted = accepted.entry(cloud.clone()).or_insert_with(|| self.accepted(&cloud, &nodes));
-                Fleet::of(&self.backends(&cloud, &version, request.selector.as_ref(), accepted))
+                let here = |node: &&Arc<NodeView>| accepts(&self.ctx.clouds, cloud, node);
+                let accepted =
+                    accepted.entry(name).or_insert_with(|| nodes.iter().filter(here).cloned().collect());
+                Fleet::of(&self.backends(cloud, &version, request.selector.as_ref(), accepted))
             });
-            (key, fleet.clone())
+            Some((key, fleet.clone()))
         });
         let lacking = crate::lock(&self.synced).lacking(wanting);
         if lacking.is_empty() {

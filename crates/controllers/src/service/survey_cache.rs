@@ -58,7 +58,19 @@ impl SurveyCache {
     }
 
     /// A survey that was begun at `not_before` or later and shows every mutation of `keys`.
-    pub(crate) async fn survey(&self, keys: &[LockKey], not_before: Tick) -> Result<Survey> {
+    ///
+    /// For a turn towards `goal` the cloud is not asked while it is away and the last such turn failed because of it too.
+    /// Both are looked at because a part of a cloud can be away alone.
+    pub(crate) async fn survey(
+        &self,
+        goal: Option<Goal>,
+        keys: &[LockKey],
+        not_before: Tick,
+    ) -> Result<Survey> {
+        let silent = goal.is_some_and(|goal| lock(&self.state).silent.contains(&goal));
+        if let Some(why) = silent.then(|| self.cloud.inventory.away()).flatten() {
+            return Err(why);
+        }
         let serves = |newest: &Landed<Surveyed>| match &newest.answer {
             (stamp, Ok(_)) => {
                 newest.begun >= not_before && lock(&self.state).freshness.may_serve(*stamp, keys)
@@ -70,13 +82,6 @@ impl SurveyCache {
             lock(&self.state).freshness.forget_before(newest.answer.0);
         };
         self.flights.get(serves, ask, landed).await.answer.1.clone()
-    }
-
-    /// Why a turn towards `goal` need not be tried: the cloud is away, and the last such turn failed because of it too.
-    /// Both are asked because a part of a cloud can be away alone.
-    pub(crate) fn away(&self, goal: Goal) -> Option<Error> {
-        let silent = lock(&self.state).silent.contains(&goal);
-        if silent { self.cloud.inventory.away() } else { None }
     }
 
     /// Takes in how a turn towards `goal` ended.

@@ -18,7 +18,9 @@ use cloudberth_core::{
     time::Tick,
 };
 
-use super::{ServiceController, check_account::AccountCheck, input::SyncInput};
+use super::{
+    ServiceController, SurveyCache, check_account::AccountCheck, input::SyncInput, node_changes::accepts,
+};
 use crate::{effects::services::ServiceEffects, lock};
 
 /// How long one turn of the loop may take.
@@ -132,16 +134,12 @@ impl<'a> Pass<'a> {
     /// Reads the Service again if there is a newer version, and says whether it lays claim to the same things.
     /// Interrupted, if it is gone, asks for something else, or for what another Service works on.
     fn recheck(&self, input: &mut SyncInput<'a>) -> Result<bool, Interrupted> {
-        let service = self.effects.newest();
-        if self.effects.is_gone(&service) {
-            return Err(Interrupted::Changed);
-        }
+        let Some(service) = self.effects.known() else { return Err(Interrupted::Changed) };
         if service.resource_version == input.service.resource_version {
             input.service = service;
             return Ok(true);
         }
-        let assignment = self.controller.ctx.clouds.assignments.of(&service);
-        let now = self.controller.input(input.cloud, input.balancers, service, assignment, input.intent);
+        let now = self.controller.read(service, Some(input)).map_err(|_| Interrupted::Changed)?;
         let same = now.keys() == input.keys();
         if now.task() != input.task() || !(same || self.effects.acquire(now.keys())) {
             return Err(Interrupted::Changed);
@@ -156,7 +154,7 @@ impl<'a> Pass<'a> {
         if service.resource_version == input.service.resource_version {
             return input.keys().to_vec();
         }
-        input.balancers.read(&service, &self.controller.ctx.cluster_name).keys
+        self.controller.read(service, Some(input)).map(|now| now.request.keys).unwrap_or_default()
     }
 
     /// Goes on with a Service of another class only if the cloud proves that the load balancer is its own. People who
@@ -205,10 +203,11 @@ impl<'a> Pass<'a> {
 
     /// What the Service wants of its cloud, with the nodes that belong behind its load balancer.
     fn desired(&self, input: &SyncInput<'a>) -> Desired {
-        let SyncInput { service, request, .. } = input;
-        let (controller, cloud, me) = (self.controller, input.cloud.name(), service.key());
+        let SyncInput { cloud: SurveyCache { cloud, .. }, service, request, .. } = input;
+        let (controller, me) = (self.controller, service.key());
         let goal = input.task().map_or(Goal::Gone, |(_, goal)| goal);
-        let nodes = controller.accepted(cloud, &self.effects.nodes());
+        let mut nodes = self.effects.nodes();
+        nodes.retain(|node| accepts(&controller.ctx.clouds, cloud, node));
         let backends = match goal {
             Goal::Present => controller.backends(cloud, service, request.selector.as_ref(), &nodes),
             Goal::Gone => Vec::new(),
@@ -219,8 +218,8 @@ impl<'a> Pass<'a> {
             goal,
             backends,
             nodes,
-            rivals: lock(&controller.index).rivals(&me, cloud, input.keys()).into_iter().collect(),
-            claims: controller.claims(&me, cloud),
+            rivals: lock(&controller.index).rivals(&me, cloud.name(), &request.keys).into_iter().collect(),
+            claims: controller.claims(&me, cloud.name()),
         }
     }
 
@@ -275,7 +274,7 @@ impl<'a> Pass<'a> {
     /// vanish at any moment.
     async fn release(&self, input: &mut SyncInput<'a>) -> Result<(), Interrupted> {
         let service = self.effects.newest();
-        if !self.effects.is_gone(&service) {
+        if self.effects.known().is_some() {
             self.recheck(input)?;
         }
         let assignment = self.controller.ctx.clouds.assignments.of(&service);

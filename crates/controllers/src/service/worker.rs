@@ -72,7 +72,7 @@ impl ServiceController {
     pub(super) async fn work(&self, key: ObjectKey) -> Requeue {
         let mut held = LockGuard { controller: self, key: &key, waits: false, cloud: None };
         let Some(service) = self.ctx.cluster.services.get(&key) else { return Requeue::Forget };
-        let input = match self.read(Arc::clone(&service)) {
+        let input = match self.read(Arc::clone(&service), None) {
             Ok(input) => input,
             Err(opening) => {
                 self.leave(&key, &service, &opening);
@@ -201,7 +201,7 @@ impl ServiceController {
 
     async fn dry_run_one(&self, service: &Arc<ServiceView>, world: &DryWorld<'_>) -> DryRun {
         let dry = Dry::new(world, Arc::clone(service));
-        let input = match self.read(Arc::clone(service)) {
+        let input = match self.read(Arc::clone(service), None) {
             Ok(input) => input,
             Err(opening) => return dry.left(&opening),
         };

@@ -87,8 +87,7 @@ pub async fn drive<B: Balancers>(
             Next::Wait { on, poll } => return turn.end(TurnEnd::Wait { on, poll }),
             Next::Act(steps) => steps,
         };
-        let permit = if names_another(balancers, want) { Permit::NoCreate } else { permit };
-        if let Some(end) = forbids(&steps, want.goal, &turn, permit) {
+        if let Some(end) = forbids(balancers, &steps, want, &turn, permit) {
             return turn.end(end);
         }
         observed = match carry_out(balancers, call, effects, &steps, observed, &mut turn).await {
@@ -116,31 +115,35 @@ fn withdraws_nothing<A>(want: &Desired, mut decision: Decision<A>) -> Decision<A
     decision
 }
 
-/// Whether the recorded intent is for another name than a creation would have now: the Service was edited after the intent
-/// was decided on. What is created under a name that stands nowhere would not be found again if its answer were lost.
-fn names_another<B: Balancers>(balancers: &B, want: &Desired) -> bool {
-    intended_name(&want.service)
-        .is_some_and(|name| name != balancers.name_for(&want.service, &want.cluster).text)
-}
-
 fn creates<A>(next: &Next<A>) -> bool {
     matches!(next, Next::Act(steps) if steps.iter().any(|step| step.creates))
 }
 
 /// Why these steps may not be sent, if they may not.
-fn forbids<A>(steps: &[Step<A>], goal: Goal, turn: &Turn, permit: Permit) -> Option<TurnEnd> {
+///
+/// A Service that was edited after the intent was decided on may ask for another name than the recorded one. What is
+/// created under a name that stands nowhere would not be found again if its answer were lost.
+fn forbids<B: Balancers>(
+    balancers: &B,
+    steps: &[Step<B::Action>],
+    want: &Desired,
+    turn: &Turn,
+    permit: Permit,
+) -> Option<TurnEnd> {
     if steps.is_empty() {
         return Some(TurnEnd::Failed(Error::permanent("internal error: the plan has a round without steps")));
     }
     let creating = steps.iter().find(|step| step.creates)?;
-    if goal == Goal::Gone {
+    if want.goal == Goal::Gone {
         let message = format!("internal error: the plan to remove a load balancer would {}", creating.label);
         return Some(TurnEnd::Failed(Error::permanent(message)));
     }
     if !turn.refused.is_empty() {
         return Some(TurnEnd::Refused);
     }
-    (permit == Permit::NoCreate).then_some(TurnEnd::NeedsIntent)
+    let name = || balancers.name_for(&want.service, &want.cluster).text;
+    let names_another = intended_name(&want.service).is_some_and(|intended| intended != name());
+    (permit == Permit::NoCreate || names_another).then_some(TurnEnd::NeedsIntent)
 }
 
 /// Sends independent steps, as many at once as the cloud bears, and folds their answers in. After a failure those
