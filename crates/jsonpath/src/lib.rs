@@ -66,7 +66,8 @@ mod tests {
 
     #[test]
     fn other_paths_are_refused_by_name() {
-        for path in ["", "$", "$.", "$..token", "$.a[0]", "$.a.*", "$.a.", "a.b", "$['a']", "$.a[?@.b == 1]"] {
+        for path in ["", "$", "$.", "$..token", "$.a[0]", "$.a.*", "$.a.", "a.b", "$['a']", "$.a[?@.b == 1]"]
+        {
             let why = json!({ "a": [{ "b": 1 }] }).query(path).unwrap_err().to_string();
             assert!(why.contains(&format!("{path:?}")) && why.contains("$.name.name"), "{why}");
         }
