@@ -13,7 +13,7 @@ use crate::archive::write;
 use crate::docs::{book, links};
 use crate::image::{read_tree, text};
 use crate::metadata::Metadata;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, has_extension};
 use crate::{Result, Verdict};
 
 /// The version of mdBook that is installed where there is none of this version.
@@ -59,7 +59,11 @@ pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result
         println!("{problem}");
     }
     replace(&output, "index.html", &site)?;
-    println!("{} pages in {}", site.keys().filter(|name| name.ends_with(".html")).count(), output.display());
+    println!(
+        "{} pages in {}",
+        site.keys().filter(|name| has_extension(name, "html")).count(),
+        output.display()
+    );
     Ok(if problems.is_empty() { Verdict::Good } else { Verdict::Bad })
 }
 
@@ -166,9 +170,12 @@ fn moved(file: &str, place: &str, target: &str, places: &BTreeMap<String, String
     let to = places.get(&found).cloned().unwrap_or_else(|| format!("{FILES}/{found}"));
     let up = "../".repeat(place.matches('/').count());
     // A folder is shown by the list in it.
-    let last = to.rsplit('/').next().unwrap_or_default();
-    let list =
-        if to.starts_with(FILES) && !last.contains('.') && last != "LICENSE" { "/index.html" } else { "" };
+    let file_name = to.rsplit('/').next().unwrap_or_default();
+    let list = if to.starts_with(FILES) && !file_name.contains('.') && file_name != "LICENSE" {
+        "/index.html"
+    } else {
+        ""
+    };
     format!("{up}{to}{list}{rest}")
 }
 
@@ -215,7 +222,7 @@ fn replace(dir: &Path, mark: &str, files: &Files) -> Result<()> {
 /// Links of the site that lead nowhere, one line each: to files that it lacks and to places that a page lacks.
 fn broken(site: &Files) -> Vec<String> {
     let mut problems = Vec::new();
-    let pages = site.iter().filter(|(name, _)| name.ends_with(".html"));
+    let pages = site.iter().filter(|(name, _)| has_extension(name, "html"));
     // On one page, all pages follow each other, and their links with them; what is not found is anywhere.
     for (name, bytes) in pages.filter(|(name, _)| !["print.html", "404.html"].contains(&name.as_str())) {
         let html = String::from_utf8_lossy(bytes);
@@ -232,7 +239,7 @@ fn broken(site: &Files) -> Vec<String> {
                 problems.push(format!("{name}: {target} leads nowhere"));
                 continue;
             };
-            let Some(place) = place.filter(|place| !place.is_empty() && there.ends_with(".html")) else {
+            let Some(place) = place.filter(|place| !place.is_empty() && has_extension(&there, "html")) else {
                 continue;
             };
             let other = site.get(&there).map(|bytes| String::from_utf8_lossy(bytes)).unwrap_or_default();

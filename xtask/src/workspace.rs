@@ -127,6 +127,11 @@ fn walk(dir: &Path, visit: &mut dyn FnMut(&Path)) -> Result<()> {
     Ok(())
 }
 
+/// Whether a file has this extension.
+pub(crate) fn has_extension(file: &str, extension: &str) -> bool {
+    Path::new(file).extension().is_some_and(|has| has == extension)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

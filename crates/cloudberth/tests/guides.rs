@@ -38,9 +38,9 @@ fn steps(page: &str) -> Vec<Step> {
             }
             (Some(_), None) => (info, next) = (Some("other"), false),
             (Some(_), Some(ended)) => (info, next) = (None, ended == "sh run"),
-            (None, Some("sh run")) => found.last_mut().unwrap().commands += &format!("{line}\n"),
+            (None, Some("sh run")) => found.last_mut().unwrap().commands.extend([line, "\n"]),
             (None, Some("text")) => {
-                *found.last_mut().unwrap().shown.as_mut().unwrap() += &format!("{line}\n")
+                found.last_mut().unwrap().shown.as_mut().unwrap().extend([line, "\n"]);
             }
             (None, None) if !line.is_empty() => next = false,
             (None, _) => {}

@@ -4,7 +4,7 @@
 //! a command, which Kubernetes 1.26 dropped. Those are paths such as `$.credential.access_token`. The public crate brings a parser
 //! generator and a regex engine for it, eleven crates that everybody who builds cloudberth would wait for.
 //!
-//! Names with dots between them are followed. Everything else that JSONPath knows is an error that says so.
+//! Names with dots between them are followed. Everything else that `JSONPath` knows is an error that says so.
 
 use std::fmt;
 

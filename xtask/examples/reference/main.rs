@@ -112,7 +112,7 @@ fn troubles() -> String {
     let of_clouds = CLOUDS.iter().filter(|factory| !factory.replaces.is_empty());
     let of_clouds = of_clouds.flat_map(|factory| factory.reasons.iter().map(move |one| (one, factory.name)));
     let all = REASONS.iter().map(|one| (one, "")).chain(of_clouds);
-    let mut found: BTreeMap<&str, Vec<(Row, &str)>> = BTreeMap::new();
+    let mut found: BTreeMap<&str, Vec<(&Row, &str)>> = BTreeMap::new();
     for (reason, cloud) in all.filter(|(reason, _)| reason.row().severity == Severity::Warning) {
         found.entry(reason.name()).or_default().push((reason.row(), cloud));
     }

@@ -1,5 +1,7 @@
 //! Links in Markdown that point at files of the repository.
 
+use std::fmt::Write;
+
 /// A link within the repository, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
@@ -68,9 +70,9 @@ pub(crate) fn relink(text: &str, change: &dyn Fn(&str) -> String) -> String {
     let mut out = String::new();
     for (at, line) in text.lines().enumerate() {
         if prose.contains(&at) {
-            relink_line(line, change, &mut out)
+            relink_line(line, change, &mut out);
         } else {
-            out.push_str(line)
+            out.push_str(line);
         }
         out.push('\n');
     }
@@ -79,7 +81,7 @@ pub(crate) fn relink(text: &str, change: &dyn Fn(&str) -> String) -> String {
 
 fn relink_line(line: &str, change: &dyn Fn(&str) -> String, out: &mut String) {
     if let Some((name, target)) = line.strip_prefix('[').and_then(|rest| rest.split_once("]: ")) {
-        out.push_str(&format!("[{name}]: {}", change(target)));
+        let _ = write!(out, "[{name}]: {}", change(target));
         return;
     }
     // Within back quotes nothing is a link, but a link's text may have some.

@@ -11,7 +11,7 @@ use std::fs;
 
 use lexopt::prelude::*;
 
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, has_extension};
 use crate::{Result, Verdict};
 use generated::{Generated, generated};
 use links::Link;
@@ -86,7 +86,7 @@ fn leads_nowhere(workspace: &Workspace, file: &str, text: &str, link: &Link) -> 
     let Some(found) = found.filter(|found| workspace.path(found).exists()) else {
         return Some(format!("{target} leads nowhere"));
     };
-    let place = place.as_ref().filter(|_| found.ends_with(".md"))?;
+    let place = place.as_ref().filter(|_| has_extension(&found, "md"))?;
     let other = if found == file { None } else { workspace.read(&found).ok() };
     let places = links::places(other.as_deref().unwrap_or(text));
     (!places.contains(place)).then(|| format!("{target}#{place} leads nowhere: {found} has no such heading"))

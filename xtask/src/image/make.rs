@@ -156,13 +156,12 @@ impl Job<'_> {
     fn image(&self, arch: Arch, dir: &Path) -> Result<(Image, MadeImage)> {
         let variant = self.options.variant;
         let graph = linked(self.workspace, PACKAGE, arch.target(), variant.features())?;
-        let (program, compiler) = match &self.options.program {
-            Some(file) => (read(file)?, None),
-            None => {
-                let built = build::program(self.workspace, self.tools, self.metadata, arch, variant)?;
-                built.compare(&graph)?;
-                (read(&built.file)?, Some(built.compiler))
-            }
+        let (program, compiler) = if let Some(file) = &self.options.program {
+            (read(file)?, None)
+        } else {
+            let built = build::program(self.workspace, self.tools, self.metadata, arch, variant)?;
+            built.compare(&graph)?;
+            (read(&built.file)?, Some(built.compiler))
         };
         let helm = if variant.has_helm() {
             let cache = self.tools.places.target_dir.join("image");

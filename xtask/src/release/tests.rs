@@ -161,7 +161,7 @@ fn a_folder_can_be_installed_from() {
     let program = read(&scratch.workspace.path("program")).unwrap();
     let mut known = Vec::new();
     let archives = sums.lines().filter_map(|line| line.split_once("  ")).map(|(_, name)| name);
-    for name in archives.filter(|name| name.ends_with(".tar")) {
+    for name in archives.filter(|name| crate::workspace::has_extension(name, "tar")) {
         let files = unpack(&read(&dir.join(name)).unwrap()).unwrap();
         let [oci] = crate::image::images(&files).unwrap().try_into().unwrap();
         let [(tags, config, content)] = crate::image::docker(&files).unwrap().try_into().unwrap();

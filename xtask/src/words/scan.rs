@@ -1,9 +1,8 @@
 //! Finds retired words in a file: in code, in comments and strings, and in documents.
 
-use std::path::Path;
-
 use super::table::{Form, Retired};
 use crate::lexer::{Kind, Language, Token, lex};
+use crate::workspace::has_extension;
 
 /// The line, the word and its replacement for every use, once per line.
 pub(crate) fn retired(
@@ -13,7 +12,7 @@ pub(crate) fn retired(
 ) -> Vec<(usize, &'static str, &'static str)> {
     let table: Vec<&Retired> = table.iter().filter(|row| row.counts_in(path)).collect();
     let mut found = Vec::new();
-    if Path::new(path).extension().is_some_and(|extension| extension == "rs") {
+    if has_extension(path, "rs") {
         let tokens = lex(source, Language::Rust);
         for (at, token) in tokens.iter().enumerate() {
             let line = usize::try_from(token.line).unwrap_or(usize::MAX);
