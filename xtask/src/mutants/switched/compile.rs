@@ -116,7 +116,12 @@ pub(crate) fn all(
         }
         checked |= result.ok;
         if result.ok {
-            println!("{} mutants compile side by side after {round} rounds: building the tests", kept.len());
+            println!(
+                "after {round} rounds {} mutants compile side by side, {} compile nowhere, {} are to be built alone",
+                kept.len(),
+                hopeless.len(),
+                mutants.len() - kept.len() - hopeless.len()
+            );
             continue;
         }
         let found: BTreeSet<usize> =
