@@ -143,8 +143,8 @@ pub(crate) async fn the_rules_about_balancers_are_planned(world: &World) {
     for words in [
         "cannot tell: ",
         "no load balancer is configured",
-        "PureLBControllerChartRef",
-        "MetalLBControllerChartRef",
+        "PureLBControllerChartName",
+        "MetalLBControllerChartName",
     ] {
         assert!(said.contains(words), "{words:?} is not in\n{said}");
     }

@@ -182,7 +182,10 @@ pub(crate) async fn the_pods_of_the_walk_through_wait_for_their_cloud(cluster: &
     let flags = flags.map(str::to_owned);
     let mut manager = second.fixture.manager_with("cloudlycke", &flags, &env).await?;
     manager.leads(SOON).await?;
-    let warned = manager.log().iter().any(|line| line.contains("--address is deprecated"));
+    let warned = manager
+        .log()
+        .iter()
+        .any(|line| line.contains("is deprecated and has no effect") && line.contains("flag=\"address\""));
     assert!(warned, "CL-78 {:#?}", manager.log());
     second.ready_with(&[CONTROL_PLANE], &[]).await?;
     for (case, role, kind, address) in [
