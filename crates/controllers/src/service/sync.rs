@@ -154,7 +154,8 @@ impl<'a> Pass<'a> {
         if service.resource_version == input.service.resource_version {
             return input.keys().to_vec();
         }
-        self.controller.read(service, Some(input)).map(|now| now.request.keys).unwrap_or_default()
+        let now = self.controller.read(service, Some(input));
+        now.map_or_else(|_| input.keys().to_vec(), |now| now.request.keys)
     }
 
     /// Goes on with a Service of another class only if the cloud proves that the load balancer is its own. People who
