@@ -55,8 +55,9 @@ pub(crate) fn stage(workspace: &Workspace) -> Result<Outcome> {
     tests(workspace)
 }
 
-/// These tests mostly wait, each for programs of its own: they run at the same time, and all others one after the other.
-const BESIDE: [&str; 2] = ["scenarios", "rancher"];
+/// These take longest and mostly wait, each for programs of its own: they run at the same time, and all others one after
+/// the other beside them.
+const BESIDE: [&str; 3] = ["scenarios", "rancher", "conformance"];
 
 fn tests(workspace: &Workspace) -> Result<Outcome> {
     let built = workspace.built()?;
@@ -76,10 +77,11 @@ fn tests(workspace: &Workspace) -> Result<Outcome> {
             Ok(outcome)
         })
     };
-    let [first, second] = BESIDE;
+    let [first, second, third] = BESIDE;
     let mut outcome = side_by_side([
         &|| part(&|test| test.target == first),
         &|| part(&|test| test.target == second),
+        &|| part(&|test| test.target == third),
         &|| part(&|test| !BESIDE.contains(&test.target.as_str())),
     ])?;
     outcome.problems.extend_from_slice(&built.warnings);
@@ -153,12 +155,13 @@ mod tests {
         let files = [
             ("Cargo.toml", "[package]\nname = \"cloudberth-e2e\"\nedition = \"2024\"\n[workspace]\n"),
             ("src/lib.rs", "pub fn f() {}\n#[test] fn a() {}\n"),
+            ("tests/conformance.rs", "#[test] fn e() {}\n"),
             ("tests/other.rs", "#[test] fn b() {}\n"),
             ("tests/rancher.rs", "#[test] fn c() {}\n"),
             ("tests/scenarios/main.rs", "mod scenarios { #[test] fn d() {} }\n"),
         ];
         let outcome = tests(&Sample::new("kube parts", &files).workspace).unwrap();
-        assert_eq!(outcome.tally, Tally { passed: 4, failed: 0, skipped: 0 });
+        assert_eq!(outcome.tally, Tally { passed: 5, failed: 0, skipped: 0 });
         assert_eq!(outcome.problems, Vec::<String>::new());
     }
 
