@@ -40,11 +40,53 @@ pub enum Severity {
     Notice,
 }
 
+/// What is checked. The report has the word in lower case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Check {
+    Api,
+    Clock,
+    Cloud,
+    Events,
+    Kubelets,
+    Leader,
+    Leases,
+    Nodes,
+    Others,
+    Quota,
+    Rights,
+    Services,
+    Token,
+    Versions,
+    Workloads,
+}
+
+impl Check {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Clock => "clock",
+            Self::Cloud => "cloud",
+            Self::Events => "events",
+            Self::Kubelets => "kubelets",
+            Self::Leader => "leader",
+            Self::Leases => "leases",
+            Self::Nodes => "nodes",
+            Self::Others => "others",
+            Self::Quota => "quota",
+            Self::Rights => "rights",
+            Self::Services => "services",
+            Self::Token => "token",
+            Self::Versions => "versions",
+            Self::Workloads => "workloads",
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub severity: Severity,
-    /// What was checked: one of a fixed set of words.
-    pub check: &'static str,
+    pub check: Check,
     pub what: String,
     pub fix: String,
 }
@@ -52,7 +94,7 @@ pub struct Finding {
 /// Something that could not be looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unknown {
-    pub check: &'static str,
+    pub check: Check,
     pub why: String,
     /// Whether the report says little without it.
     pub matters: bool,
@@ -84,30 +126,26 @@ impl Report {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    fn add(
-        &mut self,
-        severity: Severity,
-        check: &'static str,
-        what: impl Into<String>,
-        fix: impl Into<String>,
-    ) {
+    fn add(&mut self, severity: Severity, check: Check, what: impl Into<String>, fix: impl Into<String>) {
         self.findings.push(Finding { severity, check, what: what.into(), fix: fix.into() });
     }
 
-    fn blind(&mut self, check: &'static str, why: &cloudberth_core::Error, matters: bool) {
+    fn blind(&mut self, check: Check, why: &cloudberth_core::Error, matters: bool) {
         let fix = remedy(check, why.category());
         self.unknown.push(Unknown { check, why: why.message().to_owned(), matters, fix });
     }
 }
 
 /// What lets it be looked at the next time.
-const fn remedy(check: &str, why: Category) -> &'static str {
-    match (why, check.as_bytes()) {
-        (Category::Unauthorised, b"api" | b"cloud" | b"quota") => "Use a credential that may read this.",
+const fn remedy(check: Check, why: Category) -> &'static str {
+    match (why, check) {
+        (Category::Unauthorised, Check::Api | Check::Cloud | Check::Quota) => {
+            "Use a credential that may read this."
+        }
         (Category::Unauthorised, _) => {
             "Run it with a kubeconfig whose account may list this, such as an administrator's."
         }
-        (_, b"cloud" | b"quota") => {
+        (_, Check::Cloud | Check::Quota) => {
             "See whether the cloud works and can be reached from here: its status page, the address of its API in the \
              settings, proxies, firewalls. Then run it again."
         }

@@ -15,11 +15,12 @@ impl Report {
                 Severity::Notice => "notice",
             };
             let what = finding.what.replace('\n', " ");
-            let _ = writeln!(text, "{severity} [{}] {what}\n  fix: {}\n", finding.check, finding.fix);
+            let _ = writeln!(text, "{severity} [{}] {what}\n  fix: {}\n", finding.check.name(), finding.fix);
         }
         for unknown in &self.unknown {
             let why = unknown.why.replace('\n', " ");
-            let _ = writeln!(text, "not looked at [{}] {why}\n  fix: {}\n", unknown.check, unknown.fix);
+            let _ =
+                writeln!(text, "not looked at [{}] {why}\n  fix: {}\n", unknown.check.name(), unknown.fix);
         }
         if !self.seen.is_empty() {
             let _ = writeln!(text, "Seen: {}.", self.seen.join("; "));

@@ -7,25 +7,25 @@ use cloudberth_core::{
 };
 
 use super::{few, skew};
-use crate::doctor::{CloudFacts, Facts, Owner, Report, Severity};
+use crate::doctor::{Check, CloudFacts, Facts, Owner, Report, Severity};
 
 pub(super) fn judge(facts: &Facts, report: &mut Report) {
     if facts.clouds.is_empty() {
         let what = "no cloud was asked: --cloud-provider names none";
         let fix = "Give the flags and environment variables of your deployment, --cloud-provider first.";
-        report.add(Severity::Notice, "cloud", what, fix);
+        report.add(Severity::Notice, Check::Cloud, what, fix);
     }
     for cloud in &facts.clouds {
         for why in &cloud.mistakes {
             let what = format!("the settings of {} are wrong: {}", cloud.name, why.message());
-            report.add(Severity::Problem, "cloud", what, "Correct the setting that is named.");
+            report.add(Severity::Problem, Check::Cloud, what, "Correct the setting that is named.");
         }
         if !cloud.mistakes.is_empty() {
             continue;
         }
         match &cloud.start {
             Some(Start::Fatal(why)) => refused(&cloud.name, why, report),
-            Some(Start::Later(why)) => report.blind("cloud", &of(&cloud.name, why), true),
+            Some(Start::Later(why)) => report.blind(Check::Cloud, &of(&cloud.name, why), true),
             Some(Start::Ready) | None => answers(facts, cloud, report),
         }
         skew(report, &cloud.name, cloud.ahead);
@@ -40,10 +40,10 @@ fn of(cloud: &str, why: &Error) -> Error {
 fn refused(cloud: &str, why: &Error, report: &mut Report) {
     let (check, fix) = match why.category() {
         Category::Unauthorised => (
-            "token",
+            Check::Token,
             "Give it a token that this cloud accepts; the reference page of the cloud names the variable.",
         ),
-        _ => ("cloud", "Correct the setting that is named."),
+        _ => (Check::Cloud, "Correct the setting that is named."),
     };
     report.add(Severity::Problem, check, format!("{cloud} refuses: {}", why.message()), fix);
 }
@@ -52,14 +52,14 @@ fn answers(facts: &Facts, cloud: &CloudFacts, report: &mut Report) {
     match &cloud.instances {
         None => {}
         Some(Err(why)) if why.category() == Category::Unauthorised => refused(&cloud.name, why, report),
-        Some(Err(why)) => report.blind("cloud", &of(&cloud.name, why), true),
+        Some(Err(why)) => report.blind(Check::Cloud, &of(&cloud.name, why), true),
         Some(Ok(ids)) => {
             report.seen.push(format!("{} instances in {}", ids.len(), cloud.name));
             instances(facts, cloud, ids, report);
         }
     }
     match &cloud.quotas {
-        Err(why) => report.blind("quota", &of(&cloud.name, why), false),
+        Err(why) => report.blind(Check::Quota, &of(&cloud.name, why), false),
         Ok(quotas) => quotas.iter().for_each(|one| quota(&cloud.name, one, report)),
     }
 }
@@ -80,12 +80,12 @@ fn instances(facts: &Facts, cloud: &CloudFacts, ids: &[String], report: &mut Rep
         let what = format!("{} shows none of the instances of its nodes: {}", cloud.name, few(&gone));
         let fix = "The token is most likely one of another account or project: use the one in which the instances are. Until \
                    then nothing is deleted.";
-        report.add(Severity::Problem, "token", what, fix);
+        report.add(Severity::Problem, Check::Token, what, fix);
     } else {
         let what = format!("{} does not show the instances of these nodes: {}", cloud.name, few(&gone));
         let fix = "If the instances were deleted, the nodes go by themselves once they are not Ready; otherwise look for \
                    them in the cloud.";
-        report.add(Severity::Warning, "nodes", what, fix);
+        report.add(Severity::Warning, Check::Nodes, what, fix);
     }
 }
 
@@ -96,8 +96,8 @@ fn quota(cloud: &str, Quota { what, used, limit }: &Quota, report: &mut Report) 
         "Delete what is not used (cloudberth orphans shows what is left over), or ask the cloud for more.";
     let told = format!("{used} of {limit} {what} of the account at {cloud} are used");
     if used >= limit {
-        report.add(Severity::Problem, "quota", told, fix);
+        report.add(Severity::Problem, Check::Quota, told, fix);
     } else if limit - used <= limit / 10 {
-        report.add(Severity::Warning, "quota", told, fix);
+        report.add(Severity::Warning, Check::Quota, told, fix);
     }
 }

@@ -4,7 +4,7 @@ use cloudberth_core::{Category, lb::ServerVersion};
 use jiff::SignedDuration;
 
 use super::{NEWEST_MINOR, OLDEST_MINOR, skew};
-use crate::doctor::{Facts, Report, Severity};
+use crate::doctor::{Check, Facts, Report, Severity};
 
 /// A token that ends sooner than this is worth a word.
 const SOON: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -17,9 +17,9 @@ pub(super) fn judge(facts: &Facts, report: &mut Report) {
             let what = format!("the Kubernetes API refuses this account: {}", why.message());
             let fix =
                 "Use another kubeconfig with --kubeconfig, or renew the token or certificate in this one.";
-            report.add(Severity::Problem, "token", what, fix);
+            report.add(Severity::Problem, Check::Token, what, fix);
         }
-        Err(why) => report.blind("api", why, true),
+        Err(why) => report.blind(Check::Api, why, true),
         Ok(api) => {
             report.seen.push(format!("Kubernetes {}", api.name));
             version(api.version, &api.name, report);
@@ -32,10 +32,10 @@ pub(super) fn judge(facts: &Facts, report: &mut Report) {
         let (what, _) = text.rsplit_once("; ").unwrap_or((&text, ""));
         let severity = if missing.right.needed { Severity::Problem } else { Severity::Warning };
         let fix = "Grant it in the program's role; the role in the manifest of the cloud has it.";
-        report.add(severity, "rights", what, fix);
+        report.add(severity, Check::Rights, what, fix);
     }
     if let Some(why) = &facts.rights_unknown {
-        report.blind("rights", why, true);
+        report.blind(Check::Rights, why, true);
     }
 }
 
@@ -47,7 +47,7 @@ fn version(version: Option<ServerVersion>, name: &str, report: &mut Report) {
             format!("Kubernetes {name} is older than 1.{OLDEST_MINOR}, the oldest version that is tested");
         report.add(
             Severity::Warning,
-            "versions",
+            Check::Versions,
             what,
             format!("Upgrade the cluster to 1.{OLDEST_MINOR} or newer."),
         );
@@ -55,7 +55,7 @@ fn version(version: Option<ServerVersion>, name: &str, report: &mut Report) {
         let what =
             format!("Kubernetes {name} is newer than 1.{NEWEST_MINOR}, the newest version that is tested");
         let fix = "Look for a newer cloudberth; this one most likely works all the same.";
-        report.add(Severity::Notice, "versions", what, fix);
+        report.add(Severity::Notice, Check::Versions, what, fix);
     }
 }
 
@@ -66,9 +66,9 @@ fn token(facts: &Facts, report: &mut Report) {
     let fix = "Make a new one, such as with kubectl create token, and put it into the kubeconfig.";
     if left.is_negative() || left.is_zero() {
         let what = format!("the token for the Kubernetes API ended at {ends}");
-        report.add(Severity::Problem, "token", what, fix);
+        report.add(Severity::Problem, Check::Token, what, fix);
     } else if left < SOON && left > ROTATED {
         let what = format!("the token for the Kubernetes API ends at {ends}, in {} hours", left.as_hours());
-        report.add(Severity::Warning, "token", what, fix);
+        report.add(Severity::Warning, Check::Token, what, fix);
     }
 }

@@ -7,7 +7,7 @@ mod others;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Facts, Report, Severity};
+use super::{Check, Facts, Report, Severity};
 
 /// The oldest minor version of Kubernetes that the tests run on.
 pub const OLDEST_MINOR: u32 = 34;
@@ -35,7 +35,7 @@ fn skew(report: &mut Report, whose: &str, ahead: Option<SignedDuration>) {
     let (seconds, way) = (ahead.abs().as_secs(), if ahead.is_negative() { "behind" } else { "ahead of" });
     let what = format!("the clock of {whose} is {seconds} seconds {way} this computer's");
     let fix = "Set the clocks by NTP: tokens, certificates and Leases depend on them.";
-    report.add(Severity::Warning, "clock", what, fix);
+    report.add(Severity::Warning, Check::Clock, what, fix);
 }
 
 /// How long ago it was, in words; "for an unknown time" where nobody knows.

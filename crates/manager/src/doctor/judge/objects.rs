@@ -4,7 +4,7 @@ use cloudberth_core::reason::Reason;
 use jiff::SignedDuration;
 
 use super::{age, few};
-use crate::doctor::{EventFacts, Facts, NodeFacts, Owner, Report, ServiceFacts, Severity};
+use crate::doctor::{Check, EventFacts, Facts, NodeFacts, Owner, Report, ServiceFacts, Severity};
 
 /// A node that waits for its cloud longer than this waits in vain.
 const NODE_PATIENCE: SignedDuration = SignedDuration::from_mins(2);
@@ -14,7 +14,7 @@ const SERVICE_PATIENCE: SignedDuration = SignedDuration::from_mins(5);
 pub(super) fn nodes(facts: &Facts, report: &mut Report) {
     let nodes = match &facts.nodes {
         Ok(nodes) => nodes,
-        Err(why) => return report.blind("nodes", why, true),
+        Err(why) => return report.blind(Check::Nodes, why, true),
     };
     report.seen.push(format!("{} nodes", nodes.len()));
     let named = |wanted: &dyn Fn(&NodeFacts) -> bool| {
@@ -28,7 +28,7 @@ pub(super) fn nodes(facts: &Facts, report: &mut Report) {
             few(&never)
         );
         let fix = "Set the flag on their kubelets and let them join anew, or set spec.providerID by hand.";
-        report.add(Severity::Problem, "kubelets", what, fix);
+        report.add(Severity::Problem, Check::Kubelets, what, fix);
     }
     let old = |node: &NodeFacts| {
         node.created.is_none_or(|created| facts.now.duration_since(created) > NODE_PATIENCE)
@@ -37,14 +37,14 @@ pub(super) fn nodes(facts: &Facts, report: &mut Report) {
         let what = format!("node {} has waited {} for its cloud", node.name, age(facts.now, node.created));
         let fix = "Look at the events of the node and at the log of the controller manager; its instance must have the \
                    name of the node, or the id must be in spec.providerID.";
-        report.add(Severity::Problem, "nodes", what, fix);
+        report.add(Severity::Problem, Check::Nodes, what, fix);
     }
     for node in nodes {
         let id = node.provider_id.as_deref().unwrap_or_default();
         if let Owner::Malformed(cloud) = &node.owner {
             let what = format!("the provider id of node {} cannot be read by {cloud}: {id}", node.name);
             let fix = "Delete the node and let it join anew: the id cannot be changed.";
-            report.add(Severity::Problem, "nodes", what, fix);
+            report.add(Severity::Problem, Check::Nodes, what, fix);
         }
     }
     let foreign = named(&|node| node.owner == Owner::Foreign);
@@ -56,17 +56,17 @@ pub(super) fn nodes(facts: &Facts, report: &mut Report) {
             few(&foreign)
         );
         let fix = "Nothing, if another controller manager serves them; otherwise name their cloud in --cloud-provider.";
-        report.add(Severity::Notice, "nodes", what, fix);
+        report.add(Severity::Notice, Check::Nodes, what, fix);
     }
 }
 
 pub(super) fn services(facts: &Facts, report: &mut Report) {
     let services = match &facts.services {
         Ok(services) => services,
-        Err(why) => return report.blind("services", why, true),
+        Err(why) => return report.blind(Check::Services, why, true),
     };
     if let Err(why) = &facts.events {
-        report.blind("events", why, false);
+        report.blind(Check::Events, why, false);
     }
     report.seen.push(format!("{} Services with a load balancer", services.len()));
     for service in services.iter().filter(|service| !service.foreign_class) {
@@ -95,11 +95,11 @@ fn waits(facts: &Facts, service: &ServiceFacts, report: &mut Report) {
                 .map(|known: &Reason| known.row().advice);
             let fix =
                 advice.unwrap_or("The message has the cause; the log of the controller manager has more.");
-            report.add(Severity::Problem, "services", format!("{waits}: {reason}: {message}"), fix);
+            report.add(Severity::Problem, Check::Services, format!("{waits}: {reason}: {message}"), fix);
         }
         None if waited => {
             let fix = "See whether a controller manager leads, and what its log says about the Service.";
-            report.add(Severity::Problem, "services", format!("{waits}, and no event says why"), fix);
+            report.add(Severity::Problem, Check::Services, format!("{waits}, and no event says why"), fix);
         }
         None => {}
     }

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 
 use super::age;
-use crate::doctor::{Facts, LeaseFacts, Report, Severity, Workload};
+use crate::doctor::{Check, Facts, LeaseFacts, Report, Severity, Workload};
 
 /// A program that hands out load balancers or initialises nodes, by a part of what it is called, and what to do about it.
 const OTHERS: [(&str, &str, &str); 7] = [
@@ -41,7 +41,7 @@ const SILENT: SignedDuration = SignedDuration::from_secs(60);
 
 pub(super) fn judge(facts: &Facts, report: &mut Report) {
     match &facts.leases {
-        Err(why) => report.blind("leases", why, false),
+        Err(why) => report.blind(Check::Leases, why, false),
         Ok(leases) => {
             leader(facts, leases, report);
             for lease in leases.iter().filter(|lease| is_fresh(facts, lease)) {
@@ -53,7 +53,7 @@ pub(super) fn judge(facts: &Facts, report: &mut Report) {
         }
     }
     match &facts.workloads {
-        Err(why) => report.blind("workloads", why, false),
+        Err(why) => report.blind(Check::Workloads, why, false),
         Ok(workloads) => workloads.iter().for_each(|workload| runs(facts, workload, report)),
     }
 }
@@ -68,16 +68,16 @@ fn leader(facts: &Facts, leases: &[LeaseFacts], report: &mut Report) {
     match leases.iter().find(|lease| lease.name == *name) {
         None => {
             let what = format!("there is no Lease {name}: no controller manager has led here yet");
-            report.add(Severity::Notice, "leader", what, fix);
+            report.add(Severity::Notice, Check::Leader, what, fix);
         }
         Some(lease) if lease.holder.is_empty() => {
             let what = format!("nobody leads: the Lease {name} was given back");
-            report.add(Severity::Problem, "leader", what, fix);
+            report.add(Severity::Problem, Check::Leader, what, fix);
         }
         Some(lease) if !is_fresh(facts, lease) => {
             let what =
                 format!("nobody leads: {} has been silent {}", lease.holder, age(facts.now, lease.renewed));
-            report.add(Severity::Problem, "leader", what, fix);
+            report.add(Severity::Problem, Check::Leader, what, fix);
         }
         Some(lease) => match facts.replaced.iter().find(|old| lease.holder.starts_with(*old)) {
             // A pod's host name is its own, which begins with that of its program.
@@ -85,7 +85,7 @@ fn leader(facts: &Facts, leases: &[LeaseFacts], report: &mut Report) {
                 let what = format!("the Lease {name} is held by {}, a replica of {old}", lease.holder);
                 let fix = "Scale it down to nothing, with the manifest it was installed by: cloudberth leads as soon as it \
                            has let go, and takes over what it has built.";
-                report.add(Severity::Warning, "leader", what, fix);
+                report.add(Severity::Warning, Check::Leader, what, fix);
             }
             None => report.seen.push(format!("{} leads", lease.holder)),
         },
@@ -107,13 +107,13 @@ fn runs(facts: &Facts, workload: &Workload, report: &mut Report) {
     } else if has("cloud-controller-manager") {
         let what = format!("another cloud controller manager is installed: {place}");
         let fix = "Nothing, if it serves another cloud and leaves Services without a class alone; otherwise remove it.";
-        report.add(Severity::Warning, "others", what, fix);
+        report.add(Severity::Warning, Check::Others, what, fix);
     }
 }
 
 fn other(report: &mut Report, who: &str, place: &str, fix: &str) {
     let what = format!("{who} is at work beside cloudberth: {place}");
-    if !report.findings.iter().any(|known| known.check == "others" && known.what == what) {
-        report.add(Severity::Warning, "others", what, fix);
+    if !report.findings.iter().any(|known| known.check == Check::Others && known.what == what) {
+        report.add(Severity::Warning, Check::Others, what, fix);
     }
 }
