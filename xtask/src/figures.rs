@@ -2,10 +2,13 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use lexopt::prelude::*;
 
+use crate::docs::book::HOME;
 use crate::image::{Source, text};
 use crate::workspace::Workspace;
 use crate::{Result, Verdict};
@@ -29,26 +32,51 @@ const BENCHES: &[(&str, &str)] = &[
 struct Measured {
     title: &'static str,
     command: String,
+    /// How long it took, with what had to be built for it.
+    took: Duration,
     printed: String,
 }
 
 pub(crate) fn command(workspace: &Workspace, mut args: lexopt::Parser) -> Result<Verdict> {
-    let (mut only, mut output) = (None, workspace.path(PAGE));
+    let (mut only, mut output) = (None, None);
     while let Some(arg) = args.next().map_err(|why| why.to_string())? {
         match arg {
             Long("only") => only = Some(text(&mut args)?),
-            Long("output") => output = text(&mut args)?.into(),
+            Long("output") => output = Some(PathBuf::from(text(&mut args)?)),
             other => return Err(other.unexpected().to_string()),
         }
     }
-    let mut measured = Vec::new();
-    for (name, title) in select(only.as_deref())? {
-        measured.push(measure(workspace, name, title)?);
+    let asked = select(only.as_deref())?;
+    let machine = machine(workspace)?;
+    let (mut measured, mut failed) = (Vec::new(), Vec::new());
+    for (name, title) in asked {
+        match measure(workspace, name, title) {
+            Ok(part) => measured.push(part),
+            // The others took minutes and are worth keeping.
+            Err(why) => failed.push(why),
+        }
     }
-    let page = page(&machine(workspace)?, &measured);
-    fs::write(&output, page).map_err(|why| format!("{}: {why}", output.display()))?;
-    println!("wrote {}", output.display());
-    Ok(Verdict::Good)
+    let page = page(&machine, &measured);
+    // A part of the figures is no page: the others would be gone, or from another day.
+    let output = output.or_else(|| (only.is_none() && failed.is_empty()).then(|| workspace.path(PAGE)));
+    if let Some(output) = &output {
+        fs::write(output, page).map_err(|why| format!("{}: {why}", output.display()))?;
+        println!("wrote {}", output.display());
+        if *output == workspace.path(PAGE) && !workspace.read(HOME)?.contains("(reference/figures.md)") {
+            println!("{HOME} does not list it yet: add [figures](reference/figures.md) under Reference");
+        }
+    } else {
+        println!("\n{page}");
+    }
+    for why in &failed {
+        println!("{why}");
+    }
+    if output.is_none() {
+        println!(
+            "{PAGE} is as it was: it is written when everything was measured, another file with --output FILE"
+        );
+    }
+    Ok(if failed.is_empty() { Verdict::Good } else { Verdict::Bad })
 }
 
 fn select(only: Option<&str>) -> Result<Vec<(&'static str, &'static str)>> {
@@ -69,14 +97,16 @@ fn measure(workspace: &Workspace, name: &str, title: &'static str) -> Result<Mea
     let args = ["run", "--release", "--package", "bench", "--", name];
     let command = format!("cargo {}", args.join(" "));
     println!("   {command}");
+    let begin = now();
     let ran = workspace.cargo(&args).stderr(Stdio::inherit()).output();
     let ran = ran.map_err(|why| format!("{command}: {why}"))?;
     if !ran.status.success() {
-        return Err(format!("{command} failed; nothing is written"));
+        return Err(format!("{command} failed"));
     }
     let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
     print!("{printed}");
-    Ok(Measured { title, command, printed })
+    let took = Duration::try_from(now().duration_since(begin)).unwrap_or_default();
+    Ok(Measured { title, command, took, printed })
 }
 
 /// The machine and the day, one line each.
@@ -101,24 +131,38 @@ fn machine(workspace: &Workspace) -> Result<Vec<(&'static str, String)>> {
         ("memory", field(&file("/proc/meminfo"), "MemTotal")),
         ("system", said("uname", "-sr")),
         ("compiler", said("rustc", "--version")),
+        // What is measured beside other work says little.
+        ("busy before", load(&file("/proc/loadavg"))),
     ])
 }
 
 #[expect(clippy::disallowed_methods, reason = "figures are from a day, and nothing is decided by it")]
+fn now() -> jiff::Timestamp {
+    jiff::Timestamp::now()
+}
+
 fn today() -> String {
-    jiff::Timestamp::now().to_string().chars().take(10).collect()
+    now().to_string().chars().take(10).collect()
+}
+
+/// How many programs wanted a processor in the minute before, from `/proc/loadavg`.
+fn load(text: &str) -> String {
+    let programs = text.split_whitespace().next();
+    programs.map_or_else(|| "unknown".to_owned(), |programs| format!("{programs} programs, on average"))
 }
 
 fn page(machine: &[(&str, String)], measured: &[Measured]) -> String {
     let mut text = String::from(
         "# Figures\n\nMeasured on one computer on one day; `cargo xtask figures` measures again and writes this page. Seconds depend on \
-         what else\nthe computer does, calls and sizes hardly do. A *share* is the figure divided by what is beside it.\n\n| | |\n|---|---|\n",
+         what else\nthe computer does, calls and sizes hardly do. A *share* is the figure divided by what it is held against: a goal, or what \
+         the program\ndid that cloudberth replaces.\n\n| | |\n|---|---|\n",
     );
     for (name, value) in machine {
         let _ = writeln!(text, "| {name} | {value} |");
     }
     for part in measured {
         let _ = write!(text, "\n## {}\n\n```sh\n{}\n```\n", part.title, part.command);
+        let _ = write!(text, "\nIt took {} s, with what had to be built.\n", part.took.as_secs());
         text.push_str(&shown(&part.printed));
     }
     text
@@ -151,25 +195,33 @@ fn shown(printed: &str) -> String {
 /// What a figure is held against, by the head of its column.
 const AGAINST: [&str; 2] = ["goal", "replaced program"];
 
+/// A share for each column that a figure is held against: the one that is called so, else the one before it.
 fn with_shares(table: &[&str]) -> String {
     let cells = |line: &str| -> Vec<String> {
         line.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
     };
     let head = table.first().map(|line| cells(line)).unwrap_or_default();
-    let column = |name: &str| head.iter().position(|cell| cell == name);
-    let figure = column("figure");
-    let against: Vec<(&str, usize)> =
-        AGAINST.iter().filter_map(|name| figure.and(column(name)).map(|at| (*name, at))).collect();
+    let called = head.iter().position(|cell| cell == "figure");
+    let against: Vec<(String, usize, usize)> = head
+        .iter()
+        .enumerate()
+        .filter(|(_, name)| AGAINST.contains(&name.as_str()))
+        .filter_map(|(at, name)| {
+            let figure = called.or_else(|| at.checked_sub(1))?;
+            let of = if called.is_some() { String::new() } else { format!("{}: ", head.get(figure)?) };
+            Some((format!("{of}share of {name}"), figure, at))
+        })
+        .collect();
     let mut text = String::new();
     for (number, line) in table.iter().enumerate() {
         let _ = write!(text, "{}", line.trim_end());
-        for (name, at) in &against {
+        for (name, figure, at) in &against {
             let cell = match number {
-                0 => format!(" share of {name} |"),
+                0 => format!(" {name} |"),
                 1 => "---|".to_owned(),
                 _ => {
                     let row = cells(line);
-                    let pair = figure.and_then(|figure| row.get(figure)).zip(row.get(*at));
+                    let pair = row.get(*figure).zip(row.get(*at));
                     format!(
                         " {} |",
                         pair.and_then(|(figure, other)| share(figure, other)).unwrap_or("-".to_owned())
@@ -208,11 +260,12 @@ mod tests {
         let measured = Measured {
             title: "Size",
             command: "cargo run --release --package bench -- manager".to_owned(),
+            took: Duration::from_millis(61_500),
             printed: PRINTED.to_owned(),
         };
         let page = page(&[("date", "2026-01-02".to_owned()), ("cores", "2".to_owned())], &[measured]);
         let tail = "| | |\n|---|---|\n| date | 2026-01-02 |\n| cores | 2 |\n\n## Size\n\n```sh\n\
-                    cargo run --release --package bench -- manager\n```\n\n\
+                    cargo run --release --package bench -- manager\n```\n\nIt took 61 s, with what had to be built.\n\n\
                     | what | figure | peak | goal | holds | share of goal |\n|---|---|---|---|---|---|\n\
                     | size | 12.0 MB | - | 15 MB | yes | 80 % |\n| calls | 6 calls | - | 5 MB | no | - |\n\n\
                     ```text\nmeasured: `x`\nand so on\n```\n";
@@ -223,6 +276,16 @@ mod tests {
     fn a_table_without_figures_stays_as_it_is() {
         let table = "| nodes | seconds |\n|---|---|\n| 1000 | 2 |\n";
         assert_eq!(shown(table), format!("\n{table}"));
+    }
+
+    #[test]
+    fn without_a_column_of_figures_each_goal_is_held_against_the_column_before_it() {
+        let table = "| nodes | CPU | goal | after | goal |\n|---|---|---|---|---|\n| 1000 | 0.50 ms | 1 ms | 9.0 s | - |\n";
+        let want = "\n| nodes | CPU | goal | after | goal | CPU: share of goal | after: share of goal |\n\
+                    |---|---|---|---|---|---|---|\n| 1000 | 0.50 ms | 1 ms | 9.0 s | - | 50 % | - |\n";
+        assert_eq!(shown(table), want);
+        assert_eq!(load("0.42 0.5 0.6 1/200 99\n"), "0.42 programs, on average");
+        assert_eq!(load(""), "unknown");
     }
 
     #[test]

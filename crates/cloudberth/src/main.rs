@@ -16,6 +16,11 @@ mod sandbox;
 #[cfg(feature = "sim")]
 mod sim;
 
+/// In place of the C library's. musl's takes more processor time in a burst.
+#[cfg(feature = "dlmalloc")]
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 /// The Kubernetes cloud controller manager for several clouds.
 #[derive(Debug, Parser)]
 #[command(name = "cloudberth", version)]

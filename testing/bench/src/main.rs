@@ -1,6 +1,7 @@
 //! `bench`: measurements that depend on the computer, run by command.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a measurement is printed for a person")]
 
+mod allocators;
 mod binarylane;
 mod brightbox;
 mod cloudscale;
@@ -37,6 +38,9 @@ enum Command {
     Manager(Manager),
     /// What it costs to initialise new nodes: CPU time of the manager for each of them, and seconds for all.
     Nodes(Nodes),
+    /// The static program of the image with the allocator of musl and with another: CPU time in a burst of new nodes, memory,
+    /// size. Builds all of them first, which takes a quarter of an hour.
+    Allocators(allocators::Extent),
     /// How many calls a cluster at a simulated BinaryLane takes, beside the budgets. It runs in virtual time.
     Binarylane,
     /// How many calls Services at a simulated Brightbox take beside the shared listings, and how long they wait.
@@ -118,6 +122,7 @@ fn main() -> ExitCode {
         Command::Nodes(Nodes { embedded, real }) => {
             show("bench nodes", runtime.block_on(nodes::run(&nodes::Runs { embedded, real })))
         }
+        Command::Allocators(extent) => show("bench allocators", runtime.block_on(allocators::run(extent))),
         Command::Binarylane => show("bench binarylane", binarylane::run()),
         Command::Brightbox => show("bench brightbox", runtime.block_on(brightbox::run())),
         Command::Cloudscale => show("bench cloudscale", runtime.block_on(cloudscale::run())),

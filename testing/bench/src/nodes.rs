@@ -121,7 +121,11 @@ async fn initialise(
 }
 
 /// Looks at one node after the other: a listing of all of them would keep the API busy that is measured.
-async fn until_initialised(env: &Environment, manager: &Running, nodes: usize) -> Result<(), BenchError> {
+pub(crate) async fn until_initialised(
+    env: &Environment,
+    manager: &Running,
+    nodes: usize,
+) -> Result<(), BenchError> {
     /// The manager has as many under way at most.
     const AT_ONCE: usize = 64;
     let looked_at = (0..nodes).filter(|number| number % AT_ONCE == 0 || number + AT_ONCE >= nodes);

@@ -307,7 +307,16 @@ impl Cluster {
                 "metadata": { "name": name, "namespace": namespace } }));
         }
         self.grant(&objects).await?;
-        let rights = Rights::read(&objects)?;
+        self.account_with(namespace, name, Rights::read(&objects)?).await
+    }
+
+    /// A service account that somebody else has made, together with what `text` says that it may do. Nothing is made here:
+    /// if the server does not grant these rights, this fails.
+    pub async fn account_made(&self, namespace: &str, name: &str, text: &str) -> Result<Account, Error> {
+        self.account_with(namespace, name, Rights::read(&manifests::access(text)?)?).await
+    }
+
+    async fn account_with(&self, namespace: &str, name: &str, rights: Rights) -> Result<Account, Error> {
         let user = service_account(namespace, name);
         self.in_force(&rights, &user).await?;
 

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use lexopt::prelude::*;
+use serde_json::Value;
 
 use crate::stages::Outcome;
 use crate::workspace::Workspace;
@@ -19,6 +20,8 @@ const VERSION: [&str; 2] = ["--kube-version", kube_assets::OLDEST];
 /// Value files that must be refused. The first line says by which words.
 const REFUSED: &str = "charts/cloudberth/ci/refused/";
 const SAYS: &str = "# says: ";
+/// The job that the alerting rules and the dashboard ask for.
+const JOB: &str = "cloudberth";
 
 /// A value file, and the file that has what the chart makes of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +71,9 @@ fn examine(helm: &Helm, workspace: &Workspace) -> Result<Outcome> {
     };
     enter(version_problem(&workspace.read(&format!("{CHART}/Chart.yaml"))?));
     for rendering in renderings(workspace)? {
-        enter(stale(workspace, &rendering.output, &render(helm, workspace, &rendering)?));
+        let made = render(helm, workspace, &rendering)?;
+        enter(monitor_problem(&rendering.output, &made)?);
+        enter(stale(workspace, &rendering.output, &made));
         enter(lint_problem(helm, &rendering.values)?);
     }
     for file in yaml_under(workspace, REFUSED)? {
@@ -93,6 +98,34 @@ fn version_problem(chart: &str) -> Option<String> {
 fn stale(workspace: &Workspace, file: &str, want: &str) -> Option<String> {
     let is = workspace.read(file).unwrap_or_default();
     (is != want).then(|| format!("{file}: out of date; run `cargo xtask chart`"))
+}
+
+/// A monitor whose metrics no rule and no panel would find: the Prometheus operator makes up a job name of its own.
+fn monitor_problem(file: &str, rendered: &str) -> Result<Option<String>> {
+    let objects: Vec<Value> =
+        serde_saphyr::from_multiple(rendered).map_err(|why| format!("{file}: {why}"))?;
+    let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
+    let monitors =
+        objects.iter().filter(|one| one["kind"].as_str().is_some_and(|kind| kind.ends_with("Monitor")));
+    let endpoints = monitors.flat_map(|one| {
+        [list(&one["spec"], "endpoints"), list(&one["spec"], "podMetricsEndpoints")].concat()
+    });
+    // The cluster manager for Rancher has no TLS, and no rules.
+    let ours = endpoints.filter(|endpoint| endpoint["port"] == "https");
+    let job = |endpoint: &Value| {
+        let rules = list(endpoint, "relabelings").into_iter();
+        rules
+            .filter(|rule| rule["targetLabel"] == "job")
+            .filter_map(|rule| Some(rule.get("replacement")?.as_str()?.to_owned()))
+            .next_back()
+    };
+    let wrong =
+        |endpoint: &Value| (endpoint["path"] == "/metrics") != (job(endpoint).as_deref() == Some(JOB));
+    let mut wrong = ours.filter(wrong);
+    Ok(wrong.next().map(|one| {
+        let path = one.get("path").and_then(Value::as_str).unwrap_or_default();
+        format!("{file}: {path} has the job {:?}; the rules ask for {JOB}, once a pod", job(&one))
+    }))
 }
 
 fn lint_problem(helm: &Helm, values: &str) -> Result<Option<String>> {
@@ -222,6 +255,30 @@ mod tests {
             let found = found.as_ref().map(|one| (one.output.as_str(), one.namespace, one.titled));
             assert_eq!(found, want, "{file}");
         }
+    }
+
+    #[test]
+    fn a_monitor_has_the_job_that_the_rules_ask_for() {
+        let monitor = |job: &str, path: &str| {
+            format!(
+                "kind: Service\n---\nkind: PodMonitor\nspec:\n  podMetricsEndpoints:\n  - port: https\n    path: {path}\n    \
+                 relabelings: [{{targetLabel: job, replacement: {job}}}]\n  - port: http\n    path: /metrics\n"
+            )
+        };
+        let table = [
+            (monitor(JOB, "/metrics"), false),
+            (monitor("other", "/metrics"), true),
+            (monitor("other", "/metrics/slis"), false),
+            (monitor(JOB, "/metrics/slis"), true),
+            ("kind: ServiceMonitor\nspec: {endpoints: [{port: https, path: /metrics}]}\n".to_owned(), true),
+            ("kind: Service\n".to_owned(), false),
+        ];
+        for (rendered, wrong) in table {
+            let found = monitor_problem("a.yaml", &rendered).unwrap();
+            assert_eq!(found.is_some(), wrong, "{found:?} {rendered}");
+        }
+        let rules = Workspace::find().unwrap().read("deploy/monitoring/rules.yaml").unwrap();
+        assert!(rules.contains(&format!("job=\"{JOB}\"")), "{rules}");
     }
 
     #[test]

@@ -41,6 +41,13 @@ pub(crate) fn markdown() -> String {
     text
 }
 
+/// Whether the chart can be told a value of this name, such as `clouds.cloudscale.enabled`, or one below it.
+pub(crate) fn is_one(path: &str) -> bool {
+    rows(VALUES).iter().filter(|row| row.default != Preset::Group).any(|row| {
+        path.strip_prefix(&row.path).is_some_and(|below| below.is_empty() || below.starts_with(['.', '[']))
+    })
+}
+
 /// A line `name: value` with the comment above it.
 struct Line<'a> {
     depth: usize,
@@ -122,6 +129,16 @@ mod tests {
             row("map", "Map.", Preset::Long),
         ];
         assert_eq!(found, want);
+    }
+
+    #[test]
+    fn a_value_is_known_by_its_whole_name() {
+        for path in ["clouds.cloudscale.enabled", "clouds.binarylane.config.region", "extraArgs[0]", "kind"] {
+            assert!(is_one(path), "{path}");
+        }
+        for path in ["clouds.cloudscale", "clouds.cloudscale.enable", "metrics", "kinds", ""] {
+            assert!(!is_one(path), "{path}");
+        }
     }
 
     /// The paths of a schema that have no further properties below them.

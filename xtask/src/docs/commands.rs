@@ -1,10 +1,12 @@
 //! The commands that pages tell a reader to type.
 //!
 //! A block that is marked as runnable is run by a test: every `sh` block of a tutorial, and elsewhere those that begin with
-//! `sh run`. Of all others, what they name must be there: chores with their options, packages, tests, files.
+//! `sh run`. Pages about installing are followed on a real server. Of all others, what they name must be there: chores with
+//! their options, packages, tests, files, values of the chart.
 
 use std::collections::BTreeSet;
 
+use crate::chart::values;
 use crate::workspace::Workspace;
 use crate::{Result, usage_of};
 
@@ -13,6 +15,9 @@ const TUTORIALS: &str = "docs/tutorials/";
 const FOLLOWS_TUTORIALS: &str = "testing/e2e/tests/sandbox.rs";
 /// Runs the runnable blocks of all other pages.
 const RUNS_GUIDES: &str = "crates/cloudberth/tests/guides.rs";
+/// Each of these pages is followed by one test.
+const INSTALL: &str = "docs/how-to/install-";
+const FOLLOWS_INSTALL: &str = "testing/e2e/tests/release.rs";
 /// Folders that pages name from the root of the checkout.
 const FOLDERS: [&str; 6] = ["charts/", "clouds/", "crates/", "deploy/", "docs/", "examples/"];
 /// What a shell block is called elsewhere. Only one name, so that nothing is missed.
@@ -74,6 +79,7 @@ fn commands(block: &Block) -> Vec<(usize, String)> {
 pub(super) fn problems(workspace: &Workspace) -> Result<Vec<String>> {
     let packages = packages(workspace)?;
     let follows = workspace.read(FOLLOWS_TUTORIALS).unwrap_or_default();
+    let follows_install = workspace.read(FOLLOWS_INSTALL).unwrap_or_default();
     let runs_guides = workspace.path(RUNS_GUIDES).is_file();
     let mut problems = Vec::new();
     for file in workspace.files("md")? {
@@ -100,6 +106,12 @@ pub(super) fn problems(workspace: &Workspace) -> Result<Vec<String>> {
                     found(line, why);
                 }
             }
+        }
+        if let Some(name) = file
+            .strip_prefix(INSTALL)
+            .filter(|name| !follows_install.contains(&format!("\"install-{name}\"")))
+        {
+            found(1, format!("{FOLLOWS_INSTALL} does not follow install-{name}"));
         }
         if let Some(name) =
             tutorial.filter(|name| runnable && !follows.contains(&format!("follow(\"{name}\")")))
@@ -144,6 +156,13 @@ fn wrong(workspace: &Workspace, packages: &BTreeSet<String>, command: &str) -> V
             let unknown = named.filter(|(_, package)| !packages.contains(**package));
             wrong.extend(unknown.map(|(_, package)| format!("there is no package {package}")));
         }
+        if words.first() == Some(&"helm") {
+            let after = words.iter().zip(words.iter().skip(1)).filter(|(flag, _)| **flag == "--set");
+            let set =
+                after.map(|(_, set)| *set).chain(words.iter().filter_map(|word| word.strip_prefix("--set=")));
+            let names = set.filter_map(|set| set.split('=').next()).filter(|name| !values::is_one(name));
+            wrong.extend(names.map(|name| format!("the chart has no value {name}")));
+        }
         // To kubectl, deploy/NAME is a Deployment, unless a flag says that it is a file.
         let kubectl = words.contains(&"kubectl");
         let is_file =
@@ -181,11 +200,15 @@ mod tests {
         let page = "```sh\ncargo xtask tset\ncargo xtask test --onyl docs\ncargo xtask test --only docs | tail\n\
                     cargo test -p nobody\ncargo test -p somebody\nkubectl apply -f deploy/gone.yaml\nkubectl get deploy/web\n\
                     kubectl apply -f deploy/here.yaml -f deploy/<cloud>/x.yaml -f deploy/CLOUD.yaml\n```\n\
+                    ```sh\nhelm install a b --set kind=Deployment --set=kin=x \\\n  --set clouds.mars.enabled=true\n```\n\
                     ```bash\nls\n```\n```sh runs\nls\n```\n```sh run\nls\n```\n";
         let files = [
             ("docs/tutorials/followed.md", tutorial),
             ("docs/tutorials/lonely.md", tutorial),
             ("docs/how-to/do.md", page),
+            ("docs/how-to/install-here.md", ""),
+            ("docs/how-to/install-there.md", ""),
+            (FOLLOWS_INSTALL, "\"install-here.md\""),
             ("deploy/here.yaml", ""),
             ("Cargo.toml", "[package]\nname = \"somebody\"\n"),
             (FOLLOWS_TUTORIALS, "follow(\"followed.md\")"),
@@ -196,9 +219,12 @@ mod tests {
             "docs/how-to/do.md:3: cargo xtask test has no --onyl",
             "docs/how-to/do.md:5: there is no package nobody",
             "docs/how-to/do.md:7: there is no deploy/gone.yaml",
-            "docs/how-to/do.md:11: a block of commands is called sh here, not bash",
-            "docs/how-to/do.md:14: sh runs is no mark that is known here",
-            "docs/how-to/do.md:17: crates/cloudberth/tests/guides.rs does not run it",
+            "docs/how-to/do.md:12: the chart has no value clouds.mars.enabled",
+            "docs/how-to/do.md:12: the chart has no value kin",
+            "docs/how-to/do.md:15: a block of commands is called sh here, not bash",
+            "docs/how-to/do.md:18: sh runs is no mark that is known here",
+            "docs/how-to/do.md:21: crates/cloudberth/tests/guides.rs does not run it",
+            "docs/how-to/install-there.md:1: testing/e2e/tests/release.rs does not follow install-there.md",
             "docs/tutorials/lonely.md:1: no test of testing/e2e/tests/sandbox.rs runs the commands of lonely.md",
         ];
         assert_eq!(problems(&sample.workspace).unwrap(), want);

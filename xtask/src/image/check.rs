@@ -13,11 +13,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::make::{Made, make};
+use super::make::{Made, MadeImage, make};
 use super::rootfs::certificates;
 use super::sandbox::{self, Around, Inside};
 use super::servers::{Client, name_server, tls_front};
-use super::variant::Arch;
+use super::variant::{Arch, Variant};
 use super::{Options, inspect};
 use crate::archive::{read, unpack};
 use crate::workspace::Workspace;
@@ -32,9 +32,18 @@ const NODES: usize = 3;
 const PATIENCE: Duration = Duration::from_mins(2);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
+/// The most bytes of a program, in whichever image.
+const PROGRAM_LIMIT: usize = 15_000_000;
+/// The most bytes of a compressed image without Cloudlycke and helm.
+const IMAGE_LIMIT: usize = 20_000_000;
+
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<Verdict> {
     let first = make(workspace, options, None)?;
     print!("{}", first.report());
+    let large = too_large(&first.variant, &first.images);
+    for what in &large {
+        println!("{what}");
+    }
     let scratch = first.dir.join("check");
     let _ = fs::remove_dir_all(&scratch);
     let mut verdict = Verdict::Good;
@@ -48,7 +57,21 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<Verdict> {
         verdict = started(workspace, &first, &scratch)?;
     }
     let _ = fs::remove_dir_all(&scratch);
-    Ok(verdict)
+    Ok(if large.is_empty() { verdict } else { Verdict::Bad })
+}
+
+/// What is over its goal, one line each.
+fn too_large(variant: &str, images: &[MadeImage]) -> Vec<String> {
+    let mut found = Vec::new();
+    for MadeImage { arch, program, compressed, .. } in images {
+        if *program > PROGRAM_LIMIT {
+            found.push(format!("{arch}: the program has {program} bytes, the goal is {PROGRAM_LIMIT}"));
+        }
+        if variant == Variant::Plain.name() && *compressed > IMAGE_LIMIT {
+            found.push(format!("{arch}: the image has {compressed} bytes, the goal is {IMAGE_LIMIT}"));
+        }
+    }
+    found
 }
 
 fn compare(first: &Made, second: &Made) -> Verdict {
@@ -292,6 +315,28 @@ fn address(line: &str) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_over_its_goal_is_told() {
+        let made = |program, compressed| MadeImage {
+            arch: "amd64".to_owned(),
+            file: "f".to_owned(),
+            digest: "d".to_owned(),
+            compressed,
+            program,
+            files: std::collections::BTreeMap::new(),
+        };
+        let table = [
+            ("plain", made(PROGRAM_LIMIT, IMAGE_LIMIT), 0),
+            ("plain", made(PROGRAM_LIMIT + 1, IMAGE_LIMIT + 1), 2),
+            ("rancher", made(PROGRAM_LIMIT, IMAGE_LIMIT + 1), 0),
+            ("lycke", made(PROGRAM_LIMIT + 1, IMAGE_LIMIT), 1),
+        ];
+        for (variant, image, want) in table {
+            let found = too_large(variant, &[image]);
+            assert_eq!(found.len(), want, "{variant}: {found:?}");
+        }
+    }
 
     #[test]
     fn where_a_simulation_listens_is_read_from_its_first_line() {

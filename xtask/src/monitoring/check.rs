@@ -11,7 +11,7 @@ pub(crate) const RUNBOOKS: &str = "docs/how-to/runbooks.md";
 pub(crate) const METRICS: &str = "docs/reference/metrics.md";
 pub(crate) const RANCHER: &str = "docs/reference/rancher-fip.md";
 /// Stands for the name of a cloud in the name of a metric.
-const CLOUD: &str = "{cloud}";
+pub(super) const CLOUD: &str = "{cloud}";
 /// Labels that Prometheus or its configuration adds.
 const TARGET_LABELS: [&str; 6] = ["cluster", "instance", "job", "le", "namespace", "pod"];
 /// What Prometheus itself says about a target.

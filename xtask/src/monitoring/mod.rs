@@ -2,6 +2,7 @@
 
 mod check;
 mod files;
+mod names;
 mod query;
 
 use std::ffi::OsStr;
@@ -56,8 +57,10 @@ pub(crate) fn stage(workspace: &Workspace) -> Result<Outcome> {
     }
     let mut outcome = Outcome::default();
     let runbooks = workspace.read(RUNBOOKS)?;
-    let exported = Exported::on_pages(&[workspace.read(METRICS)?, workspace.read(RANCHER)?]);
+    let pages = [workspace.read(METRICS)?, workspace.read(RANCHER)?];
+    let exported = Exported::on_pages(&pages);
     outcome.problems = check::problems(&exported, &rules, &tests, &queries, &runbooks);
+    outcome.problems.extend(names::check(&promtool, &pages, &workspace.read(names::ACCEPTED)?)?);
 
     let scratch = std::env::temp_dir().join(format!("cloudberth-dashboard-{}.yaml", std::process::id()));
     fs::write(&scratch, as_rules(&queries)).map_err(|why| format!("{}: {why}", scratch.display()))?;

@@ -15,24 +15,55 @@ pub(crate) struct Build {
     pub(crate) name: &'static str,
     profile: &'static str,
     features: &'static [&'static str],
+    /// A static program, as the image has it.
+    is_static: bool,
 }
+
+/// What static programs are built for, on this processor.
+const STATIC: &str =
+    if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-musl" } else { "x86_64-unknown-linux-musl" };
 
 /// The shipped build, without simulated servers.
 pub(crate) const SHIPPED: Build =
-    Build { name: "shipped", profile: "dist", features: &["--no-default-features"] };
+    Build { name: "shipped", profile: "dist", features: &["--no-default-features"], is_static: false };
 /// The build that people make themselves, with all simulated servers.
-pub(crate) const SURROUNDINGS: Build = Build { name: "surroundings", profile: "release", features: &[] };
+pub(crate) const SURROUNDINGS: Build =
+    Build { name: "surroundings", profile: "release", features: &[], is_static: false };
 
 /// The shipped build with the local cloud in it.
-pub(crate) const LOCAL: Build =
-    Build { name: "local", profile: "dist", features: &["--no-default-features", "--features", "lycke"] };
+pub(crate) const LOCAL: Build = Build {
+    name: "local",
+    profile: "dist",
+    features: &["--no-default-features", "--features", "lycke"],
+    is_static: false,
+};
+
+/// The program of the image, with the allocator of musl.
+pub(crate) const IMAGE: Build = Build { name: "musl", is_static: true, ..SHIPPED };
+/// The same with another allocator.
+pub(crate) const IMAGE_WITH_DLMALLOC: Build = Build {
+    name: "musl with dlmalloc",
+    features: &["--no-default-features", "--features", "dlmalloc"],
+    ..IMAGE
+};
 
 impl Build {
     /// Builds it and keeps a copy in `place`, because the next build puts another program under the same name.
     pub(crate) async fn make(&self, place: &Path) -> Result<PathBuf, BenchError> {
         eprintln!("building {} ({}); a dist build takes minutes", self.name, self.command_line());
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let built = Command::new(cargo)
+        let mut command = Command::new(cargo);
+        if self.is_static {
+            // It is there most likely; if it is neither there nor to be had, the build says so.
+            let _ = Command::new("rustup").args(["target", "add", STATIC]).status().await;
+            let name = STATIC.replace('-', "_");
+            let compiler = format!("CC_{name}");
+            if std::env::var_os(&compiler).is_none() {
+                command.env(compiler, "gcc");
+            }
+            command.env(format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()), "rust-lld");
+        }
+        let built = command
             .args(self.arguments())
             .arg("--message-format=json-render-diagnostics")
             .stderr(Stdio::inherit())
@@ -53,6 +84,7 @@ impl Build {
         ["build", "--profile", self.profile, "-p", "cloudberth"]
             .into_iter()
             .chain(self.features.iter().copied())
+            .chain(self.is_static.then_some(["--target", STATIC]).into_iter().flatten())
     }
 
     /// The command line, for messages.
@@ -88,6 +120,10 @@ mod tests {
 
     #[test]
     fn the_shipped_program_is_named_as_people_build_it() {
-        assert_eq!(SHIPPED.command_line(), "cargo build --profile dist -p cloudberth --no-default-features");
+        let shipped = "cargo build --profile dist -p cloudberth --no-default-features";
+        assert_eq!(SHIPPED.command_line(), shipped);
+        assert_eq!(IMAGE.command_line(), format!("{shipped} --target {STATIC}"));
+        let other = format!("{shipped} --features dlmalloc --target {STATIC}");
+        assert_eq!(IMAGE_WITH_DLMALLOC.command_line(), other);
     }
 }
