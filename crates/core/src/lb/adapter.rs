@@ -11,8 +11,8 @@ use crate::{
     },
     error::{Error, Result},
     lb::{
-        Balancers, Desired, Effects, Fleet, Goal, LockKey, LockKind, Marked, Name, Notice, Permit, Refusal,
-        Turn, TurnEnd, balancers::not_listed, drive, intended_name,
+        Balancers, Decision, Desired, Effects, Fleet, Goal, LockKey, LockKind, Marked, Name, Notice, Permit,
+        Refusal, Turn, TurnEnd, balancers::not_listed, drive, intended_name,
     },
     lookup::{Listing, Lookup},
     net::parse_ip,
@@ -51,7 +51,7 @@ pub struct Request {
 /// What would be said about a new Service by looking at it alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Review {
-    /// [`Balancers::screen`]: with any of these nothing is created.
+    /// [`LoadBalancers::screen`]: with any of these nothing is created.
     pub refused: Vec<Refusal>,
     /// What else people would be told.
     pub notices: Vec<Notice>,
@@ -68,7 +68,9 @@ pub trait LoadBalancers: Send + Sync {
     /// [`Balancers::accepts`]. Pure.
     fn accepts(&self, node: &NodeView, own: bool) -> bool;
 
-    /// [`Balancers::screen`]. Pure.
+    /// What is wrong with a Service that has no load balancer yet, as far as the Service alone can tell. Pure.
+    ///
+    /// With a refusal nothing is created, so nothing is written on the Service and the cloud is not asked either (law 8).
     fn screen(&self, want: &Desired) -> Vec<Refusal>;
 
     /// What would be said about a Service that has no load balancer yet. Pure.
@@ -141,11 +143,12 @@ impl<B: Balancers> LoadBalancers for B {
     }
 
     fn screen(&self, want: &Desired) -> Vec<Refusal> {
-        Balancers::screen(self, want)
+        self.decide(want, None).refused
     }
 
     fn review(&self, want: &Desired) -> Review {
-        Review { refused: Balancers::screen(self, want), notices: self.decide(want, None).notices }
+        let Decision { refused, notices, .. } = self.decide(want, None);
+        Review { refused, notices }
     }
 
     fn shows<'a>(&'a self, call: &'a Call, id: &'a str) -> Boxed<'a, Lookup<()>> {

@@ -7,7 +7,7 @@ use crate::{
     call::Call,
     decide::nodeset::Selector,
     error::{Error, Result},
-    lb::{Decision, Desired, Fleet, Identity, LockKey, LockKind, Name, Refusal},
+    lb::{Decision, Desired, Fleet, Identity, LockKey, LockKind, Name},
     lookup::{Listing, Lookup},
     provider_id::ProviderId,
     view::{NodeView, ServiceView},
@@ -176,13 +176,6 @@ pub trait Balancers: Send + Sync {
 
     /// What to do next about what was observed. Pure.
     fn decide(&self, want: &Desired, observed: Option<&Self::Observed>) -> Decision<Self::Action>;
-
-    /// What is wrong with a Service that has no load balancer yet, as far as the Service alone can tell. Pure.
-    ///
-    /// With a refusal nothing is created, so nothing is written on the Service and the cloud is not asked either (law 8).
-    fn screen(&self, want: &Desired) -> Vec<Refusal> {
-        self.decide(want, None).refused
-    }
 
     /// Sends one mutation, once.
     fn execute(&self, call: &Call, act: &Self::Action) -> impl Future<Output = Outcome<Self::Answer>> + Send;
