@@ -1,6 +1,6 @@
 //! The object-safe side of [`Balancers`]: what the framework sees of a cloud whose types it does not know.
 
-use std::{any::Any, sync::Arc, time::Duration};
+use std::{any::Any, fmt, sync::Arc, time::Duration};
 
 use crate::{
     annotation::Table,
@@ -20,8 +20,19 @@ use crate::{
     view::{NodeView, ServiceView},
 };
 
-/// A survey of any cloud, shared by all Services of a pass. Only the provider that made it can read it.
-pub type Survey = Arc<dyn Any + Send + Sync>;
+/// A survey of any cloud, shared by all Services of a pass: its instances, and the listings of load balancers. Only the
+/// provider that began it can read these.
+#[derive(Clone)]
+pub struct Survey {
+    fleet: Arc<dyn Fleet>,
+    listings: Arc<dyn Any + Send + Sync>,
+}
+
+impl fmt::Debug for Survey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Survey").finish_non_exhaustive()
+    }
+}
 
 /// What holds for all load balancers of a cloud.
 #[derive(Clone, Copy, Debug)]
@@ -91,8 +102,8 @@ pub trait LoadBalancers: Send + Sync {
         true
     }
 
-    /// [`Balancers::survey`].
-    fn survey<'a>(&'a self, call: &'a Call, fleet: &'a Arc<dyn Fleet>) -> Boxed<'a, Result<Survey>>;
+    /// Begins a survey with the instances of `fleet`. Nothing is asked yet; an error is why nothing can be.
+    fn survey(&self, fleet: &Arc<dyn Fleet>) -> Result<Survey>;
 
     /// Whose the load balancer is that was found for a Service; `Absent` where none was.
     fn owner<'a>(
@@ -163,10 +174,8 @@ impl<B: Balancers> LoadBalancers for B {
         Balancers::may_own(self, service, cluster, marked)
     }
 
-    fn survey<'a>(&'a self, call: &'a Call, fleet: &'a Arc<dyn Fleet>) -> Boxed<'a, Result<Survey>> {
-        Box::pin(async {
-            Balancers::survey(self, call, fleet).await.map(|survey| Arc::new(survey) as Survey)
-        })
+    fn survey(&self, fleet: &Arc<dyn Fleet>) -> Result<Survey> {
+        Ok(Survey { fleet: Arc::clone(fleet), listings: Arc::new(B::Survey::default()) })
     }
 
     fn owner<'a>(
@@ -176,8 +185,9 @@ impl<B: Balancers> LoadBalancers for B {
         want: &'a Desired,
     ) -> Boxed<'a, Lookup<Ownership>> {
         Box::pin(async move {
-            let Some(survey) = survey.downcast_ref() else { return Lookup::Unknown(not_its_survey()) };
-            let observed = self.observe(call, survey, want).await.known();
+            let Survey { fleet, listings } = survey;
+            let Some(listings) = listings.downcast_ref() else { return Lookup::Unknown(not_its_survey()) };
+            let observed = self.observe(call, &**fleet, listings, want).await.known();
             Lookup::from(observed.map(|observed| Some(judge(self, want, &observed?)?.0)))
         })
     }
@@ -191,8 +201,9 @@ impl<B: Balancers> LoadBalancers for B {
         effects: &'a dyn Effects,
     ) -> Boxed<'a, Turn> {
         Box::pin(async move {
-            let Some(survey) = survey.downcast_ref() else { return Turn::unknown(not_its_survey()) };
-            let observed = match self.observe(call, survey, want).await.known() {
+            let Survey { fleet, listings } = survey;
+            let Some(listings) = listings.downcast_ref() else { return Turn::unknown(not_its_survey()) };
+            let observed = match self.observe(call, &**fleet, listings, want).await.known() {
                 Ok(observed) => observed,
                 Err(why) => return Turn::unknown(why),
             };
