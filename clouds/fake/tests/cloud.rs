@@ -65,18 +65,14 @@ impl Fixture {
         let balancers = self.provider.load_balancers().unwrap();
         for _ in 0..100 {
             let call = self.call(Arc::new(Unguarded));
-            let end = match balancers.survey(&call, &self.fleet()).await {
-                Err(error) => TurnEnd::Unknown(error),
-                Ok(survey) => {
-                    let want = recorder.on(want);
-                    let first = balancers.turn(&call, &survey, &want, Permit::NoCreate, recorder).await;
-                    match first.end {
-                        TurnEnd::NeedsIntent => {
-                            balancers.turn(&call, &survey, &want, Permit::Create, recorder).await.end
-                        }
-                        end => end,
-                    }
+            let survey = balancers.survey(&self.fleet()).unwrap();
+            let want = recorder.on(want);
+            let first = balancers.turn(&call, &survey, &want, Permit::NoCreate, recorder).await;
+            let end = match first.end {
+                TurnEnd::NeedsIntent => {
+                    balancers.turn(&call, &survey, &want, Permit::Create, recorder).await.end
                 }
+                end => end,
             };
             match end {
                 TurnEnd::Converged | TurnEnd::Refused => return end,
@@ -329,7 +325,7 @@ async fn all_refused_fields_are_named_at_once_and_nothing_is_built() {
     assert_eq!(fixture.converge(&desired, &recorder).await, TurnEnd::Refused, "L8-8");
     let call = fixture.call(Arc::new(Unguarded));
     let balancers = fixture.provider.load_balancers().unwrap();
-    let survey = balancers.survey(&call, &fixture.fleet()).await.unwrap();
+    let survey = balancers.survey(&fixture.fleet()).unwrap();
     let turn = balancers.turn(&call, &survey, &desired, Permit::Create, &recorder).await;
     let mut fields: Vec<_> = turn.refused.iter().map(|r| r.field.as_str()).collect();
     fields.sort_unstable();
@@ -351,7 +347,7 @@ async fn an_exceeded_quota_is_named_in_the_error() {
     let fixture = Fixture::new(SimSettings { quota: 0, ..SimSettings::default() });
     let call = fixture.call(Arc::new(Unguarded));
     let balancers = fixture.provider.load_balancers().unwrap();
-    let survey = balancers.survey(&call, &fixture.fleet()).await.unwrap();
+    let survey = balancers.survey(&fixture.fleet()).unwrap();
     let turn = balancers.turn(&call, &survey, &want(&[80], &[]), Permit::Create, &Recorder::default()).await;
     let TurnEnd::Failed(error) = turn.end else { panic!("{turn:?}") };
     assert!(error.message().contains("the quota of 0 load balancers is used up"), "{error}");

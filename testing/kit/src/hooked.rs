@@ -90,8 +90,8 @@ impl<H: Hooks> LoadBalancers for Hooked<H> {
         self.inner.balancers().shows(call, id)
     }
 
-    fn survey<'a>(&'a self, call: &'a Call, fleet: &'a Arc<dyn Fleet>) -> Boxed<'a, Result<Survey>> {
-        self.inner.balancers().survey(call, fleet)
+    fn survey(&self, fleet: &Arc<dyn Fleet>) -> Result<Survey> {
+        self.inner.balancers().survey(fleet)
     }
 
     fn owner<'a>(

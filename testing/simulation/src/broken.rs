@@ -165,8 +165,8 @@ impl LoadBalancers for Watched {
         self.balancers().shows(call, id)
     }
 
-    fn survey<'a>(&'a self, call: &'a Call, fleet: &'a Arc<dyn Fleet>) -> Boxed<'a, Result<Survey>> {
-        self.balancers().survey(call, fleet)
+    fn survey(&self, fleet: &Arc<dyn Fleet>) -> Result<Survey> {
+        self.balancers().survey(fleet)
     }
 
     fn owner<'a>(

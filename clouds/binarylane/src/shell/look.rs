@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cloudberth_core::{
     Call, Error, Result,
-    lb::{Backend, Desired, Goal, Located, locate},
+    lb::{Backend, Desired, Fleet, Goal, Located, locate},
     view::ExternalTrafficPolicy,
 };
 
@@ -29,6 +29,7 @@ pub(super) struct Look<'a> {
     pub(super) planner: &'a Planner,
     pub(super) memory: &'a Memory,
     pub(super) call: &'a Call,
+    pub(super) fleet: &'a dyn Fleet,
     pub(super) survey: &'a Survey,
     pub(super) want: &'a Desired,
 }
@@ -120,7 +121,7 @@ impl Look<'_> {
             .filter(|one| known.as_ref().is_none_or(|known| known.id != one.id))
             .collect();
         let servers = if search.needs_servers(&others, known.as_ref()) {
-            let shared = self.survey.fleet.listing().await;
+            let shared = self.fleet.listing().await;
             let listing = (*shared).as_ref().as_ref().map_err(Clone::clone)?;
             KnownServers::new(listing, &self.want.nodes)?
         } else {
@@ -155,7 +156,7 @@ impl Look<'_> {
             facts.map(|facts| BackendServer { node: node.name.clone(), facts })
         };
         let Located { found, missing, unknown } =
-            locate(&*self.survey.fleet, self.call, &backends, read_id, take).await?;
+            locate(self.fleet, self.call, &backends, read_id, take).await?;
         Ok(Located { found: found.into_iter().flatten().collect(), missing, unknown })
     }
 }

@@ -46,8 +46,8 @@ impl std::fmt::Debug for Balancers {
 }
 
 /// The listings of one pass, fetched when the first Service needs them.
+#[derive(Default)]
 pub(crate) struct Survey {
-    fleet: Arc<dyn Fleet>,
     balancers: LazyListing<ListedBalancers>,
 }
 
@@ -166,13 +166,15 @@ impl cloudberth_core::lb::Balancers for Balancers {
         self.planner.lock_keys(service, cluster)
     }
 
-    /// Nothing is fetched before a Service needs it.
-    async fn survey(&self, _call: &Call, fleet: &Arc<dyn Fleet>) -> Result<Survey> {
-        Ok(Survey { fleet: Arc::clone(fleet), balancers: LazyListing::default() })
-    }
-
-    async fn observe(&self, call: &Call, survey: &Survey, want: &Desired) -> Lookup<Observed> {
-        let look = Look { api: &self.api, planner: &self.planner, memory: &self.memory, call, survey, want };
+    async fn observe(
+        &self,
+        call: &Call,
+        fleet: &dyn Fleet,
+        survey: &Survey,
+        want: &Desired,
+    ) -> Lookup<Observed> {
+        let Self { api, planner, memory } = self;
+        let look = Look { api, planner, memory, call, fleet, survey, want };
         Lookup::from(look.observe().await.map(Some))
     }
 

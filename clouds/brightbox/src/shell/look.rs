@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, net::IpAddr};
 
 use cloudberth_core::{
     Call, Error, Lookup, Result,
-    lb::{Desired, Goal, LockKey, LockKind, locate},
+    lb::{Desired, Fleet, Goal, LockKey, LockKind, locate},
     provider_id::Reading,
 };
 use cloudberth_http::{Flawed, Resolver};
@@ -28,6 +28,7 @@ pub(super) struct Look<'a> {
     pub(super) api: &'a Api,
     pub(super) resolver: &'a dyn Resolver,
     pub(super) call: &'a Call,
+    pub(super) fleet: &'a dyn Fleet,
     pub(super) survey: &'a Survey,
     pub(super) want: &'a Desired,
     pub(super) switches: Switches,
@@ -91,10 +92,9 @@ impl Look<'_> {
 
     /// The servers of the nodes. One that cannot be described is there all the same, and its id is known.
     pub(super) async fn servers(self, observed: &mut Observed) -> Result<()> {
-        let Look { call, survey, want, switches, .. } = self;
+        let Look { call, fleet, want, switches, .. } = self;
         let read = move |text: &str| read_id(text, switches.k3s);
-        let found =
-            locate(&*survey.fleet, call, &want.backends, read, |_, instance| instance.id.id().to_owned());
+        let found = locate(fleet, call, &want.backends, read, |_, instance| instance.id.id().to_owned());
         let mut located = found.await?;
         let unknown: BTreeSet<&String> = located.unknown.iter().map(|(node, _)| node).collect();
         for backend in want.backends.iter().filter(|backend| unknown.contains(&backend.node.name)) {

@@ -151,15 +151,16 @@ impl Balancers for Brightboxes {
         plan::lock_keys(service, cluster)
     }
 
-    /// Nothing is fetched before a Service needs it.
-    async fn survey(&self, _call: &Call, fleet: &Arc<dyn Fleet>) -> Result<Survey> {
+    async fn observe(
+        &self,
+        call: &Call,
+        fleet: &dyn Fleet,
+        survey: &Survey,
+        want: &Desired,
+    ) -> Lookup<Observed> {
         self.memory().begin(fleet.term());
-        Ok(Survey::new(Arc::clone(fleet)))
-    }
-
-    async fn observe(&self, call: &Call, survey: &Survey, want: &Desired) -> Lookup<Observed> {
         let (api, resolver, switches) = (&self.api, &*self.resolver, self.switches);
-        Lookup::from(self.look(Look { api, resolver, call, survey, want, switches }).await)
+        Lookup::from(self.look(Look { api, resolver, call, fleet, survey, want, switches }).await)
     }
 
     fn decide(&self, want: &Desired, observed: Option<&Observed>) -> Decision<Action> {

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use cloudberth_core::{Call, Result, lb::Fleet};
+use cloudberth_core::{Call, Result};
 use cloudberth_http::{Flawed, Item, LazyListing};
 use serde::de::DeserializeOwned;
 
@@ -19,9 +19,8 @@ pub(crate) struct Listed<T> {
 }
 
 /// The listings of one pass.
+#[derive(Default)]
 pub(crate) struct Survey {
-    /// The servers, which the whole cluster shares.
-    pub(crate) fleet: Arc<dyn Fleet>,
     balancers: LazyListing<Listed<LoadBalancer>>,
     cloud_ips: LazyListing<Listed<CloudIp>>,
     groups: LazyListing<Listed<ServerGroup>>,
@@ -35,17 +34,6 @@ impl fmt::Debug for Survey {
 }
 
 impl Survey {
-    /// Nothing is fetched before somebody needs it.
-    pub(crate) fn new(fleet: Arc<dyn Fleet>) -> Self {
-        Self {
-            fleet,
-            balancers: LazyListing::default(),
-            cloud_ips: LazyListing::default(),
-            groups: LazyListing::default(),
-            policies: LazyListing::default(),
-        }
-    }
-
     pub(crate) async fn balancers(&self, api: &Api, call: &Call) -> Result<Arc<Listed<LoadBalancer>>> {
         let from = ["list load balancers", "load_balancers"];
         self.balancers.get(all(api, call, from, |one: &LoadBalancer| &one.id)).await

@@ -45,8 +45,8 @@ impl std::fmt::Debug for Balancers {
 type Listed = Listing<Item<LoadBalancer, BalancerIdentity>>;
 
 /// The listings of one pass, fetched when the first Service needs them.
+#[derive(Default)]
 pub(crate) struct Survey {
-    fleet: Arc<dyn Fleet>,
     balancers: LazyListing<Listed>,
     /// The inventory has our cluster, as seen after the listing of machines.
     cluster: LazyListing<()>,
@@ -61,12 +61,18 @@ impl Balancers {
         survey.cluster.get(self.api.cluster_is_there(call)).await.map(|_| ())
     }
 
-    async fn look(&self, call: &Call, survey: &Survey, want: &Desired) -> Result<Observed> {
+    async fn look(
+        &self,
+        call: &Call,
+        fleet: &dyn Fleet,
+        survey: &Survey,
+        want: &Desired,
+    ) -> Result<Observed> {
         let key = Key::of(&want.service);
         let listed = survey.balancers.get(self.api.balancers(call)).await?;
         let existing = find(&listed, &key)?;
         let machines = locate::machines(
-            &*survey.fleet,
+            fleet,
             call,
             &want.backends,
             existing.is_none(),
@@ -167,17 +173,14 @@ impl cloudberth_core::lb::Balancers for Balancers {
         plan::lock_keys(service)
     }
 
-    /// Nothing is fetched before a Service needs it.
-    async fn survey(&self, _call: &Call, fleet: &Arc<dyn Fleet>) -> Result<Survey> {
-        Ok(Survey {
-            fleet: Arc::clone(fleet),
-            balancers: LazyListing::default(),
-            cluster: LazyListing::default(),
-        })
-    }
-
-    async fn observe(&self, call: &Call, survey: &Survey, want: &Desired) -> Lookup<Observed> {
-        Lookup::from(self.look(call, survey, want).await.map(Some))
+    async fn observe(
+        &self,
+        call: &Call,
+        fleet: &dyn Fleet,
+        survey: &Survey,
+        want: &Desired,
+    ) -> Lookup<Observed> {
+        Lookup::from(self.look(call, fleet, survey, want).await.map(Some))
     }
 
     fn decide(&self, want: &Desired, observed: Option<&Observed>) -> Decision<Action> {

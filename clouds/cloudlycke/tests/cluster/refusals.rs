@@ -110,7 +110,7 @@ impl Turns {
         let call = Call::new(self.clock.now() + Duration::from_secs(60), Arc::new(Unguarded));
         let balancers = self.provider.load_balancers().unwrap();
         let fleet: Arc<dyn Fleet> = Arc::new(NoFleet);
-        let survey = balancers.survey(&call, &fleet).await.unwrap();
+        let survey = balancers.survey(&fleet).unwrap();
         let want = Desired {
             service: Arc::new(service),
             cluster: "test".to_owned(),

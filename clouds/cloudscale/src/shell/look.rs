@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use cloudberth_core::{
     Call, Error, Result, Tick,
-    lb::{Desired, Goal, Trail, locate, locate_known},
+    lb::{Desired, Fleet, Goal, Trail, locate, locate_known},
 };
 use cloudberth_http::{Flawed, Item};
 use futures_util::future::{try_join, try_join_all, try_join4};
@@ -23,6 +23,7 @@ use crate::{
 pub(super) struct Look<'a> {
     pub(super) api: &'a Api,
     pub(super) call: &'a Call,
+    pub(super) fleet: &'a dyn Fleet,
     pub(super) survey: &'a Survey,
     pub(super) want: &'a Desired,
     pub(super) trail: &'a Trail,
@@ -72,7 +73,7 @@ impl Look<'_> {
         let instances = async {
             match servers {
                 Some(servers) => servers,
-                None => self.instances(true).await,
+                None => self.instances().await,
             }
         };
         let (existing, instances) = try_join(self.existing(balancer), instances).await?;
@@ -120,14 +121,13 @@ impl Look<'_> {
         }
     }
 
-    /// The servers of the nodes. A load balancer that is `there` proves that it is our project that answers: they are
-    /// listed then only if a listing of the last minutes lacks one of them.
-    pub(super) async fn instances(self, there: bool) -> Result<BackendInstances> {
-        let Look { call, survey: Survey { fleet, .. }, want, .. } = self;
-        let recent = if there { fleet.recent() } else { None };
-        match recent.and_then(|all| locate_known(&all, &want.backends, read_id, backend_instance)) {
+    /// The servers of the nodes behind a load balancer that is there. It proves that it is our project that answers: they
+    /// are listed then only if a listing of the last minutes lacks one of them.
+    async fn instances(self) -> Result<BackendInstances> {
+        let Look { call, fleet, want, .. } = self;
+        match fleet.recent().and_then(|all| locate_known(&all, &want.backends, read_id, backend_instance)) {
             Some(known) => Ok(known),
-            None => locate(&**fleet, call, &want.backends, read_id, backend_instance).await,
+            None => locate(fleet, call, &want.backends, read_id, backend_instance).await,
         }
     }
 }

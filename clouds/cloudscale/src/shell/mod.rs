@@ -14,14 +14,14 @@ use cloudberth_core::{
     Call, Clock, Error, Listing, Lookup, Result, ServiceView, Tick,
     annotation::Table,
     decide::nodeset::Selector,
-    lb::{Balancers, Decision, Desired, Fleet, Goal, Identity, LockKey, Marked, Name, Outcome},
+    lb::{Balancers, Decision, Desired, Fleet, Goal, Identity, LockKey, Marked, Name, Outcome, locate},
 };
 
 use crate::{
     Action, Answer, Observed,
     annotations::{TABLE, UUID},
     api::Api,
-    find, plan,
+    backend_instance, find, plan, read_id,
     uuid::parse_uuid,
     wire::{BalancerStatus, LoadBalancer, Named},
 };
@@ -130,29 +130,30 @@ impl Balancers for Cloudscales {
         plan::lock_keys(service)
     }
 
-    /// Nothing is fetched before a Service needs it.
-    async fn survey(&self, _call: &Call, fleet: &Arc<dyn Fleet>) -> Result<Survey> {
+    async fn observe(
+        &self,
+        call: &Call,
+        fleet: &dyn Fleet,
+        survey: &Survey,
+        want: &Desired,
+    ) -> Lookup<Observed> {
         lock(&self.known).begin(fleet.term());
-        Ok(Survey::new(Arc::clone(fleet)))
-    }
-
-    async fn observe(&self, call: &Call, survey: &Survey, want: &Desired) -> Lookup<Observed> {
         let observed = async {
             let trail = &find::trail_of(&want.service, want.goal)?;
             let (api, known, now) = (&self.api, &self.known, self.clock.now());
-            let look = Look { api, call, survey, want, trail, known, now };
+            let look = Look { api, call, fleet, survey, want, trail, known, now };
             // Where no load balancer is recorded, the servers will be needed, to create one or for the one that is found,
             // and their listing takes as long as that of the load balancers.
             let is_new = want.goal == Goal::Present && trail.id.is_none();
-            let servers = OptionFuture::from(is_new.then(|| look.instances(false)));
-            let (balancer, servers) = join(look.balancer(), servers).await;
+            let servers = || locate(fleet, call, &want.backends, read_id, backend_instance);
+            let (balancer, listed) = join(look.balancer(), OptionFuture::from(is_new.then(servers))).await;
             let balancer = balancer?;
             let changing_for = self.changing_for(balancer.as_ref(), trail.id.as_deref());
-            match (balancer, servers) {
-                (Some(balancer), servers) => look.around(balancer, servers, changing_for).await,
+            match (balancer, listed) {
+                (Some(balancer), listed) => look.around(balancer, listed, changing_for).await,
                 (None, _) if want.goal == Goal::Gone => Ok(Observed::default()),
-                (None, Some(servers)) => Ok(Observed { existing: None, instances: servers? }),
-                (None, None) => Ok(Observed { existing: None, instances: look.instances(false).await? }),
+                (None, Some(listed)) => Ok(Observed { existing: None, instances: listed? }),
+                (None, None) => Ok(Observed { existing: None, instances: servers().await? }),
             }
         };
         Lookup::from(observed.await.map(Some))

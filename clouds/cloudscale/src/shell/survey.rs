@@ -5,7 +5,7 @@
 
 use std::{fmt, sync::Arc};
 
-use cloudberth_core::{Call, Result, lb::Fleet};
+use cloudberth_core::{Call, Result};
 use cloudberth_http::{Flawed, Item, LazyListing};
 use serde::de::DeserializeOwned;
 
@@ -41,9 +41,8 @@ impl<T: Clone> Kind<T> {
 }
 
 /// The listings of one pass.
+#[derive(Default)]
 pub(crate) struct Survey {
-    /// The servers, which the whole cluster shares.
-    pub(crate) fleet: Arc<dyn Fleet>,
     balancers: LazyListing<Listed<LoadBalancer, Named>>,
     pools: LazyListing<Kind<Pool>>,
     listeners: LazyListing<Kind<Listener>>,
@@ -58,18 +57,6 @@ impl fmt::Debug for Survey {
 }
 
 impl Survey {
-    /// Nothing is fetched before somebody needs it.
-    pub(crate) fn new(fleet: Arc<dyn Fleet>) -> Self {
-        Self {
-            fleet,
-            balancers: LazyListing::default(),
-            pools: LazyListing::default(),
-            listeners: LazyListing::default(),
-            monitors: LazyListing::default(),
-            floating_ips: LazyListing::default(),
-        }
-    }
-
     pub(crate) async fn balancers(&self, api: &Api, call: &Call) -> Result<Arc<Listed<LoadBalancer, Named>>> {
         let id = |item: &Item<LoadBalancer, Named>| item.key(|one| &one.uuid, |one| &one.uuid).clone();
         let fetch = api.list(call, "list load balancers", "load-balancers", id);

@@ -7,7 +7,7 @@ mod spec;
 
 pub use spec::{ALGORITHM, BALANCER_ID, BALANCER_NAME, FLOATING_ADDRESS, NODE_SELECTOR, TABLE};
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use cloudberth_core::{
     Call, Category, Error, Listing, Lookup, ProviderId, Result, ServiceView,
@@ -17,6 +17,7 @@ use cloudberth_core::{
         Balancers, Candidate, Decision, Desired, Fleet, Identity, LockKey, LockKind, Marked, Name, Outcome,
     },
 };
+use cloudberth_http::LazyListing;
 
 use crate::cloud::{Balancer, Fault, Kind, Listener, Network, Trouble, outcome};
 
@@ -81,6 +82,23 @@ impl Fakes {
         Self { scheme: scheme.to_owned(), network }
     }
 
+    async fn list(&self, call: &Call) -> Result<Listing<Balancer>> {
+        let all = self.network.request(call, Kind::Read, "list balancers", "", |world, now, fault| {
+            let mut items = world.list_balancers(now);
+            if fault == Some(Fault::PartsMissing) {
+                for balancer in &mut items {
+                    balancer.address.clear();
+                }
+            }
+            let short = (fault == Some(Fault::ShortPage)).then(|| {
+                items.truncate(items.len() / 2);
+                "the second page is missing".to_owned()
+            });
+            Ok(Listing { items, short })
+        });
+        all.await.map_err(Trouble::error)
+    }
+
     async fn get(&self, call: &Call, id: &str) -> Lookup<Observed> {
         let key = id.to_owned();
         let found = self
@@ -104,7 +122,7 @@ impl Fakes {
 }
 
 impl Balancers for Fakes {
-    type Survey = Listing<Balancer>;
+    type Survey = LazyListing<Listing<Balancer>>;
     type Observed = Observed;
     type Action = Action;
     type Answer = Answer;
@@ -119,15 +137,7 @@ impl Balancers for Fakes {
 
     /// By the generated name, which carries the name of the cluster and the UID of the Service.
     async fn marked(&self, call: &Call, cluster: &str) -> Result<Listing<Marked>> {
-        let all = self.network.request(call, Kind::Read, "list balancers", "", |world, now, fault| {
-            let mut items = world.list_balancers(now);
-            let short = (fault == Some(Fault::ShortPage)).then(|| {
-                items.truncate(items.len() / 2);
-                "the second page is missing".to_owned()
-            });
-            Ok(Listing { items, short })
-        });
-        let Listing { items, short } = all.await.map_err(Trouble::error)?;
+        let Listing { items, short } = self.list(call).await?;
         let begins = format!("{cluster}-");
         let of = |one: Balancer| {
             let uid = spec::made_for(&one.name).filter(|uid| one.name == format!("{begins}{uid}"))?;
@@ -180,25 +190,18 @@ impl Balancers for Fakes {
         [Some(name), id, address].into_iter().flatten().collect()
     }
 
-    async fn survey(&self, call: &Call, _: &Arc<dyn Fleet>) -> Result<Listing<Balancer>> {
-        let all = self.network.request(call, Kind::Read, "list balancers", "", |world, now, fault| {
-            let mut all = world.list_balancers(now);
-            if fault == Some(Fault::PartsMissing) {
-                for balancer in &mut all {
-                    balancer.address.clear();
-                }
-            }
-            let short = (fault == Some(Fault::ShortPage)).then(|| {
-                all.truncate(all.len() / 2);
-                "the second page is missing".to_owned()
-            });
-            Ok(Listing { items: all, short })
-        });
-        all.await.map_err(Trouble::error)
-    }
-
     /// First a lookup of the recorded id, then the listing by name.
-    async fn observe(&self, call: &Call, all: &Listing<Balancer>, want: &Desired) -> Lookup<Observed> {
+    async fn observe(
+        &self,
+        call: &Call,
+        _: &dyn Fleet,
+        survey: &LazyListing<Listing<Balancer>>,
+        want: &Desired,
+    ) -> Lookup<Observed> {
+        let all = match survey.get(self.list(call)).await {
+            Ok(all) => all,
+            Err(why) => return Lookup::Unknown(why),
+        };
         let mut trail = spec::trail(&want.service, &want.cluster);
         if let Some(id) = trail.id.take() {
             match self.get(call, &id).await {

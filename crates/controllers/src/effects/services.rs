@@ -1,7 +1,6 @@
 //! What a pass over a Service does to the world.
 
 use std::{
-    collections::BTreeMap,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -15,10 +14,7 @@ use cloudberth_core::{
         lifecycle::{Closing, Opening},
         patch,
     },
-    lb::{
-        Goal, INTENT_ANNOTATION, Impact, LockKey, Notice, Permit, PlannedStep, StepReport, Survey, Turn,
-        TurnEnd,
-    },
+    lb::{Desired, Goal, INTENT_ANNOTATION, Impact, LockKey, Permit, PlannedStep, StepReport, Turn, TurnEnd},
     provider::Boxed,
     time::Tick,
 };
@@ -30,7 +26,7 @@ use crate::{
         words::{self, Values},
     },
     lock,
-    service::{Interrupted, ServiceController, SurveyCache, SyncInput, SyncReason},
+    service::{Interrupted, ServiceController, SurveyCache, SyncReason},
 };
 
 /// How long one write may take.
@@ -58,9 +54,6 @@ pub(crate) trait ServiceEffects: Send + Sync {
         true
     }
 
-    /// What there is in the cloud. While the cloud is away it is not asked.
-    fn survey<'a>(&'a self, input: &'a SyncInput<'_>, not_before: Tick) -> Boxed<'a, Result<Survey>>;
-
     /// Writes on the Service, if there is anything to write.
     fn write(&self, body: Option<Value>) -> Boxed<'_, Result<()>>;
 
@@ -81,8 +74,8 @@ pub(crate) trait ServiceEffects: Send + Sync {
     /// The cloud was asked, and the turn ended so.
     fn heard(&self, _goal: Goal, _turn: &Turn) {}
 
-    /// A pass closed so, with these nodes behind the load balancer.
-    fn closed(&self, goal: Goal, turn: &Turn, nodes: &[&str], closing: &Closing);
+    /// A pass closed so, after a turn for what was wanted.
+    fn closed(&self, want: &Desired, turn: &Turn, closing: &Closing);
 }
 
 /// The real world.
@@ -93,12 +86,6 @@ pub(crate) struct Live<'a> {
     pub(crate) reason: SyncReason,
     /// The newest version that this pass has seen, in case the store has lost it by now.
     pub(crate) seen: Mutex<Arc<ServiceView>>,
-}
-
-impl Live<'_> {
-    pub(crate) fn say(&self, notices: impl IntoIterator<Item = Notice>) {
-        self.controller.tell(&self.newest(), notices);
-    }
 }
 
 impl ServiceEffects for Live<'_> {
@@ -133,11 +120,6 @@ impl ServiceEffects for Live<'_> {
         lock(&self.controller.locks).acquire(self.key, keys)
     }
 
-    fn survey<'a>(&'a self, input: &'a SyncInput<'_>, not_before: Tick) -> Boxed<'a, Result<Survey>> {
-        let goal = input.task().map(|(_, goal)| goal);
-        Box::pin(self.cloud.survey(goal, input.keys(), not_before))
-    }
-
     fn write(&self, body: Option<Value>) -> Boxed<'_, Result<()>> {
         Box::pin(async move {
             let Some(body) = body else { return Ok(()) };
@@ -168,7 +150,7 @@ impl ServiceEffects for Live<'_> {
             }
             lock(&self.controller.synced).forget(self.key);
             let notices = states.of(self.key, |state| state.told.released());
-            self.say(notices);
+            self.controller.tell(&self.newest(), notices);
             Ok(())
         })
     }
@@ -182,7 +164,7 @@ impl ServiceEffects for Live<'_> {
             state.orphan = orphan.or_else(|| state.orphan.take());
             state.told.opening(opening)
         });
-        self.say(notices);
+        self.controller.tell(&self.newest(), notices);
     }
 
     fn step(&self, report: StepReport, keys: &[LockKey]) {
@@ -208,12 +190,14 @@ impl ServiceEffects for Live<'_> {
         self.cloud.heard(goal, turn);
     }
 
-    fn closed(&self, goal: Goal, turn: &Turn, nodes: &[&str], closing: &Closing) {
+    fn closed(&self, want: &Desired, turn: &Turn, closing: &Closing) {
+        let goal = want.goal;
+        let nodes: Vec<_> = want.backends.iter().map(|backend| backend.node.name.as_str()).collect();
         let notices = self.controller.states.of(self.key, |state| {
             state.further |= state.progress.advance(turn);
-            state.told.closing(goal, self.reason.occasion(), turn, nodes, closing)
+            state.told.closing(goal, self.reason.occasion(), turn, &nodes, closing)
         });
-        self.say(notices);
+        self.controller.tell(&self.newest(), notices);
         if let Some(refused) = is_refused(goal, turn) {
             self.controller.census.judged(self.key, refused);
         }
@@ -227,17 +211,10 @@ impl ServiceEffects for Live<'_> {
     }
 }
 
-/// What all Services of one dry run share: the time, the nodes, and one survey of each cloud.
+/// What all Services of one dry run share: the time, and with it one survey of each cloud, and the nodes.
 pub(crate) struct DryWorld<'a> {
     pub(crate) begun: Tick,
-    nodes: &'a [Arc<NodeView>],
-    surveys: Mutex<BTreeMap<String, Result<Survey>>>,
-}
-
-impl<'a> DryWorld<'a> {
-    pub(crate) const fn new(begun: Tick, nodes: &'a [Arc<NodeView>]) -> Self {
-        Self { begun, nodes, surveys: Mutex::new(BTreeMap::new()) }
-    }
+    pub(crate) nodes: &'a [Arc<NodeView>],
 }
 
 /// A world in which every write succeeds and is only noted.
@@ -333,19 +310,6 @@ impl ServiceEffects for Dry<'_> {
         self.world.begun
     }
 
-    fn survey<'a>(&'a self, input: &'a SyncInput<'_>, _: Tick) -> Boxed<'a, Result<Survey>> {
-        Box::pin(async move {
-            let cloud = input.cloud;
-            let known = lock(&self.world.surveys).get(cloud.name()).cloned();
-            if let Some(known) = known {
-                return known;
-            }
-            let survey = cloud.survey(None, &[], self.world.begun).await;
-            lock(&self.world.surveys).insert(cloud.name().to_owned(), survey.clone());
-            survey
-        })
-    }
-
     fn write(&self, body: Option<Value>) -> Boxed<'_, Result<()>> {
         if let Some(body) = body {
             self.note(body);
@@ -371,7 +335,7 @@ impl ServiceEffects for Dry<'_> {
         lock(&self.noted).steps.push(PlannedStep { label: report.label, impact: report.impact });
     }
 
-    fn closed(&self, _: Goal, turn: &Turn, _: &[&str], closing: &Closing) {
+    fn closed(&self, _: &Desired, turn: &Turn, closing: &Closing) {
         let told = &mut lock(&self.noted).told;
         told.remarks = turn.refused.iter().map(ToString::to_string).collect();
         told.remarks.extend(turn.notices.iter().map(|notice| notice.message.clone()));

@@ -72,7 +72,7 @@ use index::ServiceIndex;
 use node_changes::NodeChanges;
 use state::ServiceStates;
 
-pub(crate) use self::{input::SyncInput, state::SyncReason, survey_cache::SurveyCache, sync::Interrupted};
+pub(crate) use self::{state::SyncReason, survey_cache::SurveyCache, sync::Interrupted};
 
 /// How many Services are worked on at once by default. They wait for clouds, not for each other.
 const WORKERS: usize = 16;
@@ -204,11 +204,6 @@ impl ServiceController {
     /// The queue of Services, for the metrics.
     pub const fn pool(&self) -> &WorkerPool<ObjectKey> {
         &self.pool
-    }
-
-    /// How many surveys of a cloud were begun.
-    pub fn surveys(&self, cloud: &str) -> u64 {
-        self.clouds.get(cloud).map_or(0, SurveyCache::count)
     }
 
     /// How many Services are remembered.

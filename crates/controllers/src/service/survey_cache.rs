@@ -1,55 +1,48 @@
-//! The listings of load balancers of one cloud, fetched once for all Services that need them (law 7).
+//! The survey of the load balancers of one cloud, shared by all Services that need it (law 7).
 //!
 //! A survey is shared while it is young, with one exception: one that was begun before a load balancer's last mutation
 //! may not show that mutation, so it never serves that load balancer.
 
 use std::{
     fmt,
-    panic::AssertUnwindSafe,
     sync::{Arc, Mutex},
-    time::Duration,
 };
 
 use cloudberth_core::{
-    Clock, Error, Result,
-    call::{Call, ReadOnly},
+    Clock, Result,
     decide::outage::is_silence,
     lb::{Fleet, Freshness, Goal, LockKey, Stamp, Survey, Turn, TurnEnd},
     time::Tick,
 };
-use cloudberth_runtime::single_flight::{Landed, SingleFlight};
-use futures_util::future::FutureExt;
 
-use super::worker::MAX_AGE;
+use super::{input::SyncInput, worker::MAX_AGE};
 use crate::{clouds::Cloud, inventory::SurveyFleet, lock};
 
-/// How long a survey may take.
-const TIMEOUT: Duration = Duration::from_secs(60);
-/// After a survey failed none is tried for so long, whoever asks: what fails for one fails for all.
-const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(2);
-
-/// A survey, and which mutations it shows.
-type Surveyed = (Stamp, Result<Survey>);
+/// A survey, since when there is one, and which mutations it shows.
+struct Begun {
+    at: Tick,
+    stamp: Stamp,
+    survey: Survey,
+}
 
 #[derive(Default)]
 struct State {
+    newest: Option<Begun>,
     freshness: Freshness,
     /// The goals towards which the last turn failed as those do whose cloud is away.
     silent: Vec<Goal>,
 }
 
-/// The newest survey of one cloud, and the one under way.
+/// The newest survey of one cloud.
 pub(crate) struct SurveyCache {
     pub(crate) cloud: Cloud,
     clock: Arc<dyn Clock>,
-    flights: SingleFlight<Surveyed>,
     state: Mutex<State>,
 }
 
 impl SurveyCache {
     pub(crate) fn new(cloud: Cloud, clock: Arc<dyn Clock>) -> Self {
-        let flights = SingleFlight::new(Arc::clone(&clock));
-        Self { cloud, clock, flights, state: Mutex::default() }
+        Self { cloud, clock, state: Mutex::default() }
     }
 
     /// The name of the cloud.
@@ -57,31 +50,30 @@ impl SurveyCache {
         self.cloud.name()
     }
 
-    /// A survey that was begun at `not_before` or later and shows every mutation of `keys`.
+    /// A survey that was begun at `not_before` or later and shows every mutation of what the Service lays claim to. Nothing
+    /// is asked here: a turn fetches what it needs, for all.
     ///
-    /// For a turn towards `goal` the cloud is not asked while it is away and the last such turn failed because of it too.
-    /// Both are looked at because a part of a cloud can be away alone.
-    pub(crate) async fn survey(
-        &self,
-        goal: Option<Goal>,
-        keys: &[LockKey],
-        not_before: Tick,
-    ) -> Result<Survey> {
-        let silent = goal.is_some_and(|goal| lock(&self.state).silent.contains(&goal));
+    /// There is none while the cloud is away and the last turn towards the same goal failed because of it too. Both are
+    /// looked at because a part of a cloud can be away alone.
+    pub(super) fn survey(&self, input: &SyncInput<'_>, not_before: Tick) -> Result<Survey> {
+        let mut state = lock(&self.state);
+        let silent = input.task().is_some_and(|(_, goal)| state.silent.contains(&goal));
         if let Some(why) = silent.then(|| self.cloud.inventory.away()).flatten() {
             return Err(why);
         }
-        let serves = |newest: &Landed<Surveyed>| match &newest.answer {
-            (stamp, Ok(_)) => {
-                newest.begun >= not_before && lock(&self.state).freshness.may_serve(*stamp, keys)
-            }
-            (_, Err(_)) => self.clock.now().since(newest.ended) < PAUSE_AFTER_FAILURE,
+        let serves = |newest: &&Begun| {
+            newest.at >= not_before && state.freshness.may_serve(newest.stamp, input.keys())
         };
-        let ask = |begun| look(self.cloud.clone(), lock(&self.state).freshness.begin(), begun);
-        let landed = |newest: &Arc<Landed<Surveyed>>| {
-            lock(&self.state).freshness.forget_before(newest.answer.0);
-        };
-        self.flights.get(serves, ask, landed).await.answer.1.clone()
+        if let Some(newest) = state.newest.as_ref().filter(serves) {
+            return Ok(newest.survey.clone());
+        }
+        let (at, stamp) = (self.clock.now(), state.freshness.begin());
+        let fleet: Arc<dyn Fleet> =
+            Arc::new(SurveyFleet::new(Arc::clone(&self.cloud.inventory), at - MAX_AGE));
+        let survey = input.balancers.survey(&fleet)?;
+        state.freshness.forget_before(stamp);
+        state.newest = Some(Begun { at, stamp, survey: survey.clone() });
+        Ok(survey)
     }
 
     /// Takes in how a turn towards `goal` ended.
@@ -104,27 +96,6 @@ impl SurveyCache {
     pub(crate) fn mutated(&self, keys: &[LockKey]) {
         lock(&self.state).freshness.mutated(keys);
     }
-
-    /// How many were begun.
-    pub(crate) fn count(&self) -> u64 {
-        self.flights.begun()
-    }
-}
-
-async fn look(cloud: Cloud, stamp: Stamp, begun: Tick) -> Surveyed {
-    let call = Call::new(begun + TIMEOUT, Arc::new(ReadOnly));
-    let fleet: Arc<dyn Fleet> = Arc::new(SurveyFleet::new(Arc::clone(&cloud.inventory), begun - MAX_AGE));
-    let ask = async {
-        match cloud.load_balancers() {
-            Some(balancers) => balancers.survey(&call, &fleet).await,
-            None => Err(Error::permanent(format!("{} has no load balancers", cloud.name()))),
-        }
-    };
-    // A panic here would otherwise reach everybody who waits.
-    let survey = AssertUnwindSafe(ask).catch_unwind().await.unwrap_or_else(|_| {
-        Err(Error::permanent("internal error: looking at the load balancers panicked; see the log"))
-    });
-    (stamp, survey)
 }
 
 impl fmt::Debug for SurveyCache {

@@ -13,7 +13,7 @@ use cloudberth_core::{
             patch,
         },
     },
-    lb::{Backend, Desired, Effects, Goal, IntentMark, LockKey, Permit, Publish, StepReport, Survey, Turn},
+    lb::{Desired, Effects, Goal, IntentMark, LockKey, Permit, Publish, StepReport, Survey, Turn},
     provider::Boxed,
     time::Tick,
 };
@@ -53,8 +53,15 @@ struct Ended {
     turn: Turn,
     /// Whether it was allowed to create.
     permit: Permit,
-    /// The names of the nodes behind the load balancer.
-    nodes: Vec<String>,
+    /// What it was to reach.
+    want: Desired,
+}
+
+impl Ended {
+    /// How a turn ends about which nothing is known.
+    fn unknown(want: Desired, why: Error) -> Self {
+        Self { turn: Turn::unknown(why), permit: Permit::NoCreate, want }
+    }
 }
 
 impl<'a> Pass<'a> {
@@ -70,82 +77,78 @@ impl<'a> Pass<'a> {
             self.effects.opened(&input.opening);
             return Ok(None);
         };
-        if let Some(closing) = self.screen(&input, goal) {
-            return Ok(Some(closing));
+        let want = self.desired(&input);
+        if is_new(&input.service, &input.assignment, &input.opening, input.keys()) {
+            let refused = input.balancers.screen(&want);
+            if !refused.is_empty() {
+                // It asks for what cannot be done: people are told, and that is all.
+                let turn = Turn::screened(refused);
+                let closing = close(goal, Permit::NoCreate, &turn, input.intent);
+                self.effects.closed(&want, &turn, &closing);
+                return Ok(Some(closing));
+            }
         }
-        let mut ended = self.attempt(&mut input, None, not_before).await?;
+        let mut ended = self.attempt(&mut input, want, None, not_before).await?;
         if is_denied(goal, &ended.turn, input.intent, &self.effects.newest(), &self.keys(&input)) {
             ended = self.confirm(&mut input, ended).await?;
         }
-        let mut closing = self.close(&input, goal, &ended);
+        let mut closing = self.close(&input, &ended);
         if closing == Closing::RecordIntent {
             self.recheck(&mut input)?;
-            ended = self.attempt(&mut input, Some(Permit::Create), not_before).await?;
-            closing = self.close(&input, goal, &ended);
+            let want = self.desired(&input);
+            ended = self.attempt(&mut input, want, Some(Permit::Create), not_before).await?;
+            closing = self.close(&input, &ended);
         }
         self.record(&mut input, &closing).await?;
         Ok(Some(closing))
     }
 
-    /// The end of the pass for a new Service that asks for what cannot be done: people are told, and that is all.
-    fn screen(&self, input: &SyncInput<'a>, goal: Goal) -> Option<Closing> {
-        if !is_new(&input.service, &input.assignment, &input.opening, input.keys()) {
-            return None;
-        }
-        let want = self.desired(input);
-        let refused = input.balancers.screen(&want);
-        if refused.is_empty() {
-            return None;
-        }
-        let turn = Turn::screened(refused);
-        let closing = close(goal, Permit::NoCreate, &turn, input.intent);
-        let nodes: Vec<_> = want.backends.iter().map(|backend| backend.node.name.as_str()).collect();
-        self.effects.closed(goal, &turn, &nodes, &closing);
-        Some(closing)
-    }
-
-    /// Looks at the cloud for an input that was just checked, and has a turn of the loop, with an intent on the Service if
-    /// the turn may create.
+    /// Has a turn of the loop for what an input wants that was just checked, with an intent on the Service if the turn may
+    /// create.
     async fn attempt(
         &self,
         input: &mut SyncInput<'a>,
+        mut want: Desired,
         permit: Option<Permit>,
         not_before: Tick,
     ) -> Result<Ended, Interrupted> {
-        let survey = match self.effects.survey(input, not_before).await {
+        let survey = match input.cloud.survey(input, not_before) {
             Ok(survey) => survey,
-            Err(why) => return Ok(self.unknown(input, why)),
+            Err(why) => return Ok(Ended::unknown(want, why)),
         };
-        if !self.recheck(input)? {
-            // What was looked at is not what the Service lays claim to now.
-            return Err(Interrupted::Changed);
-        }
         if matches!(input.opening, Opening::CleanupIfProven { .. }) {
-            self.prove(input, &survey).await?;
+            self.prove(input, &survey, &want).await?;
         }
         self.effects.opened(&input.opening);
         let permit = permit.or(input.opening.turn().map(|(_, _, permit)| permit)).unwrap_or(Permit::NoCreate);
         if permit == Permit::Create || matches!(input.opening, Opening::Prepare { .. }) {
             self.prepare(input, permit).await?;
+            want = self.desired(input);
         }
-        Ok(self.turn(input, &survey, permit).await)
+        if want.goal == Goal::Present && !self.effects.is_dry() {
+            lock(&self.controller.synced).note(&want.service.key(), Fleet::of(&want.backends));
+        }
+        let call = self.controller.ctx.cluster.call(TURN_TIMEOUT);
+        let mut under_way = UnderWay { pass: self, input, permit, ended: false };
+        let turn = input.balancers.turn(&call, &survey, &want, permit, &under_way).await;
+        under_way.ended = true;
+        Ok(Ended { turn, permit, want })
     }
 
-    /// Reads the Service again if there is a newer version, and says whether it lays claim to the same things.
-    /// Interrupted, if it is gone, asks for something else, or for what another Service works on.
-    fn recheck(&self, input: &mut SyncInput<'a>) -> Result<bool, Interrupted> {
+    /// Reads the Service again if there is a newer version. Interrupted, if it is gone, asks for something else, or for
+    /// what another Service works on.
+    fn recheck(&self, input: &mut SyncInput<'a>) -> Result<(), Interrupted> {
         let Some(service) = self.effects.known() else { return Err(Interrupted::Changed) };
         if service.resource_version == input.service.resource_version {
             input.service = service;
-            return Ok(true);
+            return Ok(());
         }
         let now = self.controller.read(service, Some(input)).map_err(|_| Interrupted::Changed)?;
-        let same = now.keys() == input.keys();
-        if now.task() != input.task() || !(same || self.effects.acquire(now.keys())) {
+        if now.task() != input.task() || !self.effects.acquire(now.keys()) {
             return Err(Interrupted::Changed);
         }
         *input = now;
-        Ok(same)
+        Ok(())
     }
 
     /// What the newest version lays claim to.
@@ -160,10 +163,9 @@ impl<'a> Pass<'a> {
 
     /// Goes on with a Service of another class only if the cloud proves that the load balancer is its own. People who
     /// look at somebody else's Service are not told about it.
-    async fn prove(&self, input: &SyncInput<'a>, survey: &Survey) -> Result<(), Interrupted> {
-        let want = self.desired(input);
+    async fn prove(&self, input: &SyncInput<'a>, survey: &Survey, want: &Desired) -> Result<(), Interrupted> {
         let call = self.controller.ctx.cluster.call(TURN_TIMEOUT);
-        match input.balancers.owner(&call, survey, &want).await {
+        match input.balancers.owner(&call, survey, want).await {
             Lookup::Present(Ownership::Proven) => Ok(()),
             Lookup::Present(_) | Lookup::Absent => Err(Interrupted::NotOurs(None)),
             Lookup::Unknown(why) => Err(Interrupted::NotOurs(Some(why))),
@@ -186,20 +188,7 @@ impl<'a> Pass<'a> {
                 why.context("failed to add load balancer cleanup finalizer").into()
             });
         }
-        self.recheck(input).map(|_| ())
-    }
-
-    /// Has a turn of the loop with the newest nodes.
-    async fn turn(&self, input: &SyncInput<'a>, survey: &Survey, permit: Permit) -> Ended {
-        let want = self.desired(input);
-        if want.goal == Goal::Present && !self.effects.is_dry() {
-            lock(&self.controller.synced).note(&want.service.key(), Fleet::of(&want.backends));
-        }
-        let call = self.controller.ctx.cluster.call(TURN_TIMEOUT);
-        let mut under_way = UnderWay { pass: self, input, permit, ended: false };
-        let turn = input.balancers.turn(&call, survey, &want, permit, &under_way).await;
-        under_way.ended = true;
-        Ended { turn, permit, nodes: names(&want.backends) }
+        self.recheck(input)
     }
 
     /// What the Service wants of its cloud, with the nodes that belong behind its load balancer.
@@ -224,11 +213,6 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn unknown(&self, input: &SyncInput<'a>, why: Error) -> Ended {
-        let nodes = names(&self.desired(input).backends);
-        Ended { turn: Turn::unknown(why), permit: Permit::NoCreate, nodes }
-    }
-
     /// Believes a turn that found nothing only if that was in the cluster's own account.
     ///
     /// The instances are listed after the denial, and where they vouch for the account, the load balancer is looked for
@@ -240,18 +224,20 @@ impl<'a> Pass<'a> {
             Ok(AccountCheck::Silent) => Ok(denied),
             Ok(AccountCheck::Ours(seen)) => {
                 self.recheck(input)?;
-                let again = self.attempt(input, Some(Permit::NoCreate), seen).await?;
-                Ok(if again.turn.denied { self.unknown(input, seen_and_gone()) } else { again })
+                // One survey serves all Services of a dry run.
+                let not_before = if self.effects.is_dry() { began } else { seen };
+                let want = self.desired(input);
+                let again = self.attempt(input, want, Some(Permit::NoCreate), not_before).await?;
+                Ok(if again.turn.denied { Ended::unknown(again.want, seen_and_gone()) } else { again })
             }
-            Err(why) => Ok(self.unknown(input, why)),
+            Err(why) => Ok(Ended::unknown(denied.want, why)),
         }
     }
 
-    fn close(&self, input: &SyncInput<'a>, goal: Goal, ended: &Ended) -> Closing {
-        let closing = close(goal, ended.permit, &ended.turn, input.intent);
-        let nodes: Vec<_> = ended.nodes.iter().map(String::as_str).collect();
-        self.effects.heard(goal, &ended.turn);
-        self.effects.closed(goal, &ended.turn, &nodes, &closing);
+    fn close(&self, input: &SyncInput<'a>, Ended { turn, permit, want }: &Ended) -> Closing {
+        let closing = close(want.goal, *permit, turn, input.intent);
+        self.effects.heard(want.goal, turn);
+        self.effects.closed(want, turn, &closing);
         closing
     }
 
@@ -294,10 +280,6 @@ impl<'a> Pass<'a> {
         let body = patch::record(&self.effects.newest(), &publish, clear_intent);
         patch::written(self.effects.write(body).await)
     }
-}
-
-fn names(backends: &[Backend]) -> Vec<String> {
-    backends.iter().map(|backend| backend.node.name.clone()).collect()
 }
 
 fn seen_and_gone() -> Error {

@@ -144,7 +144,7 @@ impl ServiceController {
             Err(Interrupted::Error(why)) => {
                 // Somebody else wrote at the same time, or the object is gone: its next version is on its way.
                 let quiet = matches!(why.category(), Category::Conflict | Category::NotFound);
-                live.say(events::sync_failed(&why).filter(|_| !quiet));
+                self.tell(&live.newest(), events::sync_failed(&why).filter(|_| !quiet));
                 live.cloud.cloud.inventory.report(&why);
                 self.again(live.key, &why)
             }
@@ -190,7 +190,7 @@ impl ServiceController {
         for slice in self.ctx.cluster.endpoint_slices.iter().flat_map(|slices| slices.all()) {
             lock(&self.endpoints).0.update(None, Some(&slice));
         }
-        let world = DryWorld::new(self.ctx.clock().now(), nodes);
+        let world = DryWorld { begun: self.ctx.clock().now(), nodes };
         let mut all = Vec::new();
         for service in &services {
             let one = AssertUnwindSafe(self.dry_run_one(service, &world)).catch_unwind().await;

@@ -144,14 +144,17 @@ async fn two_services_that_name_one_address_do_not_fight_and_the_second_gets_it_
 
 #[tokio::test(start_paused = true)]
 async fn one_writer_per_thing_at_a_time() {
-    let scene = Fixture::new();
+    let mut scene = Fixture::new();
     scene.node("n1").await;
+    // All of them are there before the first pass begins.
+    scene.kill();
     scene.stage.clouds[0].add_floating("198.51.100.7");
     let naming =
         json!({"metadata": {"annotations": {"fake.cloudberth.dev/floating-address": "198.51.100.7"}}});
     for name in ["a", "b", "c", "d"] {
         scene.create(name, naming.clone()).await;
     }
+    scene.restart();
     scene.pass(5).await;
     assert_eq!(scene.balancers().len(), 4, "who has to wait gets its turn");
     // All four claim it, so none of them may take it.

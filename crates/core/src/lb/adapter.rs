@@ -1,6 +1,6 @@
 //! The object-safe side of [`Balancers`]: what the framework sees of a cloud whose types it does not know.
 
-use std::{any::Any, sync::Arc, time::Duration};
+use std::{any::Any, fmt, sync::Arc, time::Duration};
 
 use crate::{
     annotation::Table,
@@ -11,8 +11,8 @@ use crate::{
     },
     error::{Error, Result},
     lb::{
-        Balancers, Desired, Effects, Fleet, Goal, LockKey, LockKind, Marked, Name, Notice, Permit, Refusal,
-        Turn, TurnEnd, balancers::not_listed, drive, intended_name,
+        Balancers, Decision, Desired, Effects, Fleet, Goal, LockKey, LockKind, Marked, Name, Notice, Permit,
+        Refusal, Turn, TurnEnd, balancers::not_listed, drive, intended_name,
     },
     lookup::{Listing, Lookup},
     net::parse_ip,
@@ -20,8 +20,19 @@ use crate::{
     view::{NodeView, ServiceView},
 };
 
-/// A survey of any cloud, shared by all Services of a pass. Only the provider that made it can read it.
-pub type Survey = Arc<dyn Any + Send + Sync>;
+/// A survey of any cloud, shared by all Services of a pass: its instances, and the listings of load balancers. Only the
+/// provider that began it can read these.
+#[derive(Clone)]
+pub struct Survey {
+    fleet: Arc<dyn Fleet>,
+    listings: Arc<dyn Any + Send + Sync>,
+}
+
+impl fmt::Debug for Survey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Survey").finish_non_exhaustive()
+    }
+}
 
 /// What holds for all load balancers of a cloud.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +62,7 @@ pub struct Request {
 /// What would be said about a new Service by looking at it alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Review {
-    /// [`Balancers::screen`]: with any of these nothing is created.
+    /// [`LoadBalancers::screen`]: with any of these nothing is created.
     pub refused: Vec<Refusal>,
     /// What else people would be told.
     pub notices: Vec<Notice>,
@@ -68,7 +79,9 @@ pub trait LoadBalancers: Send + Sync {
     /// [`Balancers::accepts`]. Pure.
     fn accepts(&self, node: &NodeView, own: bool) -> bool;
 
-    /// [`Balancers::screen`]. Pure.
+    /// What is wrong with a Service that has no load balancer yet, as far as the Service alone can tell. Pure.
+    ///
+    /// With a refusal nothing is created, so nothing is written on the Service and the cloud is not asked either (law 8).
     fn screen(&self, want: &Desired) -> Vec<Refusal>;
 
     /// What would be said about a Service that has no load balancer yet. Pure.
@@ -89,8 +102,8 @@ pub trait LoadBalancers: Send + Sync {
         true
     }
 
-    /// [`Balancers::survey`].
-    fn survey<'a>(&'a self, call: &'a Call, fleet: &'a Arc<dyn Fleet>) -> Boxed<'a, Result<Survey>>;
+    /// Begins a survey with the instances of `fleet`. Nothing is asked yet; an error is why nothing can be.
+    fn survey(&self, fleet: &Arc<dyn Fleet>) -> Result<Survey>;
 
     /// Whose the load balancer is that was found for a Service; `Absent` where none was.
     fn owner<'a>(
@@ -141,11 +154,12 @@ impl<B: Balancers> LoadBalancers for B {
     }
 
     fn screen(&self, want: &Desired) -> Vec<Refusal> {
-        Balancers::screen(self, want)
+        self.decide(want, None).refused
     }
 
     fn review(&self, want: &Desired) -> Review {
-        Review { refused: Balancers::screen(self, want), notices: self.decide(want, None).notices }
+        let Decision { refused, notices, .. } = self.decide(want, None);
+        Review { refused, notices }
     }
 
     fn shows<'a>(&'a self, call: &'a Call, id: &'a str) -> Boxed<'a, Lookup<()>> {
@@ -160,10 +174,8 @@ impl<B: Balancers> LoadBalancers for B {
         Balancers::may_own(self, service, cluster, marked)
     }
 
-    fn survey<'a>(&'a self, call: &'a Call, fleet: &'a Arc<dyn Fleet>) -> Boxed<'a, Result<Survey>> {
-        Box::pin(async {
-            Balancers::survey(self, call, fleet).await.map(|survey| Arc::new(survey) as Survey)
-        })
+    fn survey(&self, fleet: &Arc<dyn Fleet>) -> Result<Survey> {
+        Ok(Survey { fleet: Arc::clone(fleet), listings: Arc::new(B::Survey::default()) })
     }
 
     fn owner<'a>(
@@ -173,8 +185,9 @@ impl<B: Balancers> LoadBalancers for B {
         want: &'a Desired,
     ) -> Boxed<'a, Lookup<Ownership>> {
         Box::pin(async move {
-            let Some(survey) = survey.downcast_ref() else { return Lookup::Unknown(not_its_survey()) };
-            let observed = self.observe(call, survey, want).await.known();
+            let Survey { fleet, listings } = survey;
+            let Some(listings) = listings.downcast_ref() else { return Lookup::Unknown(not_its_survey()) };
+            let observed = self.observe(call, &**fleet, listings, want).await.known();
             Lookup::from(observed.map(|observed| Some(judge(self, want, &observed?)?.0)))
         })
     }
@@ -188,8 +201,9 @@ impl<B: Balancers> LoadBalancers for B {
         effects: &'a dyn Effects,
     ) -> Boxed<'a, Turn> {
         Box::pin(async move {
-            let Some(survey) = survey.downcast_ref() else { return Turn::unknown(not_its_survey()) };
-            let observed = match self.observe(call, survey, want).await.known() {
+            let Survey { fleet, listings } = survey;
+            let Some(listings) = listings.downcast_ref() else { return Turn::unknown(not_its_survey()) };
+            let observed = match self.observe(call, &**fleet, listings, want).await.known() {
                 Ok(observed) => observed,
                 Err(why) => return Turn::unknown(why),
             };

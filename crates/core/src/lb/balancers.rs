@@ -1,13 +1,13 @@
 //! What a provider writes to have load balancers.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use crate::{
     annotation,
     call::Call,
     decide::nodeset::Selector,
     error::{Error, Result},
-    lb::{Decision, Desired, Fleet, Identity, LockKey, LockKind, Name, Refusal},
+    lb::{Decision, Desired, Fleet, Identity, LockKey, LockKind, Name},
     lookup::{Listing, Lookup},
     provider_id::ProviderId,
     view::{NodeView, ServiceView},
@@ -67,15 +67,16 @@ pub struct Marked {
     pub instances: Vec<ProviderId>,
 }
 
-/// The load balancers of one cloud: four pure functions, three that talk.
+/// The load balancers of one cloud: pure functions, and four that talk.
 ///
 /// # Laws of the pure part
 /// - [`decide`](Self::decide) at rest decides nothing: the decision on what `Converged` was said about is `Converged`.
 /// - decide, [`assume`](Self::assume), [`fold`](Self::fold), again, comes to rest.
 /// - Any prefix of the steps followed by a fresh observation comes to the same end.
 pub trait Balancers: Send + Sync {
-    /// The listings that serve all Services of a pass.
-    type Survey: Send + Sync + 'static;
+    /// The listings that serve all Services of a pass. A new one is empty: each listing is fetched when the first Service
+    /// needs it, as `cloudberth_http::LazyListing` does.
+    type Survey: Default + Send + Sync + 'static;
     /// What there is for one Service: the load balancer, its parts, and whatever the decision needs beside them.
     type Observed: Clone + Send + Sync;
     /// One mutation.
@@ -154,15 +155,7 @@ pub trait Balancers: Send + Sync {
     /// Names, ids and addresses that a Service lays claim to. Pure.
     fn lock_keys(&self, service: &ServiceView, cluster: &str) -> Vec<LockKey>;
 
-    /// Fetches the listings that serve all Services. A provider that needs to know the instances of nodes keeps the
-    /// `fleet` with them.
-    fn survey(
-        &self,
-        call: &Call,
-        fleet: &Arc<dyn Fleet>,
-    ) -> impl Future<Output = Result<Self::Survey>> + Send;
-
-    /// Finds what there is for one Service. Look-ups beside the cloud (DNS) belong here too.
+    /// Finds what there is for one Service, from what the survey has, the `fleet` and questions of its own. Look-ups beside the cloud (DNS) belong here too.
     ///
     /// Looked for are the recorded id, the name, and the [intended name](crate::lb::intended_name).
     /// `Absent` needs a complete answer. Several candidates are `Unknown` with an error that names them. Whether the one
@@ -170,19 +163,13 @@ pub trait Balancers: Send + Sync {
     fn observe(
         &self,
         call: &Call,
+        fleet: &dyn Fleet,
         survey: &Self::Survey,
         want: &Desired,
     ) -> impl Future<Output = Lookup<Self::Observed>> + Send;
 
     /// What to do next about what was observed. Pure.
     fn decide(&self, want: &Desired, observed: Option<&Self::Observed>) -> Decision<Self::Action>;
-
-    /// What is wrong with a Service that has no load balancer yet, as far as the Service alone can tell. Pure.
-    ///
-    /// With a refusal nothing is created, so nothing is written on the Service and the cloud is not asked either (law 8).
-    fn screen(&self, want: &Desired) -> Vec<Refusal> {
-        self.decide(want, None).refused
-    }
 
     /// Sends one mutation, once.
     fn execute(&self, call: &Call, act: &Self::Action) -> impl Future<Output = Outcome<Self::Answer>> + Send;

@@ -3,12 +3,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex},
+    sync::{Mutex, OnceLock},
     time::Duration,
 };
 
 use cloudberth_core::{
-    Call, Lookup, Result, ServiceView,
+    Call, Lookup, ServiceView,
     annotation::Table,
     lb::{
         Balancers, Decision, Desired, Fleet, Goal, Identity, Impact, LockKey, LockKind, Name, Next, Outcome,
@@ -138,7 +138,7 @@ impl Around {
 }
 
 impl Balancers for Around {
-    type Survey = BTreeMap<String, Parts>;
+    type Survey = OnceLock<BTreeMap<String, Parts>>;
     type Observed = Parts;
     type Action = Action;
     type Answer = ();
@@ -168,11 +168,14 @@ impl Balancers for Around {
         vec![LockKey::new(LockKind::Name, name(s, cluster))]
     }
 
-    async fn survey(&self, _: &Call, _: &Arc<dyn Fleet>) -> Result<BTreeMap<String, Parts>> {
-        Ok(self.world.lock().unwrap().clone())
-    }
-
-    async fn observe(&self, _: &Call, all: &BTreeMap<String, Parts>, want: &Desired) -> Lookup<Parts> {
+    async fn observe(
+        &self,
+        _: &Call,
+        _: &dyn Fleet,
+        survey: &OnceLock<BTreeMap<String, Parts>>,
+        want: &Desired,
+    ) -> Lookup<Parts> {
+        let all = survey.get_or_init(|| self.world.lock().unwrap().clone());
         let domain = want.service.annotations.get(DOMAIN);
         let resolved = domain.and_then(|d| self.dns.lock().unwrap().get(d).cloned());
         let parts = all.get(&name(&want.service, &want.cluster)).cloned().unwrap_or_default();

@@ -3,12 +3,12 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Mutex, MutexGuard, OnceLock},
     time::Duration,
 };
 
 use cloudberth_core::{
-    Call, Lookup, Result, ServiceView,
+    Call, Lookup, ServiceView,
     annotation::Table,
     lb::{
         Balancers, Decision, Desired, Fleet, Goal, Identity, Impact, LockKey, LockKind, Name, Next, Notice,
@@ -87,7 +87,7 @@ impl Documents {
 }
 
 impl Balancers for Documents {
-    type Survey = Vec<Document>;
+    type Survey = OnceLock<Vec<Document>>;
     type Observed = Document;
     type Action = Action;
     type Answer = Option<Document>;
@@ -112,11 +112,14 @@ impl Balancers for Documents {
         vec![LockKey::new(LockKind::Name, self.name_for(s, cluster).text)]
     }
 
-    async fn survey(&self, _: &Call, _: &Arc<dyn Fleet>) -> Result<Vec<Document>> {
-        Ok(self.stored().clone())
-    }
-
-    async fn observe(&self, _: &Call, all: &Vec<Document>, want: &Desired) -> Lookup<Document> {
+    async fn observe(
+        &self,
+        _: &Call,
+        _: &dyn Fleet,
+        survey: &OnceLock<Vec<Document>>,
+        want: &Desired,
+    ) -> Lookup<Document> {
+        let all = survey.get_or_init(|| self.stored().clone());
         let name = Self::body(want, "").name;
         all.iter().find(|d| d.body.name == name).cloned().map_or(Lookup::Absent, Lookup::Present)
     }

@@ -12,8 +12,8 @@ use cloudberth_core::{
     decide::service::ownership::Ownership,
     lb::{
         Balancers, Creation, Decision, Desired, Fleet, Goal, INTENT_ANNOTATION, Identity, Impact, IntentMark,
-        LockKey, LockKind, MAX_ROUNDS, Name, Next, Outcome, Permit, Publish, Refusal, Rival, Step, Survey,
-        Turn, TurnEnd,
+        LockKey, LockKind, MAX_ROUNDS, Name, Next, Outcome, Permit, Publish, Refusal, Rival, Step, Turn,
+        TurnEnd,
     },
     provider::LoadBalancers,
     reason,
@@ -71,11 +71,7 @@ impl Balancers for Script {
         vec![LockKey::new(LockKind::Name, self.name_for(service, cluster).text)]
     }
 
-    async fn survey(&self, _: &Call, _: &Arc<dyn Fleet>) -> Result<()> {
-        Ok(())
-    }
-
-    async fn observe(&self, _: &Call, (): &(), _: &Desired) -> Lookup<()> {
+    async fn observe(&self, _: &Call, _: &dyn Fleet, (): &(), _: &Desired) -> Lookup<()> {
         if self.unknown { Lookup::Unknown(Error::temporary("401")) } else { Lookup::Present(()) }
     }
 
@@ -141,7 +137,7 @@ fn script(decisions: Vec<Decision<u32>>, outcomes: Vec<Outcome<u32>>) -> Script 
 }
 
 fn run(toy: &Script, want: &Desired, permit: Permit) -> Turn {
-    let survey = now(LoadBalancers::survey(toy, &call(), &no_fleet())).unwrap();
+    let survey = LoadBalancers::survey(toy, &no_fleet()).unwrap();
     now(toy.turn(&call(), &survey, want, permit, &ServiceLog::default()))
 }
 
@@ -336,12 +332,12 @@ fn what_could_not_be_looked_at_is_left_alone() {
     toy.unknown = true;
     let unknown = TurnEnd::Unknown(Error::temporary("401"));
     assert_eq!(run(&toy, &want(&[80], &[]), Permit::Create).end, unknown, "L1-8");
-    let survey = now(LoadBalancers::survey(&toy, &call(), &no_fleet())).unwrap();
+    let survey = LoadBalancers::survey(&toy, &no_fleet()).unwrap();
     let dry = now(toy.turn(&call(), &survey, &want(&[80], &[]), Permit::Create, &Dry::default()));
     assert_eq!((dry.done, dry.end), (vec![], unknown), "L1-9");
     assert_eq!(sent(&toy), Vec::<u32>::new());
 
-    let foreign: Survey = Arc::new("another cloud's survey");
+    let foreign = LoadBalancers::survey(&Six::empty(), &no_fleet()).unwrap();
     toy.unknown = false;
     let account = now(toy.turn(&call(), &foreign, &want(&[80], &[]), Permit::Create, &ServiceLog::default()));
     assert!(matches!(&account.end, TurnEnd::Unknown(e) if e.message().contains("another cloud")), "L3-1");
@@ -373,7 +369,7 @@ fn what_is_published_is_written_once_and_the_intent_goes_with_the_last_creation(
         publish(rests(), "balancer"),
     ];
     let toy = script(decisions, vec![]);
-    let survey = now(LoadBalancers::survey(&toy, &call(), &no_fleet())).unwrap();
+    let survey = LoadBalancers::survey(&toy, &no_fleet()).unwrap();
     let ledger = Ledger::default();
     let account = now(toy.turn(&call(), &survey, &want(&[80], &[]), Permit::Create, &ledger));
     assert_eq!(account.end, TurnEnd::Converged);
@@ -402,7 +398,7 @@ fn published_addresses_are_never_replaced_by_none() {
             Decision { publish: Some(publish), ..rests() }
         };
         let toy = script(vec![decision()], vec![]);
-        let survey = now(LoadBalancers::survey(&toy, &call(), &no_fleet())).unwrap();
+        let survey = LoadBalancers::survey(&toy, &no_fleet()).unwrap();
         let log = ServiceLog::default();
         let turn = now(toy.turn(&call(), &survey, &want, Permit::NoCreate, &log));
         let published = log.published.lock().unwrap().clone();
@@ -513,7 +509,7 @@ fn impacts_are_ordered_and_have_words() {
 #[test]
 fn steps_are_reported_with_their_outcome() {
     let toy = script(vec![act(vec![change(1), change(2)]), rests()], vec![Outcome::Done(1), failed()]);
-    let survey = now(LoadBalancers::survey(&toy, &call(), &no_fleet())).unwrap();
+    let survey = LoadBalancers::survey(&toy, &no_fleet()).unwrap();
     let log = ServiceLog::default();
     let _ = now(toy.turn(&call(), &survey, &want(&[80], &[]), Permit::NoCreate, &log));
     let heard: Vec<_> =
@@ -538,7 +534,7 @@ fn what_is_not_this_services_is_not_touched_whatever_the_plan_says() {
         let account = run(&toy, &want, Permit::Create);
         assert_eq!((account.end, sent(&toy)), (rest.clone(), vec![]), "L3-316");
         assert_eq!(account.refused.len(), 1, "L3-316 and it is said why");
-        let survey = now(LoadBalancers::survey(&toy, &call(), &no_fleet())).unwrap();
+        let survey = LoadBalancers::survey(&toy, &no_fleet()).unwrap();
         let dry = now(toy.turn(&call(), &survey, &want, Permit::Create, &Dry::default()));
         assert_eq!((dry.done, dry.end, dry.refused.len()), (vec![], rest, 1), "L3-317");
         assert_eq!(now(toy.owner(&call(), &survey, &want)), Lookup::Present(Ownership::NotProven));
@@ -547,7 +543,7 @@ fn what_is_not_this_services_is_not_touched_whatever_the_plan_says() {
     let toy = found(Some(own), act(vec![change(1)]));
     assert_eq!((run(&toy, &present, Permit::Create).end, sent(&toy)), (TurnEnd::Converged, vec![1]));
     let nothing = found(None, rests());
-    let survey = now(LoadBalancers::survey(&nothing, &call(), &no_fleet())).unwrap();
+    let survey = LoadBalancers::survey(&nothing, &no_fleet()).unwrap();
     assert_eq!(now(nothing.owner(&call(), &survey, &present)), Lookup::Absent);
 }
 

@@ -170,7 +170,7 @@ pub fn dry_run<B: Balancers>(
 
 /// One turn from a fresh survey, as the service controller takes it.
 pub fn turn<T: Toy>(toy: &T, want: &Desired, log: &ServiceLog, permit: Permit) -> Turn {
-    let survey = now(LoadBalancers::survey(toy, &call(), &no_fleet())).unwrap();
+    let survey = LoadBalancers::survey(toy, &no_fleet()).unwrap();
     now(toy.turn(&call(), &survey, want, permit, log))
 }
 

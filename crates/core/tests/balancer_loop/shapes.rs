@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::{
     around::Around,
     document::Documents,
-    fixture::{Fault, ServiceLog, Toy, annotated, converge, dry_run, gone, now, turn, want},
+    fixture::{Fault, ServiceLog, Toy, annotated, call, converge, dry_run, gone, no_fleet, now, turn, want},
     six::Six,
 };
 
@@ -73,8 +73,8 @@ fn does_what_its_dry_run_says<T: Toy>() {
     let toy = T::empty();
     let log = ServiceLog::default();
     for want in story() {
-        let survey = now(toy.survey(&crate::fixture::call(), &crate::fixture::no_fleet())).unwrap();
-        let seen = now(toy.observe(&crate::fixture::call(), &survey, &want)).known().unwrap();
+        let (call, fleet, survey) = (call(), no_fleet(), T::Survey::default());
+        let seen = now(toy.observe(&call, &*fleet, &survey, &want)).known().unwrap();
         let before = mutations(&toy);
         let (plan, _) = dry_run(&toy, &want, seen);
         assert_eq!(mutations(&toy), before, "a dry run sends nothing");

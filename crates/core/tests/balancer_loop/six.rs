@@ -4,12 +4,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex},
+    sync::{Mutex, OnceLock},
     time::Duration,
 };
 
 use cloudberth_core::{
-    Call, Error, Lookup, Result, ServiceView,
+    Call, Error, Lookup, ServiceView,
     annotation::Table,
     lb::{
         Balancers, Decision, Desired, Fleet, Goal, Identity, Impact, LockKey, LockKind, Name, Next, Outcome,
@@ -170,7 +170,7 @@ impl Six {
 }
 
 impl Balancers for Six {
-    type Survey = BTreeMap<String, Tree>;
+    type Survey = OnceLock<BTreeMap<String, Tree>>;
     type Observed = Tree;
     type Action = Action;
     type Answer = String;
@@ -202,11 +202,14 @@ impl Balancers for Six {
         [name].into_iter().chain(floating).collect()
     }
 
-    async fn survey(&self, _: &Call, _: &Arc<dyn Fleet>) -> Result<BTreeMap<String, Tree>> {
-        Ok(self.trees.lock().unwrap().clone())
-    }
-
-    async fn observe(&self, _: &Call, all: &BTreeMap<String, Tree>, want: &Desired) -> Lookup<Tree> {
+    async fn observe(
+        &self,
+        _: &Call,
+        _: &dyn Fleet,
+        survey: &OnceLock<BTreeMap<String, Tree>>,
+        want: &Desired,
+    ) -> Lookup<Tree> {
+        let all = survey.get_or_init(|| self.trees.lock().unwrap().clone());
         let name = format!("k8s-service-{}", want.service.uid);
         let found: Vec<_> = all.values().filter(|t| t.name == name).collect();
         match found.as_slice() {

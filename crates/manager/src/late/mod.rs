@@ -280,6 +280,7 @@ mod tests {
         assert_eq!((instances.ask_every(), routes.families().len()), (None, 1));
         let balancers = cloud.load_balancers().unwrap();
         assert!(unknown(balancers.shows(&call, "1").await.known().err()), "L1-1535");
+        assert!(unknown(balancers.survey(&fleet).err()), "so nothing is written on a Service");
         assert_eq!(
             balancers.profile().settle_time,
             FakeProvider::balancers(&fixture.fake()).profile().settle_time

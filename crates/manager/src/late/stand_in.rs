@@ -172,8 +172,8 @@ impl LoadBalancers for LateProvider {
         self.pure(|inner| inner.may_own(service, cluster, marked), || true)
     }
 
-    fn survey<'a>(&'a self, _: &'a Call, _: &'a Arc<dyn Fleet>) -> Boxed<'a, Result<Survey>> {
-        self.later(Err)
+    fn survey(&self, _: &Arc<dyn Fleet>) -> Result<Survey> {
+        Err(self.unknown())
     }
 
     fn owner<'a>(&'a self, _: &'a Call, _: &'a Survey, _: &'a Desired) -> Boxed<'a, Lookup<Ownership>> {

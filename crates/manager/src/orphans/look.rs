@@ -119,7 +119,7 @@ impl Look<'_> {
         loop {
             let fleet: Arc<dyn Fleet> =
                 Arc::new(SurveyFleet::new(Arc::clone(&cloud.inventory), self.clock.now()));
-            let survey = balancers.survey(&call, &fleet).await.map_err(|why| plain(&why))?;
+            let survey = balancers.survey(&fleet).map_err(|why| plain(&why))?;
             let turn = balancers.turn(&call, &survey, &want, Permit::NoCreate, &Quiet).await;
             if let Some(refused) = turn.refused.first() {
                 return Err(refused.to_string());
