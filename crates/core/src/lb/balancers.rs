@@ -155,7 +155,8 @@ pub trait Balancers: Send + Sync {
     /// Names, ids and addresses that a Service lays claim to. Pure.
     fn lock_keys(&self, service: &ServiceView, cluster: &str) -> Vec<LockKey>;
 
-    /// Finds what there is for one Service, from what the survey has, the `fleet` and questions of its own. Look-ups beside the cloud (DNS) belong here too.
+    /// Finds what there is for one Service, from what the survey has, the `fleet` and questions of its own. Look-ups beside
+    /// the cloud (DNS) belong here too.
     ///
     /// Looked for are the recorded id, the name, and the [intended name](crate::lb::intended_name).
     /// `Absent` needs a complete answer. Several candidates are `Unknown` with an error that names them. Whether the one
