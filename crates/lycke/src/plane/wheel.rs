@@ -16,7 +16,9 @@ pub(crate) struct Wheel<T> {
     slots: VecDeque<Vec<T>>,
     /// The number of grains after which the first slot is due.
     first: u64,
-    filed: usize,
+    /// The number of grains after which the next entry is due, so that nobody looks through a thousand empty slots before
+    /// each wait.
+    next: Option<u64>,
 }
 
 fn grains(time: Duration) -> u64 {
@@ -25,7 +27,7 @@ fn grains(time: Duration) -> u64 {
 
 impl<T> Wheel<T> {
     pub(crate) fn new(now: Tick) -> Self {
-        Self { slots: VecDeque::new(), first: grains(now.0) + 1, filed: 0 }
+        Self { slots: VecDeque::new(), first: grains(now.0) + 1, next: None }
     }
 
     /// Files something that comes up at `due`, or earlier if that is far away.
@@ -37,7 +39,8 @@ impl<T> Wheel<T> {
         }
         if let Some(slot) = self.slots.get_mut(at) {
             slot.push(what);
-            self.filed += 1;
+            let due = self.first.saturating_add(u64::try_from(at).unwrap_or_default());
+            self.next = Some(self.next.map_or(due, |next| next.min(due)));
         }
     }
 
@@ -52,7 +55,9 @@ impl<T> Wheel<T> {
             }
             self.first += 1;
             if let Some(slot) = slot.filter(|slot| !slot.is_empty()) {
-                self.filed -= slot.len();
+                let next = self.slots.iter().position(|slot| !slot.is_empty());
+                let next = next.and_then(|at| u64::try_from(at).ok());
+                self.next = next.map(|at| self.first.saturating_add(at));
                 return Some(slot);
             }
         }
@@ -61,12 +66,7 @@ impl<T> Wheel<T> {
 
     /// How long until something is due; `None` if nothing is filed.
     pub(crate) fn wait(&self, now: Tick) -> Option<Duration> {
-        if self.filed == 0 {
-            return None;
-        }
-        let slot = self.slots.iter().position(|slot| !slot.is_empty())?;
-        let due = self.first.saturating_add(u64::try_from(slot).ok()?);
-        let due = GRAIN.saturating_mul(u32::try_from(due).unwrap_or(u32::MAX));
+        let due = GRAIN.saturating_mul(u32::try_from(self.next?).unwrap_or(u32::MAX));
         Some(due.saturating_sub(now.0))
     }
 }
