@@ -145,12 +145,6 @@ impl SocketPlane {
         Ok(())
     }
 
-    /// Changes how many TCP connections all load balancers together may have open, for those that come from now on; 0 means
-    /// as many as the limit on descriptors allows.
-    pub fn limit_connections(&self, connections: usize) {
-        self.shared.most.store(most_connections(connections), Relaxed);
-    }
-
     fn ask<T: Send + 'static>(
         &self,
         request: impl FnOnce(oneshot::Sender<T>) -> Request,
@@ -193,6 +187,10 @@ impl Plane for SocketPlane {
 
     fn totals(&self) -> PlaneTotals {
         self.shared.cells.totals()
+    }
+
+    fn limit_connections(&self, connections: usize) {
+        self.shared.most.store(most_connections(connections), Relaxed);
     }
 
     fn close(&self) -> Answer<()> {
