@@ -5,7 +5,8 @@ use std::{collections::VecDeque, time::Duration};
 use cloudberth_core::time::Tick;
 
 /// How exact it is. Waits end late by up to this, never early.
-pub(crate) const GRAIN: Duration = Duration::from_millis(100);
+pub(crate) const GRAIN: Duration = Duration::from_millis(GRAIN_MILLIS);
+const GRAIN_MILLIS: u64 = 100;
 /// How far it reaches. What is due later comes up at its end, and whoever filed it files it again.
 const SLOTS: u64 = 1024;
 
@@ -22,7 +23,8 @@ pub(crate) struct Wheel<T> {
 }
 
 fn grains(time: Duration) -> u64 {
-    u64::try_from(time.as_millis() / GRAIN.as_millis()).unwrap_or(u64::MAX)
+    // In 64 bits: this is asked before and after every wait.
+    time.as_secs().saturating_mul(1000).saturating_add(time.subsec_millis().into()) / GRAIN_MILLIS
 }
 
 impl<T> Wheel<T> {
