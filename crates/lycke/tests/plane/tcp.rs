@@ -107,6 +107,27 @@ async fn a_backend_that_ends_lets_the_client_go_on() {
     assert_eq!(within("the rest", served).await.unwrap(), "still here", "CL-85 the client may still send");
 }
 
+/// It may have spoken and closed before anybody has noticed that it was connected.
+#[tokio::test]
+async fn a_backend_that_speaks_first_is_heard() {
+    let backend = Server::dead("a");
+    // Not a task of this thread: it answers while the plane is still about to look.
+    let listener = std::net::TcpListener::bind((backend.address, NODE_PORT)).unwrap();
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let _ = std::io::Write::write_all(&mut stream, b"220 ready");
+        }
+    });
+    let mut fixture = Fixture::new(&[&backend]);
+    fixture.config.health.kind = HealthKind::None;
+    fixture.apply().await;
+    for round in 0..500 {
+        let mut client = Client::connect(fixture.at(PORT)).await.unwrap();
+        assert_eq!(client.end().await.unwrap(), b"220 ready", "CL-85 round {round}");
+    }
+    assert_eq!(fixture.counters().connections.failed, 0, "CL-85 none of them was a failed attempt");
+}
+
 #[tokio::test]
 async fn a_reset_is_seen_as_a_reset() {
     let backend = Server::dead("a");

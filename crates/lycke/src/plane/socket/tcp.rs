@@ -160,11 +160,14 @@ impl Worker {
             return;
         }
         if connection.attempt.is_some() {
-            if event.is_error() || event.is_write_closed() || event.is_read_closed() {
+            if event.is_error() || event.is_write_closed() {
                 let error = connection.backend.take_error().ok().flatten();
                 let failure = error.map_or_else(|| "connection closed".to_owned(), |error| error.to_string());
                 self.try_next(address.place, failure);
             } else if event.is_writable() {
+                // A backend that speaks first may have done so by now, and even be at its end: that is announced once.
+                connection.down.readable = event.is_readable() || event.is_read_closed();
+                connection.down.ending = event.is_read_closed();
                 self.established(address.place);
             }
             return;
