@@ -18,7 +18,7 @@ use cloudberth_lycke::{
     control::Control,
     plane::{
         PlaneObserver,
-        socket::{PlaneSettings, SocketPlane},
+        socket::{InheritedSockets, PlaneSettings, SocketPlane},
     },
     serve::{Prepared, follow},
     store::default_directory,
@@ -81,7 +81,8 @@ impl EmbeddedService {
         let observer: Arc<dyn PlaneObserver> = Arc::new(prepared.events().clone());
         let settings =
             PlaneSettings { connections: prepared.connections_total(), ..PlaneSettings::default() };
-        let plane = SocketPlane::start(settings, observer, Arc::clone(&self.clock));
+        let inherited = InheritedSockets::of_this_process();
+        let plane = SocketPlane::start_with(settings, inherited, observer, Arc::clone(&self.clock));
         let plane = plane.map_err(|why| Error::permanent(format!("the data plane does not start: {why}")))?;
         let control = prepared.start(Arc::new(plane));
         control.restore().await;

@@ -432,7 +432,10 @@ fn a_bad_inventory_is_told_by_line_and_field_and_changes_nothing() {
         });
         let line = message.strip_prefix("inv.yaml:").and_then(|rest| rest.split(':').next());
         assert!(line.is_some_and(|line| line.parse::<usize>().is_ok()), "CL-23 {case}: {message}");
-        assert!(fs::read_to_string(place.path("log")).unwrap().contains(&message), "CL-23 {case}: {message}");
+        // The state is seen first, and then told.
+        until(&format!("CL-23 {case}: {message} in the log"), || {
+            fs::read_to_string(place.path("log")).unwrap().contains(&message).then_some(())
+        });
         assert_eq!(machines(), before, "CL-23 {case}: the old one is in force");
         assert!(greeted(&bound(&made), "hello").is_some(), "CL-23 {case}: new clients are served");
         stream.write_all(b"go on").unwrap();

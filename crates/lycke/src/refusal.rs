@@ -11,12 +11,18 @@ pub struct Refusal {
     pub code: &'static str,
     /// A sentence for people.
     pub message: String,
+    /// The methods that the path takes, where the method was the mistake.
+    pub allowed: Option<String>,
 }
 
 impl Refusal {
     /// A refusal.
     pub fn new(status: u16, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into() }
+        Self { status, code, message: message.into(), allowed: None }
+    }
+
+    pub(crate) fn method(message: impl Into<String>, allowed: String) -> Self {
+        Self { allowed: Some(allowed), ..Self::new(405, "method_not_allowed", message) }
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Self {

@@ -33,6 +33,7 @@ struct Inner {
     /// Ports that cannot be bound, and why.
     faults: BTreeMap<u16, ListenerFault>,
     applies: usize,
+    connections: Option<usize>,
     closed: bool,
 }
 
@@ -66,6 +67,11 @@ impl MemoryPlane {
     /// How often it was told about a load balancer.
     pub fn applies(&self) -> usize {
         self.lock().applies
+    }
+
+    /// How many connections it may have open at most, if it was told.
+    pub fn most_connections(&self) -> Option<usize> {
+        self.lock().connections
     }
 
     /// Whether it was closed.
@@ -205,6 +211,10 @@ impl Plane for MemoryPlane {
 
     fn totals(&self) -> PlaneTotals {
         PlaneTotals::default()
+    }
+
+    fn limit_connections(&self, connections: usize) {
+        self.lock().connections = Some(connections);
     }
 
     fn close(&self) -> Answer<()> {

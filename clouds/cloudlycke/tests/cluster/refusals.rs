@@ -42,6 +42,29 @@ async fn an_address_that_was_given_and_is_refused_now_holds_nothing_up() {
     assert!(warnings.iter().any(|text| text.contains("spec.loadBalancerIP")), "L8-1812 {warnings:?}");
 }
 
+/// Nothing passes for a good annotation that the service refuses afterwards.
+#[tokio::test(start_paused = true)]
+async fn the_service_takes_the_highest_value_of_every_annotation() {
+    let fixture: CloudFixture<Lycke> = CloudFixture::with_nodes(2).await;
+    fixture.pass(10).await;
+    let highest = [
+        ("idle-timeout", "86400"),
+        ("healthcheck-protocol", "http"),
+        ("healthcheck-port", "65535"),
+        ("healthcheck-interval", "86400"),
+        ("healthcheck-timeout", "86400"),
+        ("healthcheck-healthy-threshold", "1000"),
+        ("healthcheck-unhealthy-threshold", "1000"),
+    ];
+    let annotations: std::collections::BTreeMap<_, _> = highest
+        .map(|(name, value)| (format!("service.beta.kubernetes.io/cloudlycke-load-balancer-{name}"), value))
+        .into();
+    fixture.create("web", json!({"metadata": {"annotations": annotations}})).await;
+    fixture.pass(30).await;
+    assert_eq!(fixture.warnings("web"), [""; 0], "CL-49");
+    assert!(fixture.cloud.balancer(WEB).is_some(), "CL-49 it is made");
+}
+
 /// Nobody is behind the load balancers here, so nobody is asked for.
 struct NoFleet;
 

@@ -76,16 +76,13 @@ struct Error<'a> {
 }
 
 pub(super) fn refuse(refusal: &Refusal) -> ApiResponse {
-    let Refusal { status, code, message } = refusal;
+    let Refusal { status, code, message, allowed } = refusal;
     let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json(status, &Error { code, message });
     if status == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
-    if status == StatusCode::METHOD_NOT_ALLOWED
-        && let Some((_, allowed)) = message.rsplit_once("it takes ")
-        && let Ok(allowed) = HeaderValue::from_str(allowed)
-    {
+    if let Some(Ok(allowed)) = allowed.as_deref().map(HeaderValue::from_str) {
         response.headers_mut().insert(ALLOW, allowed);
     }
     response

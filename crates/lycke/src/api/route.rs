@@ -62,11 +62,10 @@ impl Route {
             ["v1", "events"] => one(Method::GET, Self::Events),
             _ => return Err(not_found()),
         };
-        let allowed: Vec<_> = known.iter().map(|(method, _)| method.to_string()).collect();
+        let allowed = known.iter().map(|(method, _)| method.as_str()).collect::<Vec<_>>().join(", ");
         let found = known.into_iter().find(|(known, _)| known == method);
         found.map(|(_, route)| route).ok_or_else(|| {
-            let message = format!("{path} does not take {method}; it takes {}", allowed.join(", "));
-            Refusal::new(405, "method_not_allowed", message)
+            Refusal::method(format!("{path} does not take {method}; it takes {allowed}"), allowed)
         })
     }
 }

@@ -62,30 +62,24 @@ pub(super) async fn run(options: Options) -> Result<(), Failure> {
     let settings = PlaneSettings { connections: prepared.connections_total(), ..PlaneSettings::default() };
     let observer: Arc<dyn PlaneObserver> = Arc::new(prepared.events().clone());
     let inherited = InheritedSockets::of_this_process();
-    for address in inherited.addresses() {
-        tracing::info!(%address, "socket inherited");
-    }
-    let plane = Arc::new(SocketPlane::start_with(settings, inherited, observer, clock)?);
+    let plane = SocketPlane::start_with(settings, inherited, observer, clock)?;
     let address = listener.local_addr()?;
-    let control = prepared.start(Arc::<SocketPlane>::clone(&plane));
+    let control = prepared.start(Arc::new(plane));
     let api = Api::new(control.clone(), token);
     print(&format!("listening on http://{address}"))?;
-    let telling = tell(&control, &plane);
+    let telling = tell(&control);
     run_service(&control, api, listener, &VagrantCommand, telling).await?;
     Ok(())
 }
 
 /// Prints a line for each load balancer that something has happened to; never ends.
-async fn tell(control: &Control, plane: &SocketPlane) {
+async fn tell(control: &Control) {
     let log = control.events();
     let mut since = log.latest();
     loop {
         log.wait(since).await;
         let (events, next) = log.after(since);
         since = next;
-        if events.iter().any(|event| event.kind == EventKind::InventoryLoaded) {
-            plane.limit_connections(control.connections_total());
-        }
         for line in lines(control, &events) {
             // Nobody has to read along.
             let _ = print(&line);

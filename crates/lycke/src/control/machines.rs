@@ -69,6 +69,7 @@ impl Control {
                 let count = self.with_state(|state, _| state.inventory.machines.len());
                 tracing::info!(file = object, machines = count, "inventory loaded");
                 self.events().publish(EventKind::InventoryLoaded, object, format!("{count} machines"));
+                self.0.plane.limit_connections(self.connections_total());
                 self.compare_settings(&old);
             }
             Err(faults) => {

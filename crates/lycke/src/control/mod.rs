@@ -170,7 +170,7 @@ impl Control {
     }
 
     /// Open TCP connections of the process, as the inventory has them now; 0 means as many as its files allow.
-    pub fn connections_total(&self) -> usize {
+    fn connections_total(&self) -> usize {
         self.with_state(|state, _| state.inventory.balancers.connections_total)
     }
 

@@ -47,6 +47,10 @@ pub trait Plane: fmt::Debug + Send + Sync {
     /// What the whole plane has done since it was started, for metrics.
     fn totals(&self) -> PlaneTotals;
 
+    /// Changes how many TCP connections all load balancers together may have open, for those that come from now on; 0 means
+    /// as many as the limit on descriptors allows.
+    fn limit_connections(&self, connections: usize);
+
     /// Closes every listener at once, and answers when no connection is left or the drain is over.
     fn close(&self) -> Answer<()>;
 }

@@ -5,7 +5,8 @@ use std::{collections::VecDeque, time::Duration};
 use cloudberth_core::time::Tick;
 
 /// How exact it is. Waits end late by up to this, never early.
-pub(crate) const GRAIN: Duration = Duration::from_millis(100);
+pub(crate) const GRAIN: Duration = Duration::from_millis(GRAIN_MILLIS);
+const GRAIN_MILLIS: u64 = 100;
 /// How far it reaches. What is due later comes up at its end, and whoever filed it files it again.
 const SLOTS: u64 = 1024;
 
@@ -16,16 +17,19 @@ pub(crate) struct Wheel<T> {
     slots: VecDeque<Vec<T>>,
     /// The number of grains after which the first slot is due.
     first: u64,
-    filed: usize,
+    /// The number of grains after which the next entry is due, so that nobody looks through a thousand empty slots before
+    /// each wait.
+    next: Option<u64>,
 }
 
 fn grains(time: Duration) -> u64 {
-    u64::try_from(time.as_millis() / GRAIN.as_millis()).unwrap_or(u64::MAX)
+    // In 64 bits: this is asked before and after every wait.
+    time.as_secs().saturating_mul(1000).saturating_add(time.subsec_millis().into()) / GRAIN_MILLIS
 }
 
 impl<T> Wheel<T> {
     pub(crate) fn new(now: Tick) -> Self {
-        Self { slots: VecDeque::new(), first: grains(now.0) + 1, filed: 0 }
+        Self { slots: VecDeque::new(), first: grains(now.0) + 1, next: None }
     }
 
     /// Files something that comes up at `due`, or earlier if that is far away.
@@ -37,7 +41,8 @@ impl<T> Wheel<T> {
         }
         if let Some(slot) = self.slots.get_mut(at) {
             slot.push(what);
-            self.filed += 1;
+            let due = self.first.saturating_add(u64::try_from(at).unwrap_or_default());
+            self.next = Some(self.next.map_or(due, |next| next.min(due)));
         }
     }
 
@@ -52,7 +57,9 @@ impl<T> Wheel<T> {
             }
             self.first += 1;
             if let Some(slot) = slot.filter(|slot| !slot.is_empty()) {
-                self.filed -= slot.len();
+                let next = self.slots.iter().position(|slot| !slot.is_empty());
+                let next = next.and_then(|at| u64::try_from(at).ok());
+                self.next = next.map(|at| self.first.saturating_add(at));
                 return Some(slot);
             }
         }
@@ -61,12 +68,7 @@ impl<T> Wheel<T> {
 
     /// How long until something is due; `None` if nothing is filed.
     pub(crate) fn wait(&self, now: Tick) -> Option<Duration> {
-        if self.filed == 0 {
-            return None;
-        }
-        let slot = self.slots.iter().position(|slot| !slot.is_empty())?;
-        let due = self.first.saturating_add(u64::try_from(slot).ok()?);
-        let due = GRAIN.saturating_mul(u32::try_from(due).unwrap_or(u32::MAX));
+        let due = GRAIN.saturating_mul(u32::try_from(self.next?).unwrap_or(u32::MAX));
         Some(due.saturating_sub(now.0))
     }
 }

@@ -180,8 +180,8 @@ fn read_health(fields: &mut Fields<'_>) -> SpecHealth {
         kind,
         port: port_given.port(),
         path: path.unwrap_or(default.path),
-        interval: number("intervalSeconds", 3_600).unwrap_or(default.interval),
-        timeout: number("timeoutSeconds", 3_600).unwrap_or(default.timeout),
+        interval: number("intervalSeconds", DAY).unwrap_or(default.interval),
+        timeout: number("timeoutSeconds", DAY).unwrap_or(default.timeout),
         healthy_threshold: number("healthyThreshold", 1_000).unwrap_or(default.healthy_threshold),
         unhealthy_threshold: number("unhealthyThreshold", 1_000).unwrap_or(default.unhealthy_threshold),
     };

@@ -124,6 +124,19 @@ async fn machines_are_added_and_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_new_limit_of_the_process_counts_at_once() {
+    let it = service().await;
+    let with = |most: &str| format!("{}loadBalancers: {{ maxConnectionsTotal: {most} }}\n", demo());
+    let file = Path::new("inv.yaml");
+    it.control.take_inventory(inventory::read(&with("7"), file)).await.unwrap();
+    assert_eq!(it.plane.most_connections(), Some(7), "CL-66");
+    it.control.take_inventory(inventory::read(&with("many"), file)).await.unwrap_err();
+    assert_eq!(it.plane.most_connections(), Some(7), "CL-66 a broken file changes nothing");
+    it.control.take_inventory(inventory::read(&demo(), file)).await.unwrap();
+    assert_eq!(it.plane.most_connections(), Some(0), "CL-66 withdrawn");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_broken_file_leaves_the_old_inventory_and_turns_readiness_red() {
     let it = service().await;
     assert_eq!(it.get("/readyz").await.status, 200);

@@ -1,6 +1,6 @@
 //! A process that has no file descriptors left.
 //!
-//! The limit is one of the whole process, so this runs in a process of its own: the test starts itself again.
+//! The limit is one of the whole process, so this runs in a process of its own.
 
 use std::{
     fs::File,
@@ -11,25 +11,15 @@ use std::{
 use cloudberth_lycke::plane::HealthKind;
 use socket2::{Domain, Socket, Type};
 
-use crate::fixture::{Client, DEADLINE, Fixture, PORT, Server, kind};
-
-const CHILD: &str = "PLANE_TEST_WITHOUT_DESCRIPTORS";
+use crate::{
+    alone::alone,
+    fixture::{Client, DEADLINE, Fixture, PORT, Server, kind},
+};
 
 #[test]
 fn without_descriptors_clients_are_refused_and_served_again_later() {
-    if std::env::var_os(CHILD).is_some() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        return runtime.block_on(out_of_descriptors());
-    }
     let name = "faults::without_descriptors_clients_are_refused_and_served_again_later";
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
-        .env(CHILD, "1")
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "CL-88 {said}");
-    assert!(said.contains("1 passed"), "CL-88 {said}");
+    alone("CL-88", name, |tests| Ok(Command::new(tests)), out_of_descriptors());
 }
 
 async fn out_of_descriptors() {

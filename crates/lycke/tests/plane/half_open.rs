@@ -10,8 +10,9 @@ use cloudberth_lycke::{
 use socket2::{Domain, SockRef, Socket, Type};
 use tokio::task::JoinSet;
 
-use crate::fixture::{
-    Client, Fixture, NODE_PORT, PORT, Server, ask, config, eventually, fresh_address, key, kind, not_shown,
+use crate::{
+    alone::alone,
+    fixture::{Client, Fixture, NODE_PORT, PORT, Server, ask, config, eventually, fresh_address, key, kind},
 };
 
 const CLIENTS: usize = 200;
@@ -104,29 +105,14 @@ async fn clients_that_go_before_they_are_served_leave_nothing() {
     assert_eq!((counted.failed, counted.no_backend), (0, 0), "CL-85 no backend is blamed: {counted:?}");
 }
 
-/// Set for the child, which has a network of its own.
-const CHILD: &str = "PLANE_TEST_IN_A_NETWORK_OF_ITS_OWN";
 /// Clients that send the first segment of a handshake and nothing more.
 const HALF_OPEN: u32 = 5_000;
 
 #[test]
 fn clients_that_never_end_their_handshake_slow_nobody() {
-    if std::env::var_os(CHILD).is_some() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        return runtime.block_on(half_open_clients());
-    }
-    if let Some(why) = why_no_network() {
-        return not_shown("CL-86 with half-open clients", &why);
-    }
+    let start = |tests| why_no_network().map_or_else(|| Ok(in_a_network_of_its_own(tests)), Err);
     let name = "half_open::clients_that_never_end_their_handshake_slow_nobody";
-    let output = in_a_network_of_its_own(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
-        .env(CHILD, "1")
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "CL-86 {said}");
-    assert!(said.contains("1 passed"), "CL-86 {said}");
+    alone("CL-86 with half-open clients", name, start, half_open_clients());
 }
 
 async fn half_open_clients() {

@@ -1,6 +1,6 @@
 //! What connections that have gone quiet take.
 //!
-//! Memory is that of a whole process, so this runs in a process of its own: the test starts itself again.
+//! Memory is that of a whole process, so this runs in a process of its own.
 
 use std::{
     io::{Read, Write},
@@ -12,9 +12,11 @@ use std::{
 
 use cloudberth_lycke::plane::{Backend, HealthKind};
 
-use crate::fixture::{DEADLINE, Fixture, NODE_PORT, PORT, eventually, fresh_address, not_shown};
+use crate::{
+    alone::alone,
+    fixture::{DEADLINE, Fixture, NODE_PORT, PORT, eventually, fresh_address},
+};
 
-const CHILD: &str = "PLANE_TEST_OF_MEMORY";
 /// Descriptors of a connection: the client's, two of the plane, and the backend's.
 const DESCRIPTORS: u64 = 4;
 const MOST_EACH: usize = 8 * 1024;
@@ -23,22 +25,11 @@ const CARRIED: usize = 16 * 1024;
 
 #[test]
 fn a_quiet_connection_holds_no_buffer() {
-    if std::env::var_os(CHILD).is_some() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        return runtime.block_on(quiet_connections());
-    }
-    if resident().is_none() {
-        return not_shown("CL-55", "the memory of a process cannot be seen");
-    }
-    let name = "memory::a_quiet_connection_holds_no_buffer";
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
-        .env(CHILD, "1")
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "CL-55 {said}");
-    assert!(said.contains("1 passed"), "CL-55 {said}");
+    let start = |tests| match resident() {
+        Some(_) => Ok(Command::new(tests)),
+        None => Err("the memory of a process cannot be seen".to_owned()),
+    };
+    alone("CL-55", "memory::a_quiet_connection_holds_no_buffer", start, quiet_connections());
 }
 
 /// The resident memory of this process, in bytes.

@@ -1,10 +1,11 @@
 //! Ports that need a privilege, in a process that really lacks it.
 //!
-//! Whoever runs the tests as root has every privilege, so the test starts itself again as nobody.
+//! Whoever runs the tests as root has every privilege, so the test runs in a process of nobody's.
 
 use std::{
     net::{IpAddr, TcpListener},
     os::fd::OwnedFd,
+    path::PathBuf,
     process::{Command, Stdio},
 };
 
@@ -13,11 +14,13 @@ use cloudberth_lycke::plane::{
     socket::{InheritedSockets, PlaneSettings},
 };
 
-use crate::fixture::{Fixture, NODE_PORT, Server, ask, eventually, fresh_address, key, not_shown, within};
+use crate::{
+    alone::alone,
+    fixture::{Fixture, NODE_PORT, Server, ask, eventually, fresh_address, key, within},
+};
 
-/// Set for the child; the address at which a socket for port 443 is handed to it, or `-`.
-const CHILD: &str = "PLANE_TEST_WITHOUT_PRIVILEGE";
-const NAME: &str = "privilege::low_ports_are_shifted_or_inherited";
+/// The address at which a socket for port 443 is handed over, if one is.
+const INHERITED: &str = "PLANE_TEST_INHERITED";
 const FREE: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
 
 fn listener(port: u16) -> Listener {
@@ -42,41 +45,36 @@ fn why_privileged() -> Option<String> {
 
 /// The test again without any privilege. The socket becomes descriptor 3, where systemd would put it: the shell does it,
 /// and is then the test itself.
-fn start_as_nobody(inherited: Option<TcpListener>) -> Command {
-    let program = std::env::current_exe().unwrap().display().to_string();
-    let test = [program.as_str(), "--exact", NAME, "--nocapture"];
+fn start_as_nobody(tests: PathBuf, inherited: Option<TcpListener>) -> Command {
     let nobody: &[&str] = if rustix::process::geteuid().is_root() { &NOBODY } else { &[] };
-    let address =
-        inherited.as_ref().map_or("-".to_owned(), |socket| socket.local_addr().unwrap().ip().to_string());
     let script = match inherited {
         Some(_) => "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\" 3<&0 </dev/null",
         None => "exec \"$@\" </dev/null",
     };
     let mut command = Command::new("sh");
-    command.args(["-c", script, "sh"]).args(nobody).args(test).env(CHILD, address);
+    command.args(["-c", script, "sh"]).args(nobody).arg(tests);
+    if let Some(socket) = &inherited {
+        command.env(INHERITED, socket.local_addr().unwrap().ip().to_string());
+    }
     command.stdin(inherited.map_or_else(Stdio::null, |socket| Stdio::from(OwnedFd::from(socket))));
     command
 }
 
 #[test]
 fn low_ports_are_shifted_or_inherited() {
-    if let Ok(inherited) = std::env::var(CHILD) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        return runtime.block_on(without_privilege(inherited.parse().ok()));
-    }
-    let first_free: u16 = std::fs::read_to_string(FREE).unwrap().trim().parse().unwrap();
-    if first_free <= 80 {
-        return not_shown("CL-64", &format!("everybody may bind port 80 ({FREE} is {first_free})"));
-    }
-    if let Some(why) = why_privileged() {
-        return not_shown("CL-64", &format!("this process may do everything and cannot give that up: {why}"));
-    }
-    // Without privileges nobody can open this for the child either.
-    let inherited = TcpListener::bind((fresh_address(), 443)).ok();
-    let output = start_as_nobody(inherited).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "CL-64 {said}");
-    assert!(said.contains("1 passed"), "CL-64 {said}");
+    let start = |tests| {
+        let first_free: u16 = std::fs::read_to_string(FREE).unwrap().trim().parse().unwrap();
+        if first_free <= 80 {
+            return Err(format!("everybody may bind port 80 ({FREE} is {first_free})"));
+        }
+        if let Some(why) = why_privileged() {
+            return Err(format!("this process may do everything and cannot give that up: {why}"));
+        }
+        // Without privileges nobody can open this for the child either.
+        Ok(start_as_nobody(tests, TcpListener::bind((fresh_address(), 443)).ok()))
+    };
+    let inherited = std::env::var(INHERITED).ok().map(|address| address.parse().unwrap());
+    alone("CL-64", "privilege::low_ports_are_shifted_or_inherited", start, without_privilege(inherited));
 }
 
 async fn without_privilege(inherited: Option<IpAddr>) {

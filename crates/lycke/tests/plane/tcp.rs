@@ -1,8 +1,8 @@
 //! Connections: which backend they reach, and what arrives.
 
-use std::{collections::BTreeMap, io::ErrorKind, time::Duration};
+use std::{collections::BTreeMap, io::ErrorKind, net::SocketAddr, time::Duration};
 
-use cloudberth_lycke::plane::{Plane, Policy, ProxyProtocol};
+use cloudberth_lycke::plane::{HealthKind, Plane, Policy, ProxyProtocol, socket::PlaneSettings};
 use socket2::SockRef;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -105,6 +105,27 @@ async fn a_backend_that_ends_lets_the_client_go_on() {
     client.0.write_all(b"still here").await.unwrap();
     client.0.shutdown().await.unwrap();
     assert_eq!(within("the rest", served).await.unwrap(), "still here", "CL-85 the client may still send");
+}
+
+/// It may have spoken and closed before anybody has noticed that it was connected.
+#[tokio::test]
+async fn a_backend_that_speaks_first_is_heard() {
+    let backend = Server::dead("a");
+    // Not a task of this thread: it answers while the plane is still about to look.
+    let listener = std::net::TcpListener::bind((backend.address, NODE_PORT)).unwrap();
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let _ = std::io::Write::write_all(&mut stream, b"220 ready");
+        }
+    });
+    let mut fixture = Fixture::new(&[&backend]);
+    fixture.config.health.kind = HealthKind::None;
+    fixture.apply().await;
+    for round in 0..500 {
+        let mut client = Client::connect(fixture.at(PORT)).await.unwrap();
+        assert_eq!(client.end().await.unwrap(), b"220 ready", "CL-85 round {round}");
+    }
+    assert_eq!(fixture.counters().connections.failed, 0, "CL-85 none of them was a failed attempt");
 }
 
 #[tokio::test]
@@ -343,4 +364,35 @@ async fn a_silent_connection_is_closed_and_a_busy_one_kept() {
     };
     assert!(after >= Duration::from_millis(1900), "CL-65 not before its time: {after:?}");
     busy.ask().await.expect("CL-65 an active connection is kept");
+}
+
+/// The timers of established connections of this computer to `peer`, as the kernel shows them: `02` is that of keep-alive.
+fn timers(peer: SocketAddr) -> Vec<String> {
+    let SocketAddr::V4(peer) = peer else { panic!("an IPv6 address") };
+    let remote = format!("{:08X}:{:04X}", u32::from_ne_bytes(peer.ip().octets()), peer.port());
+    let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
+    let rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    rows.filter(|row| row[2] == remote && row[3] == "01").map(|row| row[5][..2].to_owned()).collect()
+}
+
+#[tokio::test]
+async fn both_sides_of_a_quiet_connection_are_kept_alive() {
+    let a = Server::start("a").await;
+    let settings =
+        PlaneSettings { workers: 2, connect_timeout: Duration::from_millis(200), ..PlaneSettings::default() };
+    let mut fixture = Fixture::with(&[&a], settings);
+    // Checks would be seen beside it, and nothing else would end it if its backend vanished.
+    fixture.config.health.kind = HealthKind::None;
+    fixture.config.idle_timeout = None;
+    fixture.apply().await;
+    let mut client = Client::connect(fixture.at(PORT)).await.unwrap();
+    assert_eq!(client.ask().await.unwrap(), "a");
+    for peer in [(a.address, NODE_PORT).into(), client.0.get_ref().local_addr().unwrap()] {
+        eventually("kept alive", || match timers(peer) {
+            timers if timers == ["02"] => Ok(()),
+            timers => Err(format!("{peer}: {timers:?}")),
+        })
+        .await;
+    }
+    assert_eq!(client.ask().await.unwrap(), "a");
 }

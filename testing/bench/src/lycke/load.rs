@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
@@ -12,15 +12,18 @@ use std::{
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpStream, UdpSocket},
     task::JoinSet,
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 
 use super::role::{KEEP, MESSAGE, ONCE, STREAM};
 
+/// A datagram that is not answered for so long is lost.
+const LOST: Duration = Duration::from_secs(1);
+
 /// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Kind {
     /// A connection for each request.
     NewConnections,
@@ -30,10 +33,12 @@ pub(crate) enum Kind {
     ManyConnections,
     /// Four downloads.
     Bytes,
+    /// Datagrams with an answer each, of 64 clients.
+    Datagrams,
 }
 
-pub(crate) const KINDS: [Kind; 4] =
-    [Kind::NewConnections, Kind::Requests, Kind::ManyConnections, Kind::Bytes];
+pub(crate) const KINDS: [Kind; 5] =
+    [Kind::NewConnections, Kind::Requests, Kind::ManyConnections, Kind::Bytes, Kind::Datagrams];
 
 impl Kind {
     pub(crate) fn title(self) -> &'static str {
@@ -42,6 +47,7 @@ impl Kind {
             Self::Requests => "requests/s, 64 kept",
             Self::ManyConnections => "requests/s, 1000 kept",
             Self::Bytes => "MB/s, 4 downloads",
+            Self::Datagrams => "UDP requests/s, 64 flows",
         }
     }
 
@@ -49,13 +55,13 @@ impl Kind {
     pub(crate) fn goal(self) -> f64 {
         match self {
             Self::NewConnections => 0.9,
-            Self::Requests | Self::ManyConnections | Self::Bytes => 1.0,
+            Self::Requests | Self::ManyConnections | Self::Bytes | Self::Datagrams => 1.0,
         }
     }
 
     fn clients(self) -> usize {
         match self {
-            Self::NewConnections | Self::Requests => 64,
+            Self::NewConnections | Self::Requests | Self::Datagrams => 64,
             Self::ManyConnections => 1000,
             Self::Bytes => 4,
         }
@@ -97,7 +103,7 @@ pub(crate) async fn measure(kind: Kind, at: SocketAddr, time: Duration) -> io::R
     let mut clients = JoinSet::new();
     for _ in 0..kind.clients() {
         let stream = match kind {
-            Kind::NewConnections => None,
+            Kind::NewConnections | Kind::Datagrams => None,
             _ => Some(connect(at).await?),
         };
         let shared = Arc::clone(&shared);
@@ -105,6 +111,7 @@ pub(crate) async fn measure(kind: Kind, at: SocketAddr, time: Duration) -> io::R
             match (kind, stream) {
                 (Kind::Bytes, Some(stream)) => download(stream, &shared).await,
                 (_, Some(stream)) => requests(stream, &shared).await,
+                (Kind::Datagrams, None) => datagrams(&shared).await,
                 (_, None) => connections(&shared).await,
             }
         });
@@ -192,6 +199,32 @@ async fn connections(shared: &Shared) -> Vec<u32> {
             Err(_) => {
                 shared.failed.fetch_add(1, Relaxed);
             }
+        }
+    }
+    times
+}
+
+/// One datagram after the other; one that is lost, on either way, fails.
+async fn datagrams(shared: &Shared) -> Vec<u32> {
+    let mut times = Vec::new();
+    let opened = async {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        socket.connect(shared.at).await.map(|()| socket)
+    };
+    let Ok(socket) = opened.await else {
+        shared.failed.fetch_add(1, Relaxed);
+        return times;
+    };
+    let mut answer = [0; MESSAGE];
+    while !shared.is_over() {
+        let start = Instant::now();
+        let asked = async {
+            socket.send(&request(KEEP)).await?;
+            socket.recv(&mut answer).await
+        };
+        match timeout(LOST, asked).await {
+            Ok(Ok(MESSAGE)) => shared.note(&mut times, start),
+            _ => drop(shared.failed.fetch_add(1, Relaxed)),
         }
     }
     times

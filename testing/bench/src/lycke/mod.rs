@@ -17,7 +17,7 @@ mod trials;
 use std::{fmt, io, net::SocketAddr, time::Duration};
 
 use load::{KINDS, Kind, Outcome, measure};
-use proxies::{Player, Proxy, haproxy, nginx, ours};
+use proxies::{HAPROXY, Player, Proxy, haproxy, nginx, ours};
 pub(crate) use role::{Role, play};
 use trials::{Trial, hostile, idle, rolling};
 
@@ -97,6 +97,7 @@ pub(crate) async fn run(extent: Extent) -> io::Result<Report> {
 async fn compare(proxies: &[Proxy], extent: Extent) -> io::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for kind in KINDS {
+        let proxies: Vec<_> = proxies.iter().filter(|proxy| proxy.serves(kind)).collect();
         let mut rounds: Vec<Vec<(Outcome, Duration)>> = proxies.iter().map(|_| Vec::new()).collect();
         for _ in 0..extent.rounds.max(1) {
             for (proxy, results) in proxies.iter().zip(&mut rounds) {
@@ -122,7 +123,7 @@ impl Row {
     /// What is asked of this kind, beside what came out. The better `HAProxy` counts: with or without splicing.
     fn goal(&self) -> Option<Trial> {
         let (_, ours, _) = self.results.first()?;
-        let theirs = self.results.iter().filter(|(name, ..)| name.starts_with("HAProxy"));
+        let theirs = self.results.iter().filter(|(name, ..)| name.starts_with(HAPROXY));
         let best = theirs.map(|(_, outcome, _)| outcome.rate).max_by(f64::total_cmp)?;
         let (goal, ratio) = (self.kind.goal(), ours.rate / best.max(1.0));
         let text = format!(

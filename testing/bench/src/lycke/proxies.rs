@@ -10,6 +10,11 @@ use tokio::{
     time::{Instant, sleep},
 };
 
+use super::load::Kind;
+
+/// What the names of its kinds begin with.
+pub(crate) const HAPROXY: &str = "HAProxy";
+
 /// A process that answers lines with lines.
 pub(crate) struct Player {
     child: Child,
@@ -73,6 +78,11 @@ pub(crate) enum Process {
 }
 
 impl Proxy {
+    /// Whether it can do this at all: `HAProxy` carries no datagrams.
+    pub(crate) fn serves(&self, kind: Kind) -> bool {
+        kind != Kind::Datagrams || !self.name.starts_with(HAPROXY)
+    }
+
     /// Its process.
     fn id(&self) -> Option<u32> {
         match &self.process {
@@ -121,7 +131,7 @@ pub(crate) async fn haproxy(
     backends: &[SocketAddr],
     splice: bool,
 ) -> io::Result<Proxy> {
-    let name = if splice { "HAProxy splice" } else { "HAProxy" };
+    let name = if splice { "HAProxy splice" } else { HAPROXY };
     let server = |(n, backend): (usize, &SocketAddr)| format!("  server s{n} {backend}");
     let servers = backends.iter().enumerate().map(server).collect::<Vec<_>>().join("\n");
     let splicing = if splice { "  option splice-auto\n" } else { "" };
@@ -152,7 +162,8 @@ pub(crate) async fn nginx(
          error_log nginx.log crit;\nworker_rlimit_nofile 20000;\n\
          events {{ worker_connections 10000; }}\n\
          stream {{\n  upstream web {{ {servers} }}\n\
-           server {{ listen {at} backlog=4096; proxy_pass web; proxy_connect_timeout 2s; proxy_timeout 600s; }}\n}}\n",
+           server {{ listen {at} backlog=4096; proxy_pass web; proxy_connect_timeout 2s; proxy_timeout 600s; }}\n  \
+           server {{ listen {at} udp; proxy_pass web; proxy_timeout 60s; }}\n}}\n",
         assets.stream.display()
     );
     let file = place.join("nginx.conf");

@@ -18,10 +18,14 @@ use cloudberth_lycke::plane::{
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpStream, UdpSocket},
 };
 
-use super::{half_open, limits::raise_open_files};
+use super::{
+    half_open,
+    limits::raise_open_files,
+    load::{Kind, Outcome, measure},
+};
 
 /// Every request is so long, and so is every answer.
 pub(crate) const MESSAGE: usize = 128;
@@ -44,6 +48,8 @@ pub(crate) enum Role {
     Plane,
     /// A backend at each of these addresses.
     Backends { at: Vec<SocketAddr> },
+    /// Loads a proxy for a while, and says how much it did: for `strace -c` and `perf` beside it.
+    Load { kind: Kind, at: SocketAddr, seconds: u64 },
     /// Clients that never end their handshake, with a plane and backends, in a network that nobody else uses.
     HalfOpen,
 }
@@ -54,6 +60,11 @@ pub(crate) async fn play(role: &Role) -> io::Result<()> {
     match role {
         Role::Plane => plane().await,
         Role::Backends { at } => backends(at).await,
+        Role::Load { kind, at, seconds } => {
+            let Outcome { done, rate, p99, failed } =
+                measure(*kind, *at, Duration::from_secs(*seconds)).await?;
+            say(&format!("{done} done, {rate:.0} a second, p99 {p99:?}, {failed} failed")).await
+        }
         Role::HalfOpen => say(&half_open::measure().await?.to_string()).await,
     }
 }
@@ -92,7 +103,9 @@ fn balancer(line: &str) -> Option<(BalancerKey, BalancerConfig)> {
     let config = BalancerConfig {
         uid: String::new(),
         addresses: vec![listen.ip()],
-        listeners: vec![Listener { protocol: Protocol::Tcp, port: listen.port(), node_port }],
+        listeners: [Protocol::Tcp, Protocol::Udp]
+            .map(|protocol| Listener { protocol, port: listen.port(), node_port })
+            .into(),
         backends: backends.iter().map(|backend| machine(backend.ip())).collect(),
         affinity: None,
         source_ranges: Vec::new(),
@@ -125,6 +138,7 @@ async fn backends(at: &[SocketAddr]) -> io::Result<()> {
         socket.bind(*address)?;
         let listener = socket.listen(4096)?;
         tokio::spawn(serve(listener));
+        tokio::spawn(echo(UdpSocket::bind(*address).await?));
     }
     say("ready").await?;
     let mut rest = Vec::new();
@@ -138,6 +152,14 @@ async fn serve(listener: TcpListener) {
             Ok((stream, _)) => drop(tokio::spawn(answer(stream))),
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
+    }
+}
+
+async fn echo(socket: UdpSocket) -> io::Result<()> {
+    let mut message = [0; MESSAGE];
+    loop {
+        let (length, client) = socket.recv_from(&mut message).await?;
+        socket.send_to(message.get(..length).unwrap_or_default(), client).await?;
     }
 }
 

@@ -1,17 +1,22 @@
 //! A TCP client and its backend.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{mem, net::SocketAddr, sync::Arc, time::Duration};
 
 use cloudberth_core::time::Tick;
 use mio::net::TcpStream;
 use socket2::SockRef;
 
 use super::{
+    listen::keep_alive,
     relay::Direction,
     shared::{BackendShared, ListenerShared, Targets},
 };
 
 /// A client, and the backend that it is connected to, or will be. It holds no buffers while it is quiet.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "what was done to its sockets is a set of facts, not a state"
+)]
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) generation: u32,
@@ -26,12 +31,16 @@ pub(crate) struct Connection {
     /// When a byte passed last.
     pub(crate) latest: Tick,
     pub(crate) idle: Option<Duration>,
-    /// The client has sent something.
-    pub(crate) spoke: bool,
-    /// The socket of the backend was tuned.
+    /// How much the client has sent.
+    pub(crate) said: usize,
+    /// Small writes to the backend are sent at once.
     pub(crate) tuned: bool,
+    /// The kernel looks whether the backend is still there.
+    pub(crate) kept_alive: bool,
     /// The worker is told when the client takes bytes again.
     pub(crate) watches_client_writes: bool,
+    /// The same for the backend.
+    pub(crate) watches_backend_writes: bool,
 }
 
 /// The search for a backend that answers.
@@ -57,15 +66,22 @@ pub(crate) fn reset_on_close(stream: &TcpStream) {
 }
 
 impl Connection {
-    /// Sees to it that small writes to the backend are sent at once, and that a backend that vanished is noticed some day.
+    /// Sees to it that small writes to the backend are sent at once.
     ///
-    /// Neither matters to a connection that carries one small request, so this is done when it proves to be another one. The
-    /// client's socket has inherited both from its listener.
+    /// That does not matter to a connection that carries one small request, so it is done when it proves to be another one.
+    /// The client's socket has inherited it from its listener.
     pub(crate) fn tune(&mut self) {
-        if !std::mem::replace(&mut self.tuned, true) {
+        if !mem::replace(&mut self.tuned, true) {
             // If it fails, the socket is dead already, and the next read says so.
             let _ = self.backend.set_nodelay(true);
-            let _ = SockRef::from(&self.backend).set_keepalive(true);
+        }
+    }
+
+    /// Sees to it that a backend that vanished is noticed some day. The same holds for it: most connections end before they
+    /// are looked at for the first time.
+    pub(crate) fn keep_alive(&mut self) {
+        if !mem::replace(&mut self.kept_alive, true) {
+            let _ = keep_alive(&SockRef::from(&self.backend));
         }
     }
 }

@@ -32,6 +32,14 @@ pub(crate) struct Cell {
     pub(crate) flows_closed: Count,
 }
 
+impl Cell {
+    /// TCP connections that this worker has.
+    pub(crate) fn open(&self) -> u64 {
+        let closed = self.closed.0.load(Relaxed);
+        self.opened.0.load(Relaxed).saturating_sub(closed)
+    }
+}
+
 /// A number that one thread writes and all may read.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::{self, ErrorKind},
-    net::{Shutdown, SocketAddr, TcpListener, UdpSocket},
+    net::{Shutdown, TcpListener, UdpSocket},
 };
 
 use socket2::SockRef;
@@ -26,7 +26,7 @@ impl InheritedSockets {
     }
 
     /// Those that `LISTEN_FDS` and `LISTEN_PID` announce, as systemd sets them. What is no socket of ours is left alone.
-    #[cfg(feature = "cli")]
+    #[cfg(feature = "inherited")]
     pub fn of_this_process() -> Self {
         let mut given = listenfd::ListenFd::from_env();
         let mut all = Self::default();
@@ -43,12 +43,10 @@ impl InheritedSockets {
                 );
             }
         }
+        for address in all.0.iter().filter_map(|socket| socket.address().ok()) {
+            tracing::info!(%address, "socket inherited");
+        }
         all
-    }
-
-    /// Where they are, for the log.
-    pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.0.iter().filter_map(|socket| socket.address().ok()).collect()
     }
 }
 

@@ -69,7 +69,12 @@ pub(crate) fn bind(protocol: Protocol, address: SocketAddr) -> io::Result<Bound>
 /// What connections inherit from their listener.
 pub(crate) fn tune(listener: &Socket) -> io::Result<()> {
     listener.set_tcp_nodelay(true)?;
-    listener.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEP_ALIVE))
+    keep_alive(listener)
+}
+
+/// Has the kernel look whether the peer is still there when nothing arrives.
+pub(crate) fn keep_alive(socket: &Socket) -> io::Result<()> {
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEP_ALIVE))
 }
 
 /// What a failure to bind means, and what people are told. `owner` is the load balancer of ours that has the port.

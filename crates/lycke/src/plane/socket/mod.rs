@@ -7,6 +7,7 @@
 //!
 //! All threads are its own. Whoever calls it only sends and receives messages.
 
+mod accept;
 mod connection;
 mod coordinator;
 mod counters;
@@ -19,6 +20,7 @@ mod shared;
 mod tcp;
 mod token;
 mod udp;
+mod watch;
 mod worker;
 
 use std::{
@@ -117,10 +119,13 @@ impl SocketPlane {
             closing: AtomicBool::new(false),
         });
         let (notices, from_workers) = mpsc::unbounded_channel();
-        let workers = (0..count)
+        let mut workers = (0..count)
             .map(|number| Worker::new(number, Arc::clone(&shared), notices.clone()))
             .collect::<io::Result<Vec<_>>>()?;
         let inboxes: Vec<_> = workers.iter().map(Worker::inbox).collect();
+        for worker in &mut workers {
+            worker.peers.clone_from(&inboxes);
+        }
         let registry = Registry::default();
         let (requests, asked) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -143,12 +148,6 @@ impl SocketPlane {
     fn start_thread(&mut self, name: String, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
         self.threads.push(thread::Builder::new().name(name).spawn(work)?);
         Ok(())
-    }
-
-    /// Changes how many TCP connections all load balancers together may have open, for those that come from now on; 0 means
-    /// as many as the limit on descriptors allows.
-    pub fn limit_connections(&self, connections: usize) {
-        self.shared.most.store(most_connections(connections), Relaxed);
     }
 
     fn ask<T: Send + 'static>(
@@ -193,6 +192,10 @@ impl Plane for SocketPlane {
 
     fn totals(&self) -> PlaneTotals {
         self.shared.cells.totals()
+    }
+
+    fn limit_connections(&self, connections: usize) {
+        self.shared.most.store(most_connections(connections), Relaxed);
     }
 
     fn close(&self) -> Answer<()> {

@@ -58,6 +58,19 @@ pub(crate) struct Direction {
     rest: Option<Box<Leftover>>,
 }
 
+/// What became of bytes that were offered to a receiver that may not have answered yet.
+#[derive(Debug)]
+pub(crate) enum Offer {
+    /// It has taken them, so it has answered.
+    Taken,
+    /// There were none, or it has not answered; they are kept for it.
+    Waits,
+    /// It does not answer; they are kept for another one.
+    Refused(io::Error),
+    /// The sender is gone.
+    NobodyAsks,
+}
+
 /// What a pump has done.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pumped {
@@ -67,6 +80,11 @@ pub(crate) struct Pumped {
 }
 
 impl Direction {
+    /// What a client is about to send: most speak first, and soon.
+    pub(crate) fn of_newcomer() -> Self {
+        Self { readable: true, ..Self::default() }
+    }
+
     /// Everything was passed on, the end included.
     pub(crate) fn is_done(&self) -> bool {
         self.told
@@ -76,6 +94,46 @@ impl Direction {
     pub(crate) fn send_first(&mut self, bytes: Vec<u8>) {
         if !bytes.is_empty() {
             self.rest = Some(Box::new(Leftover::Bytes { bytes: bytes.into_boxed_slice(), taken: 0 }));
+        }
+    }
+
+    /// Bytes wait for the receiver.
+    pub(crate) fn keeps_bytes(&self) -> bool {
+        self.rest.is_some()
+    }
+
+    /// Reads once, and has the receiver take it if it can. Says how much was read.
+    pub(crate) fn offer(
+        &mut self,
+        from: &mut TcpStream,
+        to: &mut TcpStream,
+        tools: &mut Tools,
+    ) -> (usize, Offer) {
+        let read = match from.read(&mut tools.buffer) {
+            Ok(0) => {
+                self.ended = true;
+                return (0, Offer::Waits);
+            }
+            Ok(read) => read,
+            Err(error) if is_passing(&error) => return (0, Offer::Waits),
+            Err(_) => return (0, Offer::NobodyAsks),
+        };
+        // What comes after it is announced when the sender is watched.
+        self.readable = read == tools.buffer.len();
+        let bytes = tools.buffer.get(..read).unwrap_or_default();
+        let (taken, offer) = match to.write(bytes) {
+            Ok(taken) => (taken, Offer::Taken),
+            Err(error) if is_passing(&error) || error.kind() == ErrorKind::NotConnected => (0, Offer::Waits),
+            Err(error) => (0, Offer::Refused(error)),
+        };
+        self.keep(bytes.get(taken..).unwrap_or_default());
+        (read, offer)
+    }
+
+    /// Keeps bytes that the receiver has not taken.
+    fn keep(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.rest = Some(Box::new(Leftover::Bytes { bytes: bytes.into(), taken: 0 }));
         }
     }
 
@@ -142,14 +200,10 @@ impl Direction {
         let bytes = tools.buffer.get(..read).unwrap_or_default();
         let taken = match to.write(bytes) {
             Ok(taken) => taken,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
-            Err(error) if error.kind() == ErrorKind::Interrupted => 0,
+            Err(error) if is_passing(&error) => 0,
             Err(error) => return Err(error),
         };
-        let rest = bytes.get(taken..).unwrap_or_default();
-        if !rest.is_empty() {
-            self.rest = Some(Box::new(Leftover::Bytes { bytes: rest.into(), taken: 0 }));
-        }
+        self.keep(bytes.get(taken..).unwrap_or_default());
         Ok(read)
     }
 
@@ -173,8 +227,7 @@ impl Direction {
         }
         match pipe.empty(&*to) {
             Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::WouldBlock || error.kind() == ErrorKind::Interrupted => {
-            }
+            Err(error) if is_passing(&error) => {}
             Err(error) => {
                 tools.pipes.give_back(pipe);
                 return Err(error);
@@ -224,5 +277,80 @@ impl Direction {
         }
         self.release(tools);
         Ok(true)
+    }
+}
+
+/// Nothing is wrong; it may go on later.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{self, SocketAddr, TcpListener};
+
+    use super::*;
+
+    fn listener() -> (TcpListener, SocketAddr) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        (listener, at)
+    }
+
+    /// A connection, the end of the worker first.
+    fn pair() -> (TcpStream, net::TcpStream) {
+        let (listener, at) = listener();
+        let theirs = net::TcpStream::connect(at).unwrap();
+        let (ours, _) = listener.accept().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        (TcpStream::from_std(ours), theirs)
+    }
+
+    #[test]
+    fn what_one_backend_does_not_take_goes_to_the_next() {
+        let (mut tools, mut up) = (Tools::default(), Direction::of_newcomer());
+        let (mut client, mut asks) = pair();
+        asks.write_all(b"hello").unwrap();
+        let closed = listener().1;
+        let mut nobody = TcpStream::connect(closed).unwrap();
+        let (read, offer) = up.offer(&mut client, &mut nobody, &mut tools);
+        assert!(
+            matches!(&offer, Offer::Refused(why) if why.kind() == ErrorKind::ConnectionRefused),
+            "CL-51 {offer:?}"
+        );
+        assert!(read == 5 && up.keeps_bytes(), "CL-51 nothing is lost");
+        let (mut backend, mut serves) = pair();
+        up.writable = true;
+        up.pump(&mut client, &mut backend, &mut tools, false).unwrap();
+        let mut got = [0; 5];
+        serves.read_exact(&mut got).unwrap();
+        assert_eq!(&got, b"hello", "CL-51");
+    }
+
+    #[test]
+    fn an_offer_tells_what_became_of_it() {
+        let mut tools = Tools::default();
+        let ((mut client, mut asks), (mut backend, mut serves)) = (pair(), pair());
+        let mut up = Direction::of_newcomer();
+        assert!(
+            matches!(up.offer(&mut client, &mut backend, &mut tools), (0, Offer::Waits)),
+            "it says nothing yet"
+        );
+        assert!(up.readable, "it may have spoken when the backend answers");
+        asks.write_all(b"x").unwrap();
+        assert!(matches!(up.offer(&mut client, &mut backend, &mut tools), (1, Offer::Taken)));
+        assert!(!up.readable && !up.keeps_bytes(), "what comes next is announced");
+        serves.read_exact(&mut [0]).unwrap();
+        asks.shutdown(Shutdown::Write).unwrap();
+        let mut up = Direction::of_newcomer();
+        assert!(
+            matches!(up.offer(&mut client, &mut backend, &mut tools), (0, Offer::Waits)),
+            "CL-54 its end waits too"
+        );
+        let (mut client, asks) = pair();
+        socket2::SockRef::from(&asks).set_linger(Some(std::time::Duration::ZERO)).unwrap();
+        drop(asks);
+        let offer = Direction::of_newcomer().offer(&mut client, &mut backend, &mut tools);
+        assert!(matches!(offer, (0, Offer::NobodyAsks)), "CL-85 {offer:?}");
     }
 }

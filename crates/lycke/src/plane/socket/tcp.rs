@@ -1,141 +1,97 @@
-//! TCP: from a client that knocks to the last byte.
+//! TCP: from a client that was let in to the last byte.
 
 use std::{
-    fs::File,
-    io::{self, ErrorKind},
-    mem,
-    net::SocketAddr,
+    io, mem,
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
 use mio::{Interest, event::Event, net::TcpStream};
 
 use super::{
+    accept::Admitted,
     connection::{Attempt, Connection, reset, reset_on_close},
-    relay::Direction,
+    relay::{Direction, Offer},
     shared::{BalancerShared, ListenerShared, Target},
     token::{Address, Source, next_generation},
     worker::{Notice, Timer, Worker},
 };
-use crate::plane::{proxy_header, wheel::GRAIN};
+use crate::plane::{config::ProxyProtocol, proxy_header};
 
-/// So many clients are accepted before others get their turn.
-const CLIENTS: usize = 16;
 /// What is longer than this may have been written in pieces.
 const MESSAGE: usize = 16 * 1024;
 
+/// A client that has no backend yet.
+struct Newcomer {
+    listener: Arc<ListenerShared>,
+    stream: TcpStream,
+    /// What it has said so far, if no backend has taken that.
+    up: Direction,
+    /// How much it has said so far.
+    said: usize,
+    attempt: Attempt,
+}
+
 impl Worker {
-    /// Accepts clients; those that are left come up again.
-    pub(crate) fn accept(&mut self, address: Address) {
-        for _ in 0..CLIENTS {
-            if !self.accept_one(address.place) {
-                return;
-            }
-        }
-        self.again.push_back(address);
-    }
-
-    /// Accepts a client if there is one.
-    pub(crate) fn accept_one(&mut self, place: usize) -> bool {
-        let Some(listener) = self.listeners.get(place) else { return false };
-        let balancer = Arc::clone(&listener.shared.balancer);
-        match listener.socket.accept() {
-            Ok((stream, client)) if self.has_spare() => self.admit(place, stream, client),
-            Ok((stream, _)) => {
-                reset(stream);
-                self.count(&balancer, |cell| cell.refused_limit.add(1));
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
-            Err(error) if out_of_descriptors(&error) => return self.refuse_without_descriptors(place),
-            // The client has gone meanwhile, or a signal came.
-            Err(_) => {}
-        }
-        true
-    }
-
-    /// Whether there is a descriptor for the time when there is none. Nobody is let in without.
-    fn has_spare(&mut self) -> bool {
-        if self.spare.is_none() {
-            self.spare = File::open("/dev/null").ok();
-        }
-        self.spare.is_some()
-    }
-
-    /// Uses the spare descriptor to let a client know that it is not served.
-    fn refuse_without_descriptors(&mut self, place: usize) -> bool {
-        self.spare = None;
-        let Some(listener) = self.listeners.get(place) else { return false };
-        let accepted = listener.socket.accept();
-        let balancer = Arc::clone(&listener.shared.balancer);
-        let gone_on = match accepted {
-            Ok((stream, _)) => {
-                reset(stream);
-                self.count(&balancer, |cell| cell.refused_limit.add(1));
-                true
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => false,
-            Err(_) => {
-                // Another thread was faster with the descriptor. The client waits; nobody spins.
-                if let Ok(place) = u32::try_from(place) {
-                    self.wheel.file(self.now + GRAIN, Timer::Accept { place });
-                }
-                false
-            }
-        };
-        self.has_spare();
-        gone_on
-    }
-
-    fn admit(&mut self, place: usize, stream: TcpStream, client: SocketAddr) {
-        let Some(listener) = self.listeners.get_mut(place) else { return };
-        listener.shared.refresh(&mut listener.cached);
-        let (shared, targets) = (Arc::clone(&listener.shared), Arc::clone(&listener.cached.targets));
-        let balancer = &shared.balancer;
-        if !targets.admits(client) {
-            self.count(balancer, |cell| cell.refused_source.add(1));
-            return reset(stream);
-        }
-        if targets.usable.is_empty() {
-            self.count(balancer, |cell| cell.no_backend.add(1));
-            return reset(stream);
-        }
-        if balancer.open.fetch_add(1, Relaxed) >= balancer.most.load(Relaxed) {
-            balancer.open.fetch_sub(1, Relaxed);
-            self.count(balancer, |cell| cell.refused_limit.add(1));
-            return reset(stream);
-        }
-        let total = self.plane.open.fetch_add(1, Relaxed);
-        self.count(balancer, |cell| cell.opened.add(1));
-        if total >= self.plane.most.load(Relaxed) {
-            self.one_less(balancer);
-            self.count(balancer, |cell| cell.refused_limit.add(1));
-            return reset(stream);
-        }
+    /// Serves a client that was let in.
+    pub(crate) fn serve(&mut self, admitted: Admitted) {
+        let Admitted { listener, targets, stream, client } = admitted;
+        self.count(&listener.balancer, |cell| cell.opened.add(1));
+        let up = Direction::of_newcomer();
         let deadline = self.now + self.plane.connect_timeout;
         let attempt = Attempt { client, targets, tried: Vec::new(), node_port: 0, deadline };
-        self.attempt(shared, stream, attempt);
+        self.attempt(Newcomer { listener, stream, up, said: 0, attempt });
     }
 
     /// Asks backends, one after the other, until one may answer.
-    fn attempt(&mut self, listener: Arc<ListenerShared>, client: TcpStream, mut attempt: Attempt) {
-        let targets = Arc::clone(&attempt.targets);
-        while let Some(target) = targets.choose(&listener.port, attempt.client, &attempt.tried, self.now) {
+    fn attempt(&mut self, mut newcomer: Newcomer) {
+        let listener = Arc::clone(&newcomer.listener);
+        let targets = Arc::clone(&newcomer.attempt.targets);
+        loop {
+            let Newcomer { attempt, .. } = &mut newcomer;
+            let Some(target) = targets.choose(&listener.port, attempt.client, &attempt.tried, self.now)
+            else {
+                break;
+            };
             attempt.tried.push(target.backend.id);
             attempt.node_port = target.address.port();
             attempt.deadline = self.now + self.plane.connect_timeout;
-            match TcpStream::connect(target.address) {
-                Ok(backend) => return self.insert(listener, client, backend, target, attempt),
+            let failure = match TcpStream::connect(target.address) {
+                Ok(mut backend) => match self.offer(&mut newcomer, &mut backend) {
+                    Offer::Taken => return self.insert(newcomer, backend, target, true),
+                    Offer::Waits => return self.insert(newcomer, backend, target, false),
+                    Offer::Refused(why) => why,
+                    Offer::NobodyAsks => {
+                        self.one_less(&listener.balancer);
+                        reset(backend);
+                        return reset(newcomer.stream);
+                    }
+                },
                 Err(error) if out_of_descriptors(&error) => {
                     self.count(&listener.balancer, |cell| cell.refused_limit.add(1));
                     self.one_less(&listener.balancer);
-                    return reset(client);
+                    return reset(newcomer.stream);
                 }
-                Err(error) => self.connect_failed(&listener, target, error.to_string()),
-            }
+                Err(error) => error,
+            };
+            self.connect_failed(&listener, target, failure.to_string());
         }
         self.count(&listener.balancer, |cell| cell.failed.add(1));
         self.one_less(&listener.balancer);
-        reset(client);
+        reset(newcomer.stream);
+    }
+
+    /// Offers the backend what the client has said already. One on the same computer has often answered by now, and then
+    /// nobody has to wait for its answer to be announced.
+    fn offer(&mut self, newcomer: &mut Newcomer, backend: &mut TcpStream) -> Offer {
+        let Newcomer { listener, stream, up, said, attempt } = newcomer;
+        // Something has to go before it, or a backend that did not answer has it in line already.
+        if attempt.targets.proxy_protocol != ProxyProtocol::None || up.keeps_bytes() {
+            return Offer::Waits;
+        }
+        let (read, offer) = up.offer(stream, backend, &mut self.tools);
+        *said += read;
+        self.count(&listener.balancer, |cell| cell.bytes_in.add_len(read));
+        offer
     }
 
     fn connect_failed(&self, listener: &Arc<ListenerShared>, target: &Target, failure: String) {
@@ -154,19 +110,15 @@ impl Worker {
         self.notice(Notice::ConnectFailed { listener, backend, node_port, failure });
     }
 
-    fn insert(
-        &mut self,
-        listener: Arc<ListenerShared>,
-        client: TcpStream,
-        mut backend: TcpStream,
-        target: &Target,
-        attempt: Attempt,
-    ) {
+    /// Keeps a client together with its backend, which has `answered` or may still do so.
+    fn insert(&mut self, newcomer: Newcomer, mut backend: TcpStream, target: &Target, answered: bool) {
+        let Newcomer { listener, stream: client, up, said, attempt } = newcomer;
         self.generation = next_generation(self.generation);
         let generation = self.generation;
         let place = self.connections.vacant_key();
         let token = Address::new(Source::Backend, place, generation).token();
-        let interest = Interest::READABLE | Interest::WRITABLE;
+        let watches_backend_writes = !answered || up.keeps_bytes();
+        let interest = interest(watches_backend_writes);
         if self.poll.registry().register(&mut backend, token, interest).is_err() {
             self.count(&listener.balancer, |cell| cell.refused_limit.add(1));
             self.one_less(&listener.balancer);
@@ -179,20 +131,25 @@ impl Worker {
             generation,
             client,
             backend,
-            up: Direction::default(),
+            up,
             down: Direction::default(),
             listener,
             target: Arc::clone(&target.backend),
             attempt: Some(Box::new(attempt)),
             latest: self.now,
             idle,
-            spoke: false,
+            said,
             tuned: false,
+            kept_alive: false,
             watches_client_writes: false,
+            watches_backend_writes,
         };
         let place = self.connections.insert(connection);
         if let Ok(place) = u32::try_from(place) {
             self.wheel.file(self.now + wait, Timer::Connection { place, generation });
+        }
+        if answered {
+            self.established(place);
         }
     }
 
@@ -203,11 +160,14 @@ impl Worker {
             return;
         }
         if connection.attempt.is_some() {
-            if event.is_error() || event.is_write_closed() || event.is_read_closed() {
+            if event.is_error() || event.is_write_closed() {
                 let error = connection.backend.take_error().ok().flatten();
                 let failure = error.map_or_else(|| "connection closed".to_owned(), |error| error.to_string());
                 self.try_next(address.place, failure);
             } else if event.is_writable() {
+                // A backend that speaks first may have done so by now, and even be at its end: that is announced once.
+                connection.down.readable = event.is_readable() || event.is_read_closed();
+                connection.down.ending = event.is_read_closed();
                 self.established(address.place);
             }
             return;
@@ -234,8 +194,9 @@ impl Worker {
         connection.latest = self.now;
         connection.up.writable = true;
         connection.down.writable = true;
-        // Most clients speak first, and have spoken by now.
-        connection.up.readable = true;
+        if connection.said > MESSAGE {
+            connection.tune();
+        }
         let header =
             proxy_header::encode(attempt.targets.proxy_protocol, attempt.client, connection.listener.bound);
         if !header.is_empty() {
@@ -250,11 +211,7 @@ impl Worker {
             return;
         };
         // Only now, so that nothing is announced that was read already.
-        let interest = if connection.watches_client_writes {
-            Interest::READABLE | Interest::WRITABLE
-        } else {
-            Interest::READABLE
-        };
+        let interest = interest(connection.watches_client_writes);
         let token = Address::new(Source::Client, place, generation).token();
         if self.poll.registry().register(&mut connection.client, token, interest).is_err() {
             self.drop_connection(place, true);
@@ -263,12 +220,14 @@ impl Worker {
 
     /// The backend of a connection did not answer: the next one is asked.
     fn try_next(&mut self, place: usize, failure: String) {
-        let Some(mut connection) = self.connections.try_remove(place) else { return };
-        let Some(attempt) = connection.attempt.take() else { return };
-        connection.target.open.fetch_sub(1, Relaxed);
-        connection.target.failures.fetch_add(1, Relaxed);
-        self.connect_failed_at(&connection.listener, connection.target.id, attempt.node_port, failure);
-        self.attempt(connection.listener, connection.client, *attempt);
+        let Some(connection) = self.connections.try_remove(place) else { return };
+        let Connection { client, listener, up, said, attempt: Some(attempt), target, .. } = connection else {
+            return;
+        };
+        target.open.fetch_sub(1, Relaxed);
+        target.failures.fetch_add(1, Relaxed);
+        self.connect_failed_at(&listener, target.id, attempt.node_port, failure);
+        self.attempt(Newcomer { listener, stream: client, up, said, attempt: *attempt });
     }
 
     /// Moves bytes both ways, as far as a share goes.
@@ -277,7 +236,7 @@ impl Worker {
         if connection.generation != generation || connection.attempt.is_some() {
             return;
         }
-        if connection.spoke && connection.up.readable && !connection.up.ending {
+        if connection.said > 0 && connection.up.readable && !connection.up.ending {
             connection.tune();
         }
         let Connection { client, backend, up, down, .. } = connection;
@@ -287,7 +246,7 @@ impl Worker {
         let is_done = up.is_done() && down.is_done();
         if sent.bytes + received.bytes > 0 {
             connection.latest = self.now;
-            connection.spoke |= sent.bytes > 0;
+            connection.said = connection.said.saturating_add(sent.bytes);
             if sent.bytes > MESSAGE {
                 connection.tune();
             }
@@ -302,9 +261,12 @@ impl Worker {
         }
         if !connection.down.writable && !mem::replace(&mut connection.watches_client_writes, true) {
             let token = Address::new(Source::Client, place, generation).token();
-            let interest = Interest::READABLE | Interest::WRITABLE;
             // Before it is registered at all, this fails, and it will be registered for both.
-            let _ = self.poll.registry().reregister(&mut connection.client, token, interest);
+            let _ = self.poll.registry().reregister(&mut connection.client, token, interest(true));
+        }
+        if !connection.up.writable && !mem::replace(&mut connection.watches_backend_writes, true) {
+            let token = Address::new(Source::Backend, place, generation).token();
+            let _ = self.poll.registry().reregister(&mut connection.backend, token, interest(true));
         }
         if sent.more || received.more {
             self.again.push_back(Address::new(Source::Client, place, generation));
@@ -313,9 +275,11 @@ impl Worker {
 
     /// A connection may have waited for too long.
     pub(crate) fn connection_timer(&mut self, place: usize, generation: u32) {
-        let Some(connection) = self.connections.get(place).filter(|c| c.generation == generation) else {
-            return;
-        };
+        let connection = self.connections.get_mut(place).filter(|c| c.generation == generation);
+        let Some(connection) = connection else { return };
+        if connection.attempt.is_none() {
+            connection.keep_alive();
+        }
         let due = match (&connection.attempt, connection.idle) {
             (Some(attempt), _) => attempt.deadline,
             (None, Some(idle)) => connection.latest + idle,
@@ -344,6 +308,11 @@ impl Worker {
         connection.target.open.fetch_sub(1, Relaxed);
         self.one_less(&connection.listener.balancer);
     }
+}
+
+/// What a socket is watched for.
+fn interest(writes: bool) -> Interest {
+    if writes { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE }
 }
 
 /// Neither this process nor the system has any left.

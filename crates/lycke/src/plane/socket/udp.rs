@@ -4,15 +4,17 @@
 
 use std::{
     io::{self, ErrorKind},
+    mem,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
-use mio::{Interest, net::UdpSocket};
+use mio::net::UdpSocket;
 
 use super::{
     shared::{BackendShared, CachedTargets, ListenerShared, Targets},
     token::{Address, Source},
+    watch::{ANNOUNCED_AGAIN, unwatch, watch},
     worker::{Timer, Worker},
 };
 use crate::plane::flows::{FlowTable, Place};
@@ -27,6 +29,8 @@ pub(crate) struct UdpListener {
     socket: UdpSocket,
     cached: CachedTargets,
     flows: FlowTable<Flow>,
+    /// The round in which a datagram was read last.
+    round: u64,
     /// A timer looks for quiet flows.
     watched: bool,
 }
@@ -45,6 +49,14 @@ struct Upstream {
     socket: UdpSocket,
     /// Its place among the worker's routes.
     route: usize,
+    /// The round in which a datagram was read last.
+    round: u64,
+}
+
+/// How many datagrams are read from a socket that was read in round `latest` before. Where the kernel says again that there
+/// are more, asking costs as much as being told, so it is one, unless they come round after round.
+fn share(latest: u64, round: u64) -> usize {
+    if ANNOUNCED_AGAIN && latest.wrapping_add(1) != round { 1 } else { DATAGRAMS }
 }
 
 impl Worker {
@@ -53,10 +65,10 @@ impl Worker {
         let mut socket = UdpSocket::from_std(socket);
         let entry = self.udp.vacant_entry();
         let address = Address::new(Source::UdpListener, entry.key(), 0);
-        match self.poll.registry().register(&mut socket, address.token(), Interest::READABLE) {
+        match watch(self.poll.registry(), &mut socket, address.token()) {
             Ok(()) => {
                 let (cached, flows) = (CachedTargets::default(), FlowTable::default());
-                entry.insert(UdpListener { shared, socket, cached, flows, watched: false });
+                entry.insert(UdpListener { shared, socket, cached, flows, round: 0, watched: false });
                 self.places.insert(id, address);
             }
             Err(error) => tracing::error!(%error, worker = self.number, "data plane cannot watch a listener"),
@@ -69,12 +81,14 @@ impl Worker {
             self.end_flow(place, flow);
         }
         if let Some(mut listener) = self.udp.try_remove(place) {
-            let _ = self.poll.registry().deregister(&mut listener.socket);
+            unwatch(self.poll.registry(), &mut listener.socket);
         }
     }
 
     pub(crate) fn datagrams_from_clients(&mut self, address: Address) {
-        for _ in 0..DATAGRAMS {
+        let Some(listener) = self.udp.get_mut(address.place) else { return };
+        let share = share(mem::replace(&mut listener.round, self.round), self.round);
+        for _ in 0..share {
             let Some(listener) = self.udp.get_mut(address.place) else { return };
             match listener.socket.recv_from(&mut self.tools.buffer) {
                 Ok((length, client)) => self.datagram_from_client(address.place, client, length),
@@ -83,7 +97,9 @@ impl Worker {
                 Err(_) => {}
             }
         }
-        self.again.push_back(address);
+        if !ANNOUNCED_AGAIN {
+            self.again.push_back(address);
+        }
     }
 
     /// Passes on the datagram in the buffer.
@@ -154,15 +170,18 @@ impl Worker {
         let Ok(mut socket) = connected(target.address) else { return false };
         let entry = self.routes.vacant_entry();
         let (route, address) = (entry.key(), Address::new(Source::UdpFlow, entry.key(), 0));
-        if self.poll.registry().register(&mut socket, address.token(), Interest::READABLE).is_err() {
+        if watch(self.poll.registry(), &mut socket, address.token()).is_err() {
             return false;
         }
         let sent = socket.send(self.tools.buffer.get(..length).unwrap_or_default()).is_ok();
         let Some(listener) = self.udp.get_mut(place) else { return false };
-        let flow = Flow { backend: Arc::clone(&target.backend), upstream: Some(Upstream { socket, route }) };
+        let flow = Flow {
+            backend: Arc::clone(&target.backend),
+            upstream: Some(Upstream { socket, route, round: 0 }),
+        };
         entry.insert((place, listener.flows.insert(client, flow, self.now)));
         target.backend.flows.fetch_add(1, Relaxed);
-        if !std::mem::replace(&mut listener.watched, true)
+        if !mem::replace(&mut listener.watched, true)
             && let Ok(place) = u32::try_from(place)
         {
             self.wheel.file(self.now + targets.udp_idle, Timer::UdpListener { place });
@@ -172,13 +191,16 @@ impl Worker {
     }
 
     pub(crate) fn datagrams_from_backend(&mut self, address: Address) {
-        let mut passed = (0_u64, 0_usize);
+        let (mut passed, mut left) = ((0_u64, 0_usize), None);
         let mut again = true;
-        for _ in 0..DATAGRAMS {
+        while left != Some(0) {
             let Some((place, at)) = self.routes.get(address.place).copied() else { return };
             let Some(listener) = self.udp.get_mut(place) else { return };
             let Some((client, flow)) = listener.flows.get_mut(at) else { return };
-            let Some(upstream) = &flow.upstream else { return };
+            let Some(upstream) = &mut flow.upstream else { return };
+            let share =
+                left.unwrap_or_else(|| share(mem::replace(&mut upstream.round, self.round), self.round));
+            left = Some(share - 1);
             match upstream.socket.recv(&mut self.tools.buffer) {
                 Ok(length) => {
                     let bytes = self.tools.buffer.get(..length).unwrap_or_default();
@@ -199,7 +221,7 @@ impl Worker {
                 Err(_) => {}
             }
         }
-        if again {
+        if again && !ANNOUNCED_AGAIN {
             self.again.push_back(address);
         }
         if passed.0 > 0

@@ -8,22 +8,27 @@ use std::{
     fs::File,
     io, mem,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, atomic::Ordering},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use cloudberth_core::time::Tick;
-use mio::{Events, Interest, Poll, Waker, event::Event, net};
+use mio::{Events, Poll, Waker, event::Event, net};
 use slab::Slab;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
+    accept::Admitted,
     connection::Connection,
     counters::Cell,
     relay::Tools,
     shared::{BalancerShared, CachedTargets, ListenerShared, PlaneShared, count, lock},
     token::{Address, Source},
     udp::UdpListener,
+    watch::{unwatch, watch_together},
 };
 use crate::plane::wheel::Wheel;
 
@@ -50,6 +55,8 @@ pub(crate) enum Command {
     Sweep {
         listener: u64,
     },
+    /// Another worker has let a client in, and has more than enough of them.
+    Serve(Box<Admitted>),
     /// Ends connections whose time to drain is over.
     Reset(Doomed),
     Stop,
@@ -77,6 +84,8 @@ pub(crate) enum Notice {
 #[derive(Debug)]
 pub(crate) struct Inbox {
     commands: Mutex<Vec<Command>>,
+    /// Clients among them.
+    pub(crate) handed: AtomicU64,
     waker: Waker,
 }
 
@@ -94,6 +103,10 @@ pub(crate) struct TcpListenerHere {
     pub(crate) shared: Arc<ListenerShared>,
     pub(crate) socket: net::TcpListener,
     pub(crate) cached: CachedTargets,
+    /// The round in which a client was accepted last.
+    pub(crate) round: u64,
+    /// Nobody is accepted for a moment.
+    pub(crate) rests: bool,
 }
 
 /// What comes up when its time has come.
@@ -118,6 +131,8 @@ pub(crate) struct Worker {
     pub(crate) plane: Arc<PlaneShared>,
     pub(crate) poll: Poll,
     pub(crate) inbox: Arc<Inbox>,
+    /// All workers, this one included.
+    pub(crate) peers: Vec<Arc<Inbox>>,
     pub(crate) notices: mpsc::UnboundedSender<Notice>,
     pub(crate) tools: Tools,
     pub(crate) listeners: Slab<TcpListenerHere>,
@@ -128,6 +143,8 @@ pub(crate) struct Worker {
     /// Where each listener is, by its id.
     pub(crate) places: BTreeMap<u64, Address>,
     pub(crate) generation: u32,
+    /// How often it has waited for events.
+    pub(crate) round: u64,
     /// What has more to do than its share.
     pub(crate) again: VecDeque<Address>,
     pub(crate) wheel: Wheel<Timer>,
@@ -150,7 +167,8 @@ impl Worker {
             number,
             plane,
             poll,
-            inbox: Arc::new(Inbox { commands: Mutex::default(), waker }),
+            inbox: Arc::new(Inbox { commands: Mutex::default(), handed: AtomicU64::new(0), waker }),
+            peers: Vec::new(),
             notices,
             tools: Tools::default(),
             listeners: Slab::new(),
@@ -159,6 +177,8 @@ impl Worker {
             routes: Slab::new(),
             places: BTreeMap::new(),
             generation: 0,
+            // Not one after those of listeners that have accepted nobody.
+            round: 1,
             again: VecDeque::new(),
             wheel: Wheel::new(now),
             now,
@@ -183,6 +203,7 @@ impl Worker {
                 return;
             }
             self.now = self.plane.clock.now();
+            self.round = self.round.wrapping_add(1);
             for event in &events {
                 let Some(address) = Address::of(event.token()) else { continue };
                 self.guarded(address, |worker| worker.handle(address, event));
@@ -235,8 +256,7 @@ impl Worker {
             }
             Timer::UdpListener { place } => self.expire_flows(usize::try_from(place).unwrap_or(usize::MAX)),
             Timer::Accept { place } => {
-                let place = usize::try_from(place).unwrap_or(usize::MAX);
-                self.again.push_back(Address::new(Source::Listener, place, 0));
+                self.accept_again(usize::try_from(place).unwrap_or(usize::MAX));
             }
         }
     }
@@ -257,6 +277,10 @@ impl Worker {
                         self.sweep_flows(address.place);
                     }
                 }
+                Command::Serve(admitted) => {
+                    self.inbox.handed.fetch_sub(1, Ordering::Relaxed);
+                    self.serve(*admitted);
+                }
                 Command::Reset(doomed) => self.reset(doomed),
                 Command::Stop => self.stopped = true,
             }
@@ -268,9 +292,10 @@ impl Worker {
         let mut socket = net::TcpListener::from_std(socket);
         let entry = self.listeners.vacant_entry();
         let address = Address::new(Source::Listener, entry.key(), 0);
-        match self.poll.registry().register(&mut socket, address.token(), Interest::READABLE) {
+        match watch_together(self.poll.registry(), &mut socket, address.token()) {
             Ok(()) => {
-                entry.insert(TcpListenerHere { shared: listener, socket, cached: CachedTargets::default() });
+                let cached = CachedTargets::default();
+                entry.insert(TcpListenerHere { shared: listener, socket, cached, round: 0, rests: false });
                 self.places.insert(id, address);
             }
             Err(error) => tracing::error!(%error, worker = self.number, "data plane cannot watch a listener"),
@@ -284,7 +309,7 @@ impl Worker {
                 // Who is connected already, by the kernel's word, is served.
                 while self.accept_one(address.place) {}
                 if let Some(mut listener) = self.listeners.try_remove(address.place) {
-                    let _ = self.poll.registry().deregister(&mut listener.socket);
+                    unwatch(self.poll.registry(), &mut listener.socket);
                 }
             }
             Source::UdpListener => self.close_udp(address.place),
@@ -320,6 +345,11 @@ impl Worker {
     /// A connection is gone, whichever way.
     pub(crate) fn one_less(&self, balancer: &BalancerShared) {
         self.count(balancer, |cell| cell.closed.add(1));
+        self.leave(balancer);
+    }
+
+    /// There is room for a connection again.
+    pub(crate) fn leave(&self, balancer: &BalancerShared) {
         balancer.open.fetch_sub(1, Ordering::Relaxed);
         let before = self.plane.open.fetch_sub(1, Ordering::SeqCst);
         if before == 1 && self.plane.closing.load(Ordering::SeqCst) {
