@@ -1,6 +1,7 @@
 //! A plane, its backends and its clients.
 
 use std::{
+    fmt::Debug,
     io::{self, Write as _},
     net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{
@@ -98,6 +99,20 @@ impl Fixture {
 
     pub(crate) fn counters(&self) -> Counters {
         self.plane.counters(&key("web")).unwrap()
+    }
+
+    /// Waits until a counter says so. Bytes are counted when they have been sent, and whoever gets them may be faster.
+    pub(crate) async fn counts<T: PartialEq + Debug>(
+        &self,
+        what: &str,
+        want: T,
+        of: impl Fn(&Counters) -> T,
+    ) {
+        eventually(what, || {
+            let seen = of(&self.counters());
+            if seen == want { Ok(()) } else { Err(format!("{seen:?} and not {want:?}")) }
+        })
+        .await;
     }
 
     pub(crate) fn at(&self, port: u16) -> SocketAddr {

@@ -20,15 +20,11 @@ async fn round_robin_is_exact_to_one() {
         fixture.ask().await.unwrap();
     }
     assert_eq!((a.answered(), b.answered()), (500, 500), "CL-50 half each");
+    fixture.counts("all are closed", 0, |all| all.connections.open).await;
     let counters = fixture.counters();
     assert_eq!(counters.connections.accepted, 1000, "CL-50");
     assert_eq!(counters.backends.iter().map(|b| b.connections).collect::<Vec<_>>(), [500, 500], "CL-50");
     assert_eq!((counters.bytes_in, counters.bytes_out), (5000, 2000), "CL-50 every byte is counted");
-    eventually("all are closed", || match fixture.counters().connections.open {
-        0 => Ok(()),
-        open => Err(format!("{open} open")),
-    })
-    .await;
 }
 
 #[tokio::test]
@@ -208,8 +204,7 @@ async fn many_bytes_both_ways_arrive_as_they_were_sent() {
     let got = within("the client", exchange(client, 1)).await;
     assert!(got == pattern(LENGTH, 2), "CL-55 what the backend sent");
     assert!(within("the backend", served).await.unwrap() == pattern(LENGTH, 1), "CL-55 what the client sent");
-    let counters = fixture.counters();
-    assert_eq!((counters.bytes_in, counters.bytes_out), (100_000_000, 100_000_000), "CL-55");
+    fixture.counts("CL-55", (100_000_000, 100_000_000), |all| (all.bytes_in, all.bytes_out)).await;
 }
 
 #[tokio::test]

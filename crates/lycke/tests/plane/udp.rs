@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use cloudberth_lycke::plane::{HealthKind, Listener, Protocol};
+use cloudberth_lycke::plane::{Counters, HealthKind, Listener, Protocol};
 use tokio::{net::UdpSocket, task::JoinHandle, time::timeout};
 
 use crate::fixture::{Fixture, NODE_PORT, PORT, Server, ask, eventually, within};
@@ -80,8 +80,8 @@ async fn every_reply_reaches_its_own_client() {
         numbers.dedup();
         assert_eq!(numbers, (0..50).collect::<Vec<_>>(), "CL-56 each datagram, two replies, in order");
     }
-    let udp = fixture.counters().udp;
-    assert_eq!((udp.flows, udp.datagrams_in, udp.datagrams_out), (2, 100, 200), "CL-56 {udp:?}");
+    let seen = |all: &Counters| (all.udp.flows, all.udp.datagrams_in, all.udp.datagrams_out);
+    fixture.counts("CL-56", (2, 100, 200), seen).await;
     echoes.iter().for_each(JoinHandle::abort);
 }
 

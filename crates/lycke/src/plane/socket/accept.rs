@@ -59,8 +59,8 @@ impl Worker {
         match listener.socket.accept() {
             Ok((stream, client)) if self.has_spare() => self.admit(place, stream, client),
             Ok((stream, _)) => {
-                reset(stream);
                 self.count(&balancer, |cell| cell.refused_limit.add(1));
+                reset(stream);
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
             Err(error) if out_of_descriptors(&error) => return self.refuse_without_descriptors(place),
@@ -86,8 +86,8 @@ impl Worker {
         let balancer = Arc::clone(&listener.shared.balancer);
         let gone_on = match accepted {
             Ok((stream, _)) => {
-                reset(stream);
                 self.count(&balancer, |cell| cell.refused_limit.add(1));
+                reset(stream);
                 true
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => false,
