@@ -36,6 +36,23 @@ async fn a_hundred_nodes_are_initialised_from_one_listing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nodes_that_no_machine_is_called_like_share_a_listing() {
+    let fixture = Fixture::looking_again(None);
+    fixture.node("node-1").await;
+    fixture.pass(10).await;
+    fixture.cloud.front.clear_journal();
+    for number in 0..100 {
+        fixture.join(&format!("stray-{number:02}")).await;
+    }
+    fixture.pass(30).await;
+    let tally = fixture.cloud.tally();
+    println!("100 nodes without machines: {tally:?}");
+    assert!(tally.calls <= 12, "L7-1807 {tally:?}");
+    let told = fixture.cluster.events("stray-99").join("\n");
+    assert!(told.contains("is not in the inventory"), "L7-1807 {told}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_load_balancer_costs_one_write_and_one_listing_for_all() {
     let fixture = Fixture::looking_again(None);
     for number in 1..=2 {

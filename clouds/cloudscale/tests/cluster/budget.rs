@@ -103,6 +103,23 @@ async fn a_thousand_nodes_are_initialised_from_two_listings() {
     assert_eq!(nodes.items.iter().filter(|node| tainted(node)).count(), 0, "CS-26");
 }
 
+/// The API cannot filter by name, so a look-up by name would be a listing for each of them.
+#[tokio::test(start_paused = true)]
+async fn nodes_that_no_server_is_called_like_share_a_listing() {
+    let fixture = settled().await;
+    for number in 0..100 {
+        fixture.join(&format!("stray-{number:02}")).await;
+    }
+    fixture.pass(30).await;
+    let tally = fixture.tally();
+    println!("100 nodes without servers: {tally:?}");
+    assert!(tally.calls <= 12, "L7-809 {tally:?}");
+    for name in ["stray-00", "stray-99"] {
+        let told = fixture.cluster.events(name);
+        assert!(told.iter().any(|event| event.contains("CloudResourceNotFound")), "L7-809 {name}: {told:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_listing_of_ten_thousand_servers_is_not_too_long() {
     let fixture = Fixture::new();

@@ -27,6 +27,24 @@ async fn nodes_are_initialised_from_their_servers() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_name_is_compared_exactly() {
+    let fixture = Fixture::new();
+    for server in ["solo", "Other", "twin", "twin"] {
+        fixture.cloud.add_server(server, "lpg1");
+    }
+    for (node, case, initialised) in
+        [("solo", "CS-29", true), ("other", "CS-36", false), ("twin", "CS-31", false)]
+    {
+        fixture.join(node).await;
+        fixture.pass(10).await;
+        let waits = fixture.cluster.node(node).await.unwrap().has_taint(UNINITIALISED);
+        assert_eq!(!waits, initialised, "{case} {:?}", fixture.cluster.events(node));
+    }
+    let told = fixture.cluster.events("twin").join("\n");
+    assert_eq!(told.matches("cloudscale://").count(), 2, "CS-31 both are named: {told}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stopped_server_taints_its_node_and_a_started_one_frees_it() {
     let fixture = Fixture::new();
     let ids = fixture.nodes(3).await;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cloudberth_core::decide::service::PROVIDER_ANNOTATION;
 use cloudscale_sim::{Access, Fault, Harm};
 use serde_json::json;
 
@@ -194,4 +195,30 @@ async fn what_somebody_has_deleted_already_costs_few_calls() {
     let tally = fixture.tally();
     assert!(fixture.cluster.service("web").await.is_none(), "CS-149 at once");
     assert!(tally.calls <= 8, "L7-808 {tally:?}");
+}
+
+/// Beside the class of others an id may be copied, so the cloud is asked whose it is. Meanwhile a person takes the class away.
+#[tokio::test(start_paused = true)]
+async fn a_service_that_comes_back_while_its_proof_is_under_way_keeps_its_load_balancer() {
+    let mut fixture = served().await;
+    let balancer = fixture.balancer("web").await.uuid;
+    fixture.killer().abort();
+    let set_class = async |fixture: &Fixture, class: Option<&str>| {
+        fixture.edit("web", json!({"spec": {"type": "ClusterIP", "loadBalancerClass": null}})).await;
+        fixture.edit("web", json!({"spec": {"type": "LoadBalancer", "loadBalancerClass": class}})).await;
+    };
+    fixture.edit("web", json!({"metadata": {"annotations": {PROVIDER_ANNOTATION: null}}})).await;
+    set_class(&fixture, Some("example.net/other")).await;
+    fixture.cloud.set_latency(Duration::from_secs(10));
+    fixture.restart();
+    fixture.pass(8).await;
+    assert!(fixture.tally().operations.contains_key("load-balancers.get"), "the proof is under way");
+    set_class(&fixture, None).await;
+    fixture.cloud.set_latency(Duration::from_millis(20));
+    fixture.pass(60).await;
+    // The Service has another node port now, so the members change.
+    let touched: Vec<_> =
+        fixture.changes().into_iter().filter(|change| !change.starts_with("members.")).collect();
+    assert_eq!(touched, [""; 0], "L3-802");
+    assert_eq!(fixture.balancer("web").await.uuid, balancer, "L3-802");
 }

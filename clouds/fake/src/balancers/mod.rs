@@ -190,7 +190,8 @@ impl Balancers for Fakes {
         [Some(name), id, address].into_iter().flatten().collect()
     }
 
-    /// First a lookup of the recorded id, then the listing by name.
+    /// The listing that all share is fetched even where a lookup of the recorded id answers: tests count by it who looked.
+    /// The lookup is newer, so its answer goes first.
     async fn observe(
         &self,
         call: &Call,

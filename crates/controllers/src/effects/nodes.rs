@@ -89,12 +89,6 @@ impl Effects for Live<'_> {
     }
 
     fn publish(&self, event: Event) {
-        let Event { about, reason, message, .. } = &event;
-        if event.warning {
-            tracing::warn!(node = about.name, reason = reason.name(), "{message}");
-        } else {
-            tracing::info!(node = about.name, reason = reason.name(), "{message}");
-        }
         self.0.recorder.publish(event);
     }
 

@@ -49,11 +49,6 @@ pub(crate) trait ServiceEffects: Send + Sync {
     /// The time from which on a listing is new enough.
     fn now(&self) -> Tick;
 
-    /// Takes these locks too; `false` where another Service has one of them.
-    fn acquire(&self, _keys: &[LockKey]) -> bool {
-        true
-    }
-
     /// Writes on the Service, if there is anything to write.
     fn write(&self, body: Option<Value>) -> Boxed<'_, Result<()>>;
 
@@ -114,10 +109,6 @@ impl ServiceEffects for Live<'_> {
 
     fn now(&self) -> Tick {
         self.controller.ctx.clock().now()
-    }
-
-    fn acquire(&self, keys: &[LockKey]) -> bool {
-        lock(&self.controller.locks).acquire(self.key, keys)
     }
 
     fn write(&self, body: Option<Value>) -> Boxed<'_, Result<()>> {

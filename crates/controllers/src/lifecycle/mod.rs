@@ -109,7 +109,7 @@ impl LifecycleController {
         }
         let live = Live(&self.ctx);
         // A decision that panicked is not tried again; the next round decides anew.
-        let bug = |name: &String, _: &str| drop(self.pool.withdraw(name));
+        let bug = |name: &String, _: &str| self.pool.withdraw(name).into_iter().for_each(Decision::call_off);
         let refill = || self.monitors.iter().for_each(|monitor| monitor.ask_by(self.now()));
         let apply = |name, decision| self.apply(&live, name, decision);
         tokio::select! {

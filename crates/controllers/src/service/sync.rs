@@ -118,6 +118,8 @@ impl<'a> Pass<'a> {
         };
         if matches!(input.opening, Opening::CleanupIfProven { .. }) {
             self.prove(input, &survey, &want).await?;
+            self.recheck(input)?;
+            want = self.desired(input);
         }
         self.effects.opened(&input.opening);
         let permit = permit.or(input.opening.turn().map(|(_, _, permit)| permit)).unwrap_or(Permit::NoCreate);
@@ -135,8 +137,8 @@ impl<'a> Pass<'a> {
         Ok(Ended { turn, permit, want })
     }
 
-    /// Reads the Service again if there is a newer version. Interrupted, if it is gone, asks for something else, or for
-    /// what another Service works on.
+    /// Reads the Service again if there is a newer version. Interrupted, if it is gone, asks for something else, or lays
+    /// claim to more: that is not locked, and the survey may be too old for it.
     fn recheck(&self, input: &mut SyncInput<'a>) -> Result<(), Interrupted> {
         let Some(service) = self.effects.known() else { return Err(Interrupted::Changed) };
         if service.resource_version == input.service.resource_version {
@@ -144,7 +146,7 @@ impl<'a> Pass<'a> {
             return Ok(());
         }
         let now = self.controller.read(service, Some(input)).map_err(|_| Interrupted::Changed)?;
-        if now.task() != input.task() || !self.effects.acquire(now.keys()) {
+        if now.task() != input.task() || now.keys().iter().any(|key| !input.keys().contains(key)) {
             return Err(Interrupted::Changed);
         }
         *input = now;

@@ -274,7 +274,9 @@ impl Deletions {
     }
 
     /// A replica leads again that led before. It remembers its own deletions, and does not know what others did meanwhile.
-    pub const fn resume(&mut self, now: Tick) {
+    /// What it had decided and not sent ended with its term.
+    pub fn resume(&mut self, now: Tick) {
         self.known_from = Some(now);
+        self.counted.retain(|counted| counted.uid.is_empty() || counted.may_have_worked());
     }
 }

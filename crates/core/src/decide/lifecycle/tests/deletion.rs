@@ -177,6 +177,20 @@ fn a_node_that_leaves_before_its_deletion_is_sent_takes_no_place() {
     assert!(!deletions.send(&node(1), Cap::LAW, at(1_001)), "L2-1011 it is not sent any more");
 }
 
+#[test]
+fn what_was_decided_in_another_term_and_not_sent_takes_no_place() {
+    let (mut deletions, mut memory) = (Deletions::default(), NodeHistory::default());
+    assert_eq!(deletions.decision(&node(1), &mut memory, Cap::LAW, 9, at(1_000)), delete(1));
+    deletions.resume(at(1_010));
+    assert_eq!(deletions.counted(Cap::LAW, at(1_010)), 0, "L2-1012");
+    assert!(!deletions.send(&node(1), Cap::LAW, at(1_011)), "L2-1012 its worker may still be there");
+    assert_eq!(deletions.decision(&node(2), &mut memory, Cap::LAW, 9, at(1_012)), delete(2), "L2-1012");
+    assert!(deletions.send(&node(2), Cap::LAW, at(1_013)));
+    assert_eq!(deletions.answered(&node(2), Ok(()), at(1_014)), Answer::Gone);
+    deletions.resume(at(1_020));
+    assert_eq!(deletions.counted(Cap::LAW, at(1_020)), 1, "L2-1012 what is done counts");
+}
+
 /// The node is seen to leave, before or after its deletion is given up on, and a backup brings it back.
 #[test]
 fn a_node_that_a_backup_brings_back_is_another_deletion() {
