@@ -15,8 +15,21 @@ pub struct Container {
     /// Its arguments.
     pub args: Vec<String>,
     env: Vec<Variable>,
-    /// The files of its Secrets, by their paths in the container.
-    files: Vec<String>,
+    files: Vec<File>,
+}
+
+/// A key of a Secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Key {
+    secret: String,
+    key: String,
+}
+
+/// What a Secret is mounted as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct File {
+    path: String,
+    of: Key,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,22 +41,42 @@ struct Variable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
     Text(String),
-    Secret { optional: bool },
+    Secret { of: Key, optional: bool },
 }
 
 impl Container {
     /// The one of the first workload in a manifest.
     pub(crate) fn read(manifest: &str) -> Result<Option<Self>, Error> {
         let mut objects = manifests::parse(manifest)?.into_iter();
-        let pod = objects.find_map(|object| object.pointer("/spec/template/spec").cloned());
-        Ok(pod.as_ref().and_then(|pod| Some((pod, pod.pointer("/containers/0")?))).map(|(pod, container)| {
-            Self {
-                command: texts(container, "command"),
-                args: texts(container, "args"),
-                env: items(container, "env").map(variable).collect(),
-                files: items(container, "volumeMounts").flat_map(|mount| files(pod, mount)).collect(),
-            }
-        }))
+        Ok(objects.find_map(|object| Self::of(&object)))
+    }
+
+    /// The first one of a workload.
+    pub fn of(workload: &Value) -> Option<Self> {
+        let pod = workload.pointer("/spec/template/spec")?;
+        let container = pod.pointer("/containers/0")?;
+        Some(Self {
+            command: texts(container, "command"),
+            args: texts(container, "args"),
+            env: items(container, "env").map(variable).collect(),
+            files: items(container, "volumeMounts").flat_map(|mount| files(pod, mount)).collect(),
+        })
+    }
+
+    /// The Secrets that it uses with the key of each, by the variables that [`Container::env_under`] wants them for.
+    pub fn secrets(&self) -> Vec<(&str, &str, &str)> {
+        let found = self.env.iter().filter_map(|Variable { name, source }| {
+            let Key { secret, key } = match source {
+                Source::Secret { of, .. } => of,
+                Source::Text(path) => &self.file(path)?.of,
+            };
+            Some((name.strip_suffix("_FILE").unwrap_or(name), secret.as_str(), key.as_str()))
+        });
+        found.collect()
+    }
+
+    fn file(&self, path: &str) -> Option<&File> {
+        self.files.iter().find(|file| file.path == path)
     }
 
     /// The environment, with the files of its Secrets under `root` instead of `/`. `held` is what the Secrets hold, by the
@@ -55,12 +88,12 @@ impl Container {
         let mut env = Vec::new();
         for Variable { name, source } in &self.env {
             let value = match (source, name.strip_suffix("_FILE")) {
-                (Source::Secret { optional }, _) => match of(name) {
+                (Source::Secret { optional, .. }, _) => match of(name) {
                     None if *optional => continue,
                     value => value.ok_or_else(|| missing(name))?,
                 },
                 (Source::Text(path), Some(stem)) => {
-                    if !self.files.contains(path) {
+                    if self.file(path).is_none() {
                         return Err(Error::Manifest(format!("{name} is {path}, where no Secret is mounted")));
                     }
                     let handed = of(name).map(fs::read_to_string).and_then(Result::ok);
@@ -97,21 +130,30 @@ fn texts(object: &Value, field: &str) -> Vec<String> {
 
 fn variable(variable: &Value) -> Variable {
     let source = match variable.pointer("/valueFrom/secretKeyRef") {
-        Some(secret) => {
-            Source::Secret { optional: secret.get("optional").and_then(Value::as_bool).unwrap_or_default() }
-        }
+        Some(secret) => Source::Secret {
+            of: key(secret, "/name", secret),
+            optional: secret.get("optional").and_then(Value::as_bool).unwrap_or_default(),
+        },
         None => Source::Text(text(variable, "/value").to_owned()),
     };
     Variable { name: text(variable, "/name").to_owned(), source }
 }
 
+/// A key of a Secret, which is named in one place and the key in another.
+fn key(of: &Value, name: &str, item: &Value) -> Key {
+    Key { secret: text(of, name).to_owned(), key: text(item, "/key").to_owned() }
+}
+
 /// The files that a mounted Secret has. One that is mounted as a single file (`subPath`) is never updated and does not count.
-fn files(pod: &Value, mount: &Value) -> Vec<String> {
+fn files(pod: &Value, mount: &Value) -> Vec<File> {
     let is_it = |volume: &&Value| volume.get("name") == mount.get("name");
     let volume = items(pod, "volumes").find(is_it).filter(|_| mount.get("subPath").is_none());
-    let of_secret = volume.and_then(|volume| volume.get("secret"));
-    let of_secret = of_secret.into_iter().flat_map(|secret| items(secret, "items"));
-    of_secret.map(|item| format!("{}/{}", text(mount, "/mountPath"), text(item, "/path"))).collect()
+    let Some(secret) = volume.and_then(|volume| volume.get("secret")) else { return Vec::new() };
+    let file = |item| File {
+        path: format!("{}/{}", text(mount, "/mountPath"), text(item, "/path")),
+        of: key(secret, "/secretName", item),
+    };
+    items(secret, "items").map(file).collect()
 }
 
 #[cfg(test)]
@@ -124,10 +166,10 @@ mod tests {
         format!(
             "kind: Role\n---\nspec:\n  template:\n    spec:\n      containers:\n      - command: [cloudberth]\n        \
              args: [manage, --a]\n        env:\n        \
-             - {{name: URL, valueFrom: {{secretKeyRef: {{key: url, optional: true}}}}}}\n        \
+             - {{name: URL, valueFrom: {{secretKeyRef: {{name: s, key: url, optional: true}}}}}}\n        \
              - {{name: TOKEN_FILE, value: /run/cloud/token}}\n        {more}\n        volumeMounts:\n        \
              - {{name: credentials, mountPath: /run/cloud}}\n      volumes:\n      \
-             - {{name: credentials, secret: {{items: [{{key: t, path: token}}]}}}}\n"
+             - {{name: credentials, secret: {{secretName: c, items: [{{key: t, path: token}}]}}}}\n"
         )
     }
 
@@ -156,6 +198,7 @@ mod tests {
             (container.command.join(" "), container.args.join(" ")),
             ("cloudberth".into(), "manage --a".into())
         );
+        assert_eq!(container.secrets(), [("URL", "s", "url"), ("TOKEN", "c", "t")]);
         assert_eq!(Container::read("kind: Role\n").unwrap(), None);
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let token = pair("TOKEN_FILE", "file s3cr3t");

@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cloudberth_e2e::{
-    Cluster, ClusterFactory, ClusterKind, ControlPlane, Manager, Options, Program, Request, eventually,
-    shipped,
+    Account, Cluster, ClusterFactory, ClusterKind, ControlPlane, Manager, Options, Program, Request,
+    eventually, shipped,
 };
 use helm::{Helm, has_its_own_namespaces, make_namespace};
 use kubelet::Pod;
@@ -46,7 +46,9 @@ const PAGES: [(&str, &str); 4] = [
 ];
 const RANCHER_PAGE: &str = "install-rancher.md";
 /// What on these pages needs kubelets, or a Rancher.
-const NOT_HERE: [&str; 4] = [" exec ", "rollout status", "lycke doctor", "clusters.management.cattle.io"];
+const NOT_HERE: [&str; 2] = ["rollout status", "clusters.management.cattle.io"];
+/// What runs in a pod that was installed.
+const IN_THE_POD: [&str; 2] = ["kubectl -n ", " exec "];
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 
 /// What a command prints, if it succeeds.
@@ -183,8 +185,6 @@ async fn serve_cloudlycke(reader: &Reader, command: &str) -> (Program, String) {
     let inventory = reader.dir.join("inventory.yaml");
     let text = fs::read_to_string(&inventory).unwrap();
     fs::write(&inventory, format!("{text}loadBalancers: {{ pool: 127.171.7.0/24 }}\n")).unwrap();
-    let token = reader.filled.iter().find(|(name, _)| name == "TOKEN").unwrap().1.clone();
-    fs::write(reader.dir.join("token"), token).unwrap();
     let words = command.split_whitespace().skip(1).map(|word| match word {
         "inventory.yaml" | "token" => reader.dir.join(word).display().to_string(),
         CLOUDLYCKE => "127.0.0.1:0".to_owned(),
@@ -198,13 +198,28 @@ async fn serve_cloudlycke(reader: &Reader, command: &str) -> (Program, String) {
     (service, address)
 }
 
+/// What runs in the pod that was installed.
+struct Installed {
+    manager: Manager,
+    account: Account,
+    env: Vec<(String, String)>,
+}
+
+impl Installed {
+    /// What a command in the pod prints.
+    async fn run(&self, reader: &Reader, command: &str) -> String {
+        let kubeconfig = self.account.kubeconfig.display();
+        reader.run_with(&format!("{command} --kubeconfig={kubeconfig}"), &self.env).await
+    }
+}
+
 /// Starts what was installed as a kubelet would, with the arguments, the Secrets and the account that are on the server.
 async fn start_installed(
     cluster: &Cluster,
     reader: &Reader,
     cloud: &str,
     variable: Option<&(&str, String)>,
-) -> (Manager, cloudberth_e2e::Account) {
+) -> Installed {
     let workload = cluster.get("/apis/apps/v1/namespaces/kube-system/daemonsets/cloudberth").await.unwrap();
     let pod = Pod::of(cluster, &workload, &reader.dir.join("root")).await;
     assert_eq!(pod.command, ["cloudberth"]);
@@ -228,7 +243,13 @@ async fn start_installed(
     }
     let mut manager = Manager::start(&account, cloud, (program, pod.args), &[], &env).await.unwrap();
     manager.leads(SOON).await.unwrap();
-    (manager, account)
+    Installed { manager, account, env }
+}
+
+/// What a line of a page has run in the pod.
+fn in_the_pod(line: &str) -> Option<&str> {
+    let (outside, inside) = line.split_once(" -- ")?;
+    IN_THE_POD.iter().all(|part| outside.contains(part)).then_some(inside)
 }
 
 async fn follow(cluster: &Cluster, page: &str, cloud: &str) {
@@ -242,6 +263,15 @@ async fn follow(cluster: &Cluster, page: &str, cloud: &str) {
     let (mut installed, mut service) = (None, None);
     for commands in commands_of(page) {
         if NOT_HERE.iter().any(|part| commands.contains(part)) {
+            continue;
+        }
+        let inside: Vec<_> = commands.lines().filter_map(in_the_pod).collect();
+        if !inside.is_empty() {
+            let installed: &Installed = installed.as_ref().expect("the page installs first");
+            for command in inside {
+                let said = installed.run(&reader, command).await;
+                assert!(said.contains("Problems: 0. Warnings: 0."), "{page}: {command}: {said}");
+            }
             continue;
         }
         if commands.contains("lycke serve") {
@@ -276,11 +306,14 @@ async fn follow(cluster: &Cluster, page: &str, cloud: &str) {
     assert!(mine["status"]["loadBalancer"]["ingress"][0].is_object(), "{page}: {mine}");
     let name = mine["metadata"]["name"].as_str().unwrap();
     reader.run(&format!("kubectl delete service {name} --timeout=120s")).await;
-    let (mut manager, account) = installed.expect("the page installs");
+    let Installed { mut manager, account, .. } = installed.expect("the page installs");
     assert_eq!(manager.stop(SOON).await.unwrap(), 0);
     for row in cluster.settled_calls_of(&account.user).await.unwrap() {
+        // The doctor looks at more than the program may see, and says so.
+        let looked =
+            row.verb == "list" && ["events", "deployments", "daemonsets"].contains(&row.resource.as_str());
         assert!(
-            !matches!(row.status, 401 | 403),
+            looked || !matches!(row.status, 401 | 403),
             "{page}: refused by the rights that were installed: {row:?}"
         );
     }
@@ -292,7 +325,9 @@ async fn follow(cluster: &Cluster, page: &str, cloud: &str) {
 async fn follow_the_page_for_rancher(cluster: &Cluster) {
     let reader = reader(cluster, RANCHER_PAGE).await;
     for commands in commands_of(RANCHER_PAGE) {
-        if !NOT_HERE.iter().any(|part| commands.contains(part)) {
+        if !NOT_HERE.iter().any(|part| commands.contains(part))
+            && !commands.lines().any(|line| in_the_pod(line).is_some())
+        {
             reader.run(&commands).await;
         }
     }

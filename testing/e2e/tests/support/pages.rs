@@ -71,12 +71,17 @@ impl Reader {
 
     /// What the commands print. They must succeed.
     pub(crate) async fn run(&self, commands: &str) -> String {
+        self.run_with(commands, &[]).await
+    }
+
+    /// The same, with more variables.
+    pub(crate) async fn run_with(&self, commands: &str, env: &[(String, String)]) -> String {
         let commands =
             self.filled.iter().fold(commands.to_owned(), |text, (from, to)| text.replace(from, to));
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.dir.join("bin").display());
         let mut shell = Command::new("/bin/sh");
         shell.args(["-eu", "-c", &commands]).current_dir(&self.dir).env_clear().env("PATH", path);
-        shell.env("HOME", &self.home).env("KUBECONFIG", &self.kubeconfig);
+        shell.env("HOME", &self.home).env("KUBECONFIG", &self.kubeconfig).envs(env.iter().cloned());
         let output = shell.stdin(Stdio::null()).kill_on_drop(true).output().await.unwrap();
         let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         assert!(output.status.success(), "{commands}\n{}{}", said(&output.stdout), said(&output.stderr));
