@@ -99,7 +99,7 @@ pub(crate) fn example(workspace: &Workspace, name: &str) -> Result<PathBuf> {
     found.ok_or_else(|| format!("`cargo {}` failed", args.join(" ")))
 }
 
-/// Of `path+file:///work/crates/core#cloudberth-core@0.1.0`, or `…/crates/core#0.1.0` where the folder has the name.
+/// Of `path+file:///src/crates/core#cloudberth-core@0.1.0`, or `…/crates/core#0.1.0` where the folder has the name.
 fn package_name(id: &str) -> String {
     let (place, version) = id.rsplit_once('#').unwrap_or((id, ""));
     let name = version.split_once('@').map(|(name, _)| name);
@@ -156,8 +156,8 @@ mod tests {
     #[test]
     fn packages_are_called_by_their_names() {
         let table = [
-            ("path+file:///work/crates/core#cloudberth-core@0.1.0", "cloudberth-core"),
-            ("path+file:///work/testing/bench#0.1.0", "bench"),
+            ("path+file:///src/crates/core#cloudberth-core@0.1.0", "cloudberth-core"),
+            ("path+file:///src/testing/bench#0.1.0", "bench"),
         ];
         for (id, name) in table {
             assert_eq!(package_name(id), name);

@@ -313,9 +313,17 @@ mod tests {
     fn measurements_are_picked_by_name_and_all_are_known_to_bench() {
         assert_eq!(select(Some("kube,nodes")).unwrap().len(), 2);
         assert!(select(Some("speed")).unwrap_err().contains("manager, nodes"));
-        let main = Workspace::find().unwrap().read("testing/bench/src/main.rs").unwrap().to_lowercase();
+        let workspace = Workspace::find().unwrap();
+        let main = workspace.read("testing/bench/src/main.rs").unwrap().to_lowercase();
+        let files =
+            workspace.files("rs").unwrap().into_iter().filter(|file| file.starts_with("testing/bench/"));
+        let all: String = files.map(|file| workspace.read(&file).unwrap()).collect();
         for (words, _) in BENCHES {
             assert!(main.contains(&format!("show(\"bench {}\"", first(words))), "{words}");
+            for option in words.split(' ').filter_map(|word| word.strip_prefix("--")) {
+                let field = format!("    {}: ", option.replace('-', "_"));
+                assert!(all.contains(&field), "{words}: no measurement takes --{option}");
+            }
         }
     }
 }

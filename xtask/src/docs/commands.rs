@@ -77,7 +77,7 @@ fn commands(block: &Block) -> Vec<(usize, String)> {
 
 /// What is wrong with the command blocks of all pages, one line each.
 pub(super) fn problems(workspace: &Workspace) -> Result<Vec<String>> {
-    let packages = packages(workspace)?;
+    let (packages, tests) = (packages(workspace)?, tests(workspace)?);
     let follows = workspace.read(FOLLOWS_TUTORIALS).unwrap_or_default();
     let follows_install = workspace.read(FOLLOWS_INSTALL).unwrap_or_default();
     let runs_guides = workspace.path(RUNS_GUIDES).is_file();
@@ -102,7 +102,7 @@ pub(super) fn problems(workspace: &Workspace) -> Result<Vec<String>> {
                 (other, _) => found(block.line - 1, format!("sh {other} is no mark that is known here")),
             }
             for (line, command) in commands(&block) {
-                for why in wrong(workspace, &packages, &command) {
+                for why in wrong(workspace, &packages, &tests, &command) {
                     found(line, why);
                 }
             }
@@ -132,11 +132,31 @@ fn packages(workspace: &Workspace) -> Result<BTreeSet<String>> {
     Ok(found)
 }
 
+/// The files of tests, as `--test` has them: a file or a folder below `tests/`.
+fn tests(workspace: &Workspace) -> Result<BTreeSet<String>> {
+    let files = workspace.files("rs")?;
+    let names = files.iter().filter_map(|file| file.split_once("/tests/")?.1.split(['/', '.']).next());
+    Ok(names.map(str::to_owned).collect())
+}
+
+/// Whether a word sets a variable for the command after it.
+fn is_set(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.chars().all(|c| c == '_' || c.is_ascii_uppercase() || c.is_ascii_digit())
+    })
+}
+
 /// What a command names that is not there.
-fn wrong(workspace: &Workspace, packages: &BTreeSet<String>, command: &str) -> Vec<String> {
+fn wrong(
+    workspace: &Workspace,
+    packages: &BTreeSet<String>,
+    tests: &BTreeSet<String>,
+    command: &str,
+) -> Vec<String> {
     let mut wrong = Vec::new();
     let parts = command.split(['|', ';']).flat_map(|part| part.split("&&"));
-    for words in parts.map(|part| part.split_whitespace().collect::<Vec<_>>()) {
+    for words in parts.map(|part| part.split_whitespace().skip_while(|word| is_set(word)).collect::<Vec<_>>())
+    {
         if let ["cargo", "xtask", chore, rest @ ..] = words.as_slice() {
             match usage_of(chore) {
                 None => wrong.push(format!("there is no chore {chore}")),
@@ -155,6 +175,9 @@ fn wrong(workspace: &Workspace, packages: &BTreeSet<String>, command: &str) -> V
                 .filter(|(flag, _)| matches!(**flag, "-p" | "--package"));
             let unknown = named.filter(|(_, package)| !packages.contains(**package));
             wrong.extend(unknown.map(|(_, package)| format!("there is no package {package}")));
+            let after = words.iter().zip(words.iter().skip(1)).filter(|(flag, _)| **flag == "--test");
+            let gone = after.filter(|(_, test)| !tests.contains(**test));
+            wrong.extend(gone.map(|(_, test)| format!("there is no file of tests called {test}")));
         }
         if words.first() == Some(&"helm") {
             let after = words.iter().zip(words.iter().skip(1)).filter(|(flag, _)| **flag == "--set");
@@ -198,7 +221,7 @@ mod tests {
     fn what_no_test_runs_and_what_is_not_there_is_found() {
         let tutorial = "```sh\nls\n```\n";
         let page = "```sh\ncargo xtask tset\ncargo xtask test --onyl docs\ncargo xtask test --only docs | tail\n\
-                    cargo test -p nobody\ncargo test -p somebody\nkubectl apply -f deploy/gone.yaml\nkubectl get deploy/web\n\
+                    cargo test -p nobody\nA=b cargo test -p somebody --test here --test gone\nkubectl apply -f deploy/gone.yaml\nkubectl get deploy/web\n\
                     kubectl apply -f deploy/here.yaml -f deploy/<cloud>/x.yaml -f deploy/CLOUD.yaml\n```\n\
                     ```sh\nhelm install a b --set kind=Deployment --set=kin=x \\\n  --set clouds.mars.enabled=true\n```\n\
                     ```bash\nls\n```\n```sh runs\nls\n```\n```sh run\nls\n```\n";
@@ -210,6 +233,7 @@ mod tests {
             ("docs/how-to/install-there.md", ""),
             (FOLLOWS_INSTALL, "\"install-here.md\""),
             ("deploy/here.yaml", ""),
+            ("crates/a/tests/here/main.rs", ""),
             ("Cargo.toml", "[package]\nname = \"somebody\"\n"),
             (FOLLOWS_TUTORIALS, "follow(\"followed.md\")"),
         ];
@@ -218,6 +242,7 @@ mod tests {
             "docs/how-to/do.md:2: there is no chore tset",
             "docs/how-to/do.md:3: cargo xtask test has no --onyl",
             "docs/how-to/do.md:5: there is no package nobody",
+            "docs/how-to/do.md:6: there is no file of tests called gone",
             "docs/how-to/do.md:7: there is no deploy/gone.yaml",
             "docs/how-to/do.md:12: the chart has no value clouds.mars.enabled",
             "docs/how-to/do.md:12: the chart has no value kin",

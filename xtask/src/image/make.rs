@@ -30,6 +30,8 @@ const LAYOUT: &str = "layout";
 pub(crate) struct Made {
     pub(crate) version: String,
     pub(crate) variant: String,
+    /// The name by which clusters know it, without a tag.
+    pub(crate) name: String,
     pub(crate) revision: String,
     pub(crate) images: Vec<MadeImage>,
     /// Processors that there is no image for, and why.
@@ -108,6 +110,7 @@ pub(crate) fn make(workspace: &Workspace, options: &Options, target_dir: Option<
     let made = Made {
         version,
         variant: options.variant.name().to_owned(),
+        name: options.name.clone(),
         revision: source.revision(),
         images: made,
         skipped,
@@ -348,7 +351,8 @@ pub(crate) fn executable(_: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The folder of a variant's images, if an earlier run left them there for these very sources.
+/// The folder of a variant's images, if an earlier run left them there for these very sources, as a run without any options
+/// does: for every processor, and under the usual name.
 pub(crate) fn found(dir: &Path, source: &Source) -> Option<Made> {
     let mut made: Made = serde_json::from_slice(&read(&dir.join(SUMMARY)).ok()?).ok()?;
     made.dir = dir.to_path_buf();
@@ -357,7 +361,11 @@ pub(crate) fn found(dir: &Path, source: &Source) -> Option<Made> {
         .iter()
         .flat_map(|image| &image.files)
         .all(|(name, digest)| Sha256::of_file(&dir.join(name)).is_ok_and(|found| found == *digest));
-    (whole && !source.dirty && made.revision == source.revision()).then_some(made)
+    let thought_of = |arch: &Arch| {
+        made.skipped.contains_key(arch.name()) || made.images.iter().any(|image| image.arch == arch.name())
+    };
+    let usual = made.name == Options::default().name && Arch::ALL.iter().all(thought_of);
+    (whole && usual && !source.dirty && made.revision == source.revision()).then_some(made)
 }
 
 #[cfg(test)]
@@ -383,6 +391,7 @@ mod tests {
         let made = Made {
             version: "1".to_owned(),
             variant: "plain".to_owned(),
+            name: "cloudberth".to_owned(),
             revision: "abc".to_owned(),
             images: vec![MadeImage {
                 arch: "amd64".to_owned(),
@@ -405,7 +414,16 @@ mod tests {
         let source = |commit: &str, dirty| Source { commit: commit.to_owned(), dirty, seconds: 0 };
         assert_eq!(found(&dir, &source("abc", false)), None, "nothing was written");
         write(&dir.join(SUMMARY), serde_json::to_string(&made).unwrap().as_bytes()).unwrap();
-        assert_eq!(found(&dir, &source("abc", false)), Some(made));
+        assert_eq!(found(&dir, &source("abc", false)), Some(made.clone()));
+        let others = [
+            Made { name: "mine".to_owned(), ..made.clone() },
+            Made { skipped: BTreeMap::new(), ..made.clone() },
+        ];
+        for other in others {
+            write(&dir.join(SUMMARY), serde_json::to_string(&other).unwrap().as_bytes()).unwrap();
+            assert_eq!(found(&dir, &source("abc", false)), None, "{other:?}");
+        }
+        write(&dir.join(SUMMARY), serde_json::to_string(&made).unwrap().as_bytes()).unwrap();
         assert_eq!(found(&dir, &source("abd", false)), None);
         assert_eq!(found(&dir, &source("abc", true)), None);
         write(&dir.join("cloudberth-1-linux-amd64.tar"), b"another").unwrap();

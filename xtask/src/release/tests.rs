@@ -30,6 +30,7 @@ fn made(sample: &Sample, variant: &str) -> Made {
     Made {
         version: "0.1.0".to_owned(),
         variant: variant.to_owned(),
+        name: "cloudberth".to_owned(),
         revision: "abc".to_owned(),
         images: vec![image],
         skipped: BTreeMap::from([("arm64".to_owned(), "no compiler".to_owned())]),

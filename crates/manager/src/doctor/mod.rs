@@ -12,7 +12,7 @@ mod judge;
 mod text;
 
 use cloudberth_core::Category;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 pub use facts::{
     ApiServer, CloudFacts, EventFacts, Facts, LeaseFacts, NodeFacts, Owner, ServiceFacts, Workload,
@@ -40,9 +40,8 @@ pub enum Severity {
     Notice,
 }
 
-/// What is checked. The report has the word in lower case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+/// What is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
     Api,
     Clock,
@@ -80,6 +79,13 @@ impl Check {
             Self::Versions => "versions",
             Self::Workloads => "workloads",
         }
+    }
+}
+
+/// The same word in JSON as in the text.
+impl Serialize for Check {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }
 
