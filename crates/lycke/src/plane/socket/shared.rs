@@ -40,6 +40,15 @@ pub(crate) struct PlaneShared {
     pub(crate) closing: AtomicBool,
 }
 
+impl PlaneShared {
+    /// For so many workers. Nobody may connect before somebody says how many may.
+    pub(crate) fn new(clock: Arc<dyn Clock>, workers: usize, connect_timeout: Duration) -> Self {
+        let [open, most] = [const { AtomicUsize::new(0) }; 2];
+        let (cells, closing) = (Cells::new(workers), AtomicBool::new(false));
+        Self { clock, cells, open, most, connect_timeout, closing }
+    }
+}
+
 /// A load balancer.
 #[derive(Debug)]
 pub(crate) struct BalancerShared {

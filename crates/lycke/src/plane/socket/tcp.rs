@@ -10,10 +10,11 @@ use mio::{Interest, event::Event, net::TcpStream};
 use super::{
     accept::Admitted,
     connection::{Attempt, Connection, reset, reset_on_close},
+    inbox::Notice,
     relay::{Direction, Offer},
     shared::{BalancerShared, ListenerShared, Target},
     token::{Address, Source, next_generation},
-    worker::{Notice, Timer, Worker},
+    worker::{Timer, Worker},
 };
 use crate::plane::{config::ProxyProtocol, proxy_header};
 

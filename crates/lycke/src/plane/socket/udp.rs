@@ -29,7 +29,7 @@ pub(crate) struct UdpListener {
     socket: UdpSocket,
     cached: CachedTargets,
     flows: FlowTable<Flow>,
-    /// The round in which a datagram was read last.
+    /// The round in which it was looked at last, whether or not something came.
     round: u64,
     /// A timer looks for quiet flows.
     watched: bool,
@@ -49,7 +49,7 @@ struct Upstream {
     socket: UdpSocket,
     /// Its place among the worker's routes.
     route: usize,
-    /// The round in which a datagram was read last.
+    /// The round in which it was looked at last, whether or not something came.
     round: u64,
 }
 

@@ -22,11 +22,11 @@ use crate::plane::{
     report::{BalancerReport, Counters},
     socket::{
         counters::Cells,
+        inbox::{Command, Doomed},
         shared::{
             BackendShared, BalancerShared, ListenerShared, PortShared, RangeShared, Target, Targets, View,
             lock,
         },
-        worker::{Command, Doomed},
     },
     verdict::BackendHealth,
 };

@@ -1,0 +1,138 @@
+//! What can only be shown from within: a worker that ends while the others go on.
+
+use std::{
+    io::{ErrorKind, Read, Write},
+    net::{self, Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use cloudberth_http::surroundings::SystemClock;
+use tokio::time::Instant;
+
+use super::*;
+use crate::plane::{
+    config::{Backend, Health, HealthKind, Limits, Listener, LowPorts, Policy, Protocol, ProxyProtocol},
+    report::PlaneEvent,
+};
+
+/// Ends a hang, also on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+struct Nobody;
+
+impl PlaneObserver for Nobody {
+    fn notice(&self, _key: &BalancerKey, _event: PlaneEvent) {}
+}
+
+fn key(name: &str) -> BalancerKey {
+    let [cluster, namespace, name] = ["c", "default", name].map(str::to_owned);
+    BalancerKey { cluster, namespace, name }
+}
+
+/// A load balancer at a free port of this address, that leads to this port of loopback.
+fn config(address: Ipv4Addr, backend: SocketAddr) -> (BalancerConfig, SocketAddr) {
+    let at = net::TcpListener::bind((address, 0)).unwrap().local_addr().unwrap();
+    let protocol = Protocol::Tcp;
+    let second = Duration::from_secs(1);
+    let config = BalancerConfig {
+        uid: String::new(),
+        addresses: vec![at.ip()],
+        listeners: vec![Listener { protocol, port: at.port(), node_port: backend.port() }],
+        backends: vec![Backend { machine: "m".to_owned(), address: backend.ip(), down: None }],
+        affinity: None,
+        source_ranges: Vec::new(),
+        health: Health {
+            kind: HealthKind::None,
+            interval: second,
+            timeout: second,
+            healthy_threshold: 1,
+            unhealthy_threshold: 2,
+        },
+        proxy_protocol: ProxyProtocol::None,
+        policy: Policy::RoundRobin,
+        idle_timeout: None,
+        limits: Limits {
+            drain: Duration::from_secs(3600),
+            connections: 4096,
+            udp_idle: Duration::from_secs(3600),
+            udp_flows: 4096,
+            low_ports: LowPorts::Fail,
+        },
+    };
+    (config, at)
+}
+
+fn plane() -> SocketPlane {
+    let settings = PlaneSettings { workers: 2, ..PlaneSettings::default() };
+    SocketPlane::start(settings, Arc::new(Nobody), Arc::new(SystemClock::new())).unwrap()
+}
+
+/// The answer of the plane, which must come.
+fn answered<T>(answer: Answer<T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(DEADLINE, answer).await }).expect("no answer")
+}
+
+/// Waits until something is so.
+fn eventually(what: &str, so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !so() {
+        assert!(start.elapsed() < DEADLINE, "{what}");
+        thread::yield_now();
+    }
+}
+
+/// A backend that answers each byte with one.
+fn echo() -> SocketAddr {
+    let listener = net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            thread::spawn(move || {
+                let mut byte = [0];
+                while stream.read_exact(&mut byte).is_ok() && stream.write_all(&byte).is_ok() {}
+            });
+        }
+    });
+    at
+}
+
+fn ask(stream: &mut net::TcpStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(DEADLINE))?;
+    stream.write_all(b"?")?;
+    stream.read_exact(&mut [0])
+}
+
+#[test]
+fn a_worker_that_ends_takes_nobody_with_it_but_its_own_clients() {
+    let plane = plane();
+    let (config, at) = config(Ipv4Addr::new(127, 77, 254, 1), echo());
+    assert!(answered(plane.apply(&key("web"), config)).listeners[0].bound.is_some());
+    let connect = || {
+        let mut client = net::TcpStream::connect(at).unwrap();
+        ask(&mut client).map(|()| client)
+    };
+    let mut clients: Vec<_> = (0..16).map(|_| connect().unwrap()).collect();
+    let cells = &plane.balancer(&key("web")).unwrap().cells;
+    let loads = || [0, 1].map(|worker| cells.of(worker).unwrap().load());
+    let [here, there] = loads();
+    assert!(here > 0 && there > 0 && here + there == 16, "CL-86 both have some: {here} and {there}");
+
+    plane.workers[0].send(Command::Stop);
+    eventually("the worker ends", || plane.threads[0].is_finished());
+    assert_eq!(loads(), [0, there], "CL-66 its clients are counted no more");
+    clients.retain_mut(|client| match ask(client) {
+        Ok(()) => true,
+        Err(error) => {
+            let reset = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe].contains(&error.kind());
+            assert!(reset, "CL-85 no proper end: {error}");
+            false
+        }
+    });
+    assert_eq!(clients.len(), usize::try_from(there).unwrap(), "those of the other one go on");
+    clients.extend((0..32).map(|_| connect().expect("a new client is served by the other one")));
+    answered(plane.remove(&key("web")));
+    assert!(net::TcpStream::connect(at).is_err(), "CL-38 nobody listens any more");
+    drop(clients);
+    answered(plane.close());
+}
