@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::ErrorKind,
+    io::{self, ErrorKind},
     net::SocketAddr,
     sync::{Arc, atomic::Ordering::Relaxed},
 };
@@ -83,8 +83,11 @@ impl Worker {
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
             Err(error) if out_of_descriptors(&error) => return self.refuse_without_descriptors(place),
-            // The client has gone meanwhile, or a signal came.
-            Err(_) => {}
+            Err(error) if concerns_one_client(&error) => {}
+            Err(_) => {
+                self.rest_from_accepting(place);
+                return false;
+            }
         }
         true
     }
@@ -205,8 +208,19 @@ fn is_uneven(own: u64, least: u64) -> bool {
     own >= least.saturating_add((own / 4).clamp(1, 8))
 }
 
+/// Whether only the client that was about to be accepted is concerned: it has gone, or its network has failed, or a signal
+/// came. After anything else, such as a lack of memory, the next attempt would fail as well.
+fn concerns_one_client(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let networks = [Errno::NETDOWN, Errno::NETUNREACH, Errno::HOSTDOWN, Errno::HOSTUNREACH, Errno::PROTO];
+    matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted)
+        || networks.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
 #[cfg(test)]
 mod tests {
+    use rustix::io::Errno;
+
     use super::*;
 
     #[test]
@@ -288,5 +302,21 @@ mod tests {
         }
         assert_eq!(less_busy(&plane, &balancer, 0, |_| true), Some(1));
         assert_eq!(less_busy(&plane, &balancer, 0, |_| false), None);
+    }
+
+    #[test]
+    fn only_what_concerns_one_client_lets_the_next_one_be_tried_at_once() {
+        let table = [
+            (Errno::CONNABORTED, true),
+            (Errno::INTR, true),
+            (Errno::HOSTUNREACH, true),
+            (Errno::PROTO, true),
+            (Errno::NOMEM, false),
+            (Errno::NOBUFS, false),
+            (Errno::PERM, false),
+        ];
+        for (errno, want) in table {
+            assert_eq!(concerns_one_client(&io::Error::from(errno)), want, "{errno}");
+        }
     }
 }

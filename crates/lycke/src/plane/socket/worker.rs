@@ -22,6 +22,7 @@ use super::{
     connection::{Connection, reset},
     counters::Cell,
     inbox::{Command, Doomed, Inbox, Notice},
+    listen::BACKLOG,
     relay::Tools,
     shared::{BalancerShared, CachedTargets, ListenerShared, PlaneShared, count},
     token::{Address, Source},
@@ -258,8 +259,12 @@ impl Worker {
         let Some(address) = self.places.get(&id).copied() else { return };
         match address.source {
             Source::Listener => {
-                // Who is connected already, by the kernel's word, is served.
-                while self.accept_one(address.place) {}
+                // Who is connected already, by the kernel's word, is served. More than it keeps have come since.
+                for _ in 0..BACKLOG {
+                    if !self.accept_one(address.place) {
+                        break;
+                    }
+                }
                 if let Some(mut listener) = self.listeners.try_remove(address.place) {
                     unwatch(self.poll.registry(), &mut listener.socket);
                 }
