@@ -1,4 +1,6 @@
-//! What can only be shown from within: a worker that ends while the others go on.
+//! What can only be shown from within: limits that are the computer's own, and a worker that ends while the others go on.
+
+mod by_hand;
 
 use std::{
     io::{ErrorKind, Read, Write},

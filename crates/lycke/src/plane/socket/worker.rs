@@ -186,7 +186,7 @@ impl Worker {
         match address.source {
             Source::Inbox => {}
             Source::Listener => self.accept(address),
-            Source::Client | Source::Backend => self.pump(address.place, address.generation),
+            Source::Client | Source::Backend => self.pump_on(address.place, address.generation),
             Source::UdpListener => self.datagrams_from_clients(address),
             Source::UdpFlow => self.datagrams_from_backend(address),
         }
