@@ -161,7 +161,7 @@ impl Worker {
             self.count(balancer, |cell| cell.refused_limit.add(1));
             return reset(stream);
         }
-        if self.plane.open.fetch_add(1, Relaxed) >= self.plane.most.load(Relaxed) {
+        if self.plane.open.fetch_add(1, Relaxed) >= self.plane.most_connections() {
             self.leave(balancer);
             self.count(balancer, |cell| cell.refused_limit.add(1));
             return reset(stream);

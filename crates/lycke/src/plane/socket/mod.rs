@@ -53,7 +53,7 @@ use super::{
 
 /// More threads than this rarely make a computer's loopback faster. Outside of Linux, each one wakes up for every new client.
 const MOST_WORKERS: usize = 4;
-/// Descriptors that are left for everything but connections: the API, state files, health checks.
+/// Descriptors that are left for everything but connections and flows: the API, state files, health checks.
 const RESERVED_DESCRIPTORS: usize = 128;
 
 /// How a plane is set up.
@@ -219,7 +219,8 @@ fn limit_connections(plane: &PlaneShared, wanted: usize) {
         tracing::warn!(%error, "data plane cannot raise the limit on open files");
         1024
     });
-    let possible = descriptors.saturating_sub(RESERVED_DESCRIPTORS) / 2;
+    let descriptors = descriptors.saturating_sub(RESERVED_DESCRIPTORS);
+    let possible = descriptors / 2;
     if wanted > possible {
         tracing::warn!(
             wanted,
@@ -227,6 +228,7 @@ fn limit_connections(plane: &PlaneShared, wanted: usize) {
             "data plane may run out of open files before its limit on connections"
         );
     }
+    plane.descriptors.store(descriptors, Relaxed);
     plane.most.store(if wanted == 0 { possible } else { wanted }, Relaxed);
 }
 

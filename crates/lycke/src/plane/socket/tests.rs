@@ -4,7 +4,7 @@ mod by_hand;
 
 use std::{
     io::{ErrorKind, Read, Write},
-    net::{self, Ipv4Addr, SocketAddr},
+    net::{self, Ipv4Addr, SocketAddr, UdpSocket},
     time::Duration,
 };
 
@@ -32,9 +32,13 @@ fn key(name: &str) -> BalancerKey {
 }
 
 /// A load balancer at a free port of this address, that leads to this port of loopback.
-fn config(address: Ipv4Addr, backend: SocketAddr) -> (BalancerConfig, SocketAddr) {
-    let at = net::TcpListener::bind((address, 0)).unwrap().local_addr().unwrap();
-    let protocol = Protocol::Tcp;
+fn config(protocol: Protocol, address: Ipv4Addr, backend: SocketAddr) -> (BalancerConfig, SocketAddr) {
+    let free = SocketAddr::from((address, 0));
+    let at = match protocol {
+        Protocol::Tcp => net::TcpListener::bind(free).unwrap().local_addr(),
+        Protocol::Udp => UdpSocket::bind(free).unwrap().local_addr(),
+    };
+    let at = at.unwrap();
     let second = Duration::from_secs(1);
     let config = BalancerConfig {
         uid: String::new(),
@@ -108,7 +112,7 @@ fn ask(stream: &mut net::TcpStream) -> io::Result<()> {
 #[test]
 fn a_worker_that_ends_takes_nobody_with_it_but_its_own_clients() {
     let plane = plane();
-    let (config, at) = config(Ipv4Addr::new(127, 77, 254, 1), echo());
+    let (config, at) = config(Protocol::Tcp, Ipv4Addr::new(127, 77, 254, 1), echo());
     assert!(answered(plane.apply(&key("web"), config)).listeners[0].bound.is_some());
     let connect = || {
         let mut client = net::TcpStream::connect(at).unwrap();
@@ -137,4 +141,40 @@ fn a_worker_that_ends_takes_nobody_with_it_but_its_own_clients() {
     assert!(net::TcpStream::connect(at).is_err(), "CL-38 nobody listens any more");
     drop(clients);
     answered(plane.close());
+}
+
+#[test]
+fn flows_share_the_budget_of_descriptors() {
+    let plane = plane();
+    let backend = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = backend.local_addr().unwrap();
+    thread::spawn(move || {
+        let mut buffer = [0; 8];
+        while let Ok((length, client)) = backend.recv_from(&mut buffer) {
+            let _ = backend.send_to(&buffer[..length], client);
+        }
+    });
+    // A quarter of them is for flows.
+    plane.shared.descriptors.store(8, Relaxed);
+    let [full, late] = [("full", 2), ("late", 3)].map(|(name, last)| {
+        let (config, bound) = config(Protocol::Udp, Ipv4Addr::new(127, 77, 254, last), at);
+        assert!(answered(plane.apply(&key(name), config)).listeners[0].bound.is_some());
+        bound
+    });
+    let counted = |name| plane.counters(&key(name)).unwrap().udp;
+    let mut buffer = [0; 8];
+    let clients: Vec<_> = (0..3).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+    for client in &clients {
+        client.set_read_timeout(Some(DEADLINE)).unwrap();
+        client.send_to(b"x", full).unwrap();
+        client.recv_from(&mut buffer).unwrap();
+        assert!(counted("full").flows <= 2, "CL-88 {:?}", counted("full"));
+    }
+    clients[0].send_to(b"x", late).unwrap();
+    eventually("CL-88 no room for another listener", || counted("late").dropped == 1);
+    assert_eq!((counted("full").flows, counted("late").flows), (2, 0), "CL-88");
+    answered(plane.remove(&key("full")));
+    clients[0].send_to(b"x", late).unwrap();
+    clients[0].recv_from(&mut buffer).unwrap();
+    assert_eq!(counted("late").flows, 1, "CL-88 there is room again");
 }
