@@ -20,19 +20,23 @@ use crate::plane::{
 /// Ends a hang, also on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-struct Nobody;
+pub(super) struct Nobody;
 
 impl PlaneObserver for Nobody {
     fn notice(&self, _key: &BalancerKey, _event: PlaneEvent) {}
 }
 
-fn key(name: &str) -> BalancerKey {
+pub(super) fn key(name: &str) -> BalancerKey {
     let [cluster, namespace, name] = ["c", "default", name].map(str::to_owned);
     BalancerKey { cluster, namespace, name }
 }
 
 /// A load balancer at a free port of this address, that leads to this port of loopback.
-fn config(protocol: Protocol, address: Ipv4Addr, backend: SocketAddr) -> (BalancerConfig, SocketAddr) {
+pub(super) fn config(
+    protocol: Protocol,
+    address: Ipv4Addr,
+    backend: SocketAddr,
+) -> (BalancerConfig, SocketAddr) {
     let free = SocketAddr::from((address, 0));
     let at = match protocol {
         Protocol::Tcp => net::TcpListener::bind(free).unwrap().local_addr(),
