@@ -17,7 +17,10 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::role::{KEEP, MESSAGE, ONCE, STREAM};
+use super::{
+    proxies::{HAPROXY, NGINX},
+    role::{KEEP, MESSAGE, ONCE, STREAM},
+};
 
 /// A datagram that is not answered for so long is lost.
 const LOST: Duration = Duration::from_secs(1);
@@ -51,11 +54,13 @@ impl Kind {
         }
     }
 
-    /// At least this much of what `HAProxy` does.
-    pub(crate) fn goal(self) -> f64 {
+    /// Who is the one to compare with, and how much at least of what that one does.
+    pub(crate) fn goal(self) -> (&'static str, f64) {
         match self {
-            Self::NewConnections => 0.9,
-            Self::Requests | Self::ManyConnections | Self::Bytes | Self::Datagrams => 1.0,
+            Self::NewConnections => (HAPROXY, 0.9),
+            Self::Requests | Self::ManyConnections | Self::Bytes => (HAPROXY, 1.0),
+            // `HAProxy` carries none.
+            Self::Datagrams => (NGINX, 1.0),
         }
     }
 

@@ -7,6 +7,7 @@
 //! Rounds alternate between the proxies, so that whatever else the computer does meets all of them. The median counts.
 
 mod half_open;
+mod hostile;
 mod limits;
 mod load;
 mod manager;
@@ -17,9 +18,9 @@ mod trials;
 use std::{fmt, io, net::SocketAddr, time::Duration};
 
 use load::{KINDS, Kind, Outcome, measure};
-use proxies::{HAPROXY, Player, Proxy, haproxy, nginx, ours};
+use proxies::{Player, Proxy, haproxy, nginx, ours};
 pub(crate) use role::{Role, play};
-use trials::{Trial, hostile, idle, rolling};
+use trials::{Trial, idle, rolling};
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -85,7 +86,7 @@ pub(crate) async fn run(extent: Extent) -> io::Result<Report> {
     if !extent.only_compare {
         report.trials.push(idle(&backends, files).await?);
         report.trials.push(rolling(&backends).await?);
-        report.trials.push(hostile(&backends).await?);
+        report.trials.extend(hostile::trial(&backends).await?);
         report.trials.push(half_open::trial().await?);
     }
     if extent.manager {
@@ -120,14 +121,16 @@ async fn compare(proxies: &[Proxy], extent: Extent) -> io::Result<Vec<Row>> {
 }
 
 impl Row {
-    /// What is asked of this kind, beside what came out. The better `HAProxy` counts: with or without splicing.
+    /// What is asked of this kind, beside what came out. Of two of one name the better one counts: `HAProxy` with splicing or
+    /// without.
     fn goal(&self) -> Option<Trial> {
         let (_, ours, _) = self.results.first()?;
-        let theirs = self.results.iter().filter(|(name, ..)| name.starts_with(HAPROXY));
+        let (rival, goal) = self.kind.goal();
+        let theirs = self.results.iter().filter(|(name, ..)| name.starts_with(rival));
         let best = theirs.map(|(_, outcome, _)| outcome.rate).max_by(f64::total_cmp)?;
-        let (goal, ratio) = (self.kind.goal(), ours.rate / best.max(1.0));
+        let ratio = ours.rate / best.max(1.0);
         let text = format!(
-            "{}: {ratio:.2} of HAProxy, goal at least {goal:.1}; {} failed, goal 0",
+            "{}: {ratio:.2} of {rival}, goal at least {goal:.1}; {} failed, goal 0",
             self.kind.title(),
             ours.failed
         );

@@ -14,6 +14,7 @@ use super::load::Kind;
 
 /// What the names of its kinds begin with.
 pub(crate) const HAPROXY: &str = "HAProxy";
+pub(crate) const NGINX: &str = "nginx";
 
 /// A process that answers lines with lines.
 pub(crate) struct Player {
@@ -41,19 +42,29 @@ impl Player {
     }
 
     pub(crate) async fn tell(&mut self, line: &str) -> io::Result<()> {
+        self.ask(line).await.map(drop)
+    }
+
+    /// The same where the answer matters.
+    pub(crate) async fn ask(&mut self, line: &str) -> io::Result<String> {
         self.stdin.write_all(format!("{line}\n").as_bytes()).await?;
         self.answer().await
     }
 
-    async fn answer(&mut self) -> io::Result<()> {
+    async fn answer(&mut self) -> io::Result<String> {
         match self.answers.next_line().await? {
-            Some(_) => Ok(()),
+            Some(line) => Ok(line),
             None => Err(io::Error::other(format!("a process has ended: {:?}", self.child.wait().await?))),
         }
     }
 
     pub(crate) fn id(&self) -> Option<u32> {
         self.child.id()
+    }
+
+    /// The processor time that it has used so far.
+    pub(crate) fn processor_time(&self) -> Duration {
+        self.id().map(processor_time).unwrap_or_default()
     }
 
     /// Ends the process, and with it everything that it listens to.
@@ -163,14 +174,14 @@ pub(crate) async fn nginx(
          events {{ worker_connections 10000; }}\n\
          stream {{\n  upstream web {{ {servers} }}\n\
            server {{ listen {at} backlog=4096; proxy_pass web; proxy_connect_timeout 2s; proxy_timeout 600s; }}\n  \
-           server {{ listen {at} udp; proxy_pass web; proxy_timeout 60s; }}\n}}\n",
+           server {{ listen {at} udp reuseport; proxy_pass web; proxy_timeout 60s; }}\n}}\n",
         assets.stream.display()
     );
     let file = place.join("nginx.conf");
     std::fs::write(&file, config)?;
     let mut command = with_libraries(&assets.nginx, assets)?;
     command.arg("-p").arg(place).arg("-c").arg(file).arg("-e").arg("nginx.log");
-    start("nginx", command, at).await
+    start(NGINX, command, at).await
 }
 
 /// A program that finds the libraries which came with it.

@@ -12,8 +12,8 @@ use std::{
 
 use cloudberth_http::surroundings::SystemClock;
 use cloudberth_lycke::plane::{
-    Backend, BalancerConfig, BalancerKey, Health, HealthKind, Limits, Listener, LowPorts, Plane, PlaneEvent,
-    PlaneObserver, Policy, Protocol, ProxyProtocol,
+    Backend, BalancerConfig, BalancerKey, Counters, Health, HealthKind, Limits, Listener, LowPorts, Plane,
+    PlaneEvent, PlaneObserver, Policy, Protocol, ProxyProtocol,
     socket::{PlaneSettings, SocketPlane},
 };
 use tokio::{
@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use super::{
-    half_open,
+    half_open, hostile,
     limits::raise_open_files,
     load::{Kind, Outcome, measure},
 };
@@ -44,12 +44,15 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// A part to play.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub(crate) enum Role {
-    /// The plane. Takes lines `NAME CONNECTIONS LISTEN BACKEND…` and answers each with a line.
+    /// The plane. Takes lines `NAME CONNECTIONS LISTEN BACKEND…` and answers each with a line; to `NAME` alone it says how many
+    /// connections are open and how many were refused.
     Plane,
     /// A backend at each of these addresses.
     Backends { at: Vec<SocketAddr> },
     /// Loads a proxy for a while, and says how much it did: for `strace -c` and `perf` beside it.
     Load { kind: Kind, at: SocketAddr, seconds: u64 },
+    /// Clients that say nothing, or a byte a second.
+    Hostile,
     /// Clients that never end their handshake, with a plane and backends, in a network that nobody else uses.
     HalfOpen,
 }
@@ -65,6 +68,7 @@ pub(crate) async fn play(role: &Role) -> io::Result<()> {
                 measure(*kind, *at, Duration::from_secs(*seconds)).await?;
             say(&format!("{done} done, {rate:.0} a second, p99 {p99:?}, {failed} failed")).await
         }
+        Role::Hostile => hostile::crowd().await,
         Role::HalfOpen => say(&half_open::measure().await?.to_string()).await,
     }
 }
@@ -80,6 +84,10 @@ async fn plane() -> io::Result<()> {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     say("ready").await?;
     while let Some(line) = lines.next_line().await? {
+        if let Some(Counters { connections, .. }) = plane.counters(&key(&line)) {
+            say(&format!("{} {}", connections.open, connections.refused_limit)).await?;
+            continue;
+        }
         let Some((key, config)) = balancer(&line) else {
             return Err(io::Error::other(format!("not understood: {line}")));
         };
@@ -92,9 +100,14 @@ async fn plane() -> io::Result<()> {
     Ok(())
 }
 
+fn key(name: &str) -> BalancerKey {
+    let [cluster, namespace, name] = ["bench", "bench", name].map(str::to_owned);
+    BalancerKey { cluster, namespace, name }
+}
+
 fn balancer(line: &str) -> Option<(BalancerKey, BalancerConfig)> {
     let mut words = line.split_whitespace();
-    let name = words.next()?.to_owned();
+    let key = key(words.next()?);
     let connections = words.next()?.parse().ok()?;
     let listen: SocketAddr = words.next()?.parse().ok()?;
     let backends: Vec<SocketAddr> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
@@ -127,8 +140,7 @@ fn balancer(line: &str) -> Option<(BalancerKey, BalancerConfig)> {
             low_ports: LowPorts::Fail,
         },
     };
-    let [cluster, namespace] = ["bench", "bench"].map(str::to_owned);
-    Some((BalancerKey { cluster, namespace, name }, config))
+    Some((key, config))
 }
 
 async fn backends(at: &[SocketAddr]) -> io::Result<()> {
@@ -185,7 +197,7 @@ async fn answer(mut stream: TcpStream) -> io::Result<()> {
     }
 }
 
-async fn say(line: &str) -> io::Result<()> {
+pub(crate) async fn say(line: &str) -> io::Result<()> {
     let mut out = tokio::io::stdout();
     out.write_all(format!("{line}\n").as_bytes()).await?;
     out.flush().await

@@ -1,8 +1,7 @@
-//! What the plane must live through: idle connections, changes under load, hostile clients.
+//! What the plane must live through: idle connections, and changes under load.
 
 use std::{
-    fmt,
-    io::{self, ErrorKind::WouldBlock},
+    fmt, io,
     net::SocketAddr,
     sync::{
         Arc,
@@ -13,13 +12,12 @@ use std::{
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
     task::JoinSet,
-    time::{Instant, sleep},
+    time::sleep,
 };
 
 use super::{
-    load::{Kind, ask, connect, measure},
+    load::{ask, connect},
     proxies::{Player, line},
     role::{KEEP, MESSAGE, ONCE, PIECE, TICK},
 };
@@ -44,8 +42,8 @@ impl fmt::Display for Trial {
     }
 }
 
-const AT: ([u8; 4], u16) = ([127, 78, 2, 1], 8080);
-const OTHER: ([u8; 4], u16) = ([127, 78, 2, 2], 8080);
+pub(super) const AT: ([u8; 4], u16) = ([127, 78, 2, 1], 8080);
+pub(super) const OTHER: ([u8; 4], u16) = ([127, 78, 2, 2], 8080);
 
 /// As many as the goal asks for. Each takes two descriptors of the plane.
 const IDLE: u64 = 10_000;
@@ -54,17 +52,17 @@ const MOST_PLANES: u64 = 16;
 /// Descriptors of a process for everything else, and some to spare.
 const OTHERS: u64 = 200;
 /// What an idle connection may take.
-const MOST_EACH: u64 = 8 * 1024;
+pub(super) const MOST_EACH: u64 = 8 * 1024;
 /// Connections that stream while the backends change.
 const STREAMS: usize = 200;
 /// Ends a hang.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) async fn plane() -> io::Result<Player> {
     Player::start(&["plane".to_owned()]).await
 }
 
-fn resident(plane: &Player) -> u64 {
+pub(super) fn resident(plane: &Player) -> u64 {
     plane.id().and_then(memory_of).map_or(0, |memory| memory.now * 1024)
 }
 
@@ -194,62 +192,6 @@ pub(crate) async fn rolling(backends: &[SocketAddr]) -> io::Result<Trial> {
             bytes / 1_000_000
         ),
         holds: failed == 0 && broken == 0 && asked > 0 && bytes > 0,
-    })
-}
-
-/// Clients that connect and say nothing, or a byte a second.
-pub(crate) async fn hostile(backends: &[SocketAddr]) -> io::Result<Trial> {
-    const LIMIT: usize = 4096;
-    let mut plane = plane().await?;
-    plane.tell(&line("victim", LIMIT, AT.into(), backends)).await?;
-    plane.tell(&line("other", LIMIT, OTHER.into(), backends)).await?;
-    let over = Arc::new(AtomicBool::new(false));
-    let mut ratios = Vec::new();
-    let (mut grown, mut refused) = (0, 0);
-    for _ in 0..3 {
-        let alone = measure(Kind::Requests, OTHER.into(), Duration::from_secs(3)).await?;
-        let before = resident(&plane);
-        let mut clients = Vec::new();
-        for _ in 0..5_000 {
-            // Over the limit, some see the reset at once.
-            clients.extend(connect(AT.into()).await);
-        }
-        sleep(Duration::from_millis(500)).await;
-        // A connection that was reset has something to read: its end.
-        let reset =
-            |client: &&TcpStream| client.try_read(&mut [0]).is_err_and(|why| why.kind() != WouldBlock);
-        refused = 5_000 - clients.len() + clients.iter().filter(reset).count();
-        over.store(false, Relaxed);
-        let trickle = tokio::spawn({
-            let over = Arc::clone(&over);
-            async move {
-                while !over.load(Relaxed) {
-                    let start = Instant::now();
-                    for client in clients.iter_mut().step_by(2) {
-                        let _ = client.write_all(b".").await;
-                    }
-                    sleep(Duration::from_secs(1).saturating_sub(start.elapsed())).await;
-                }
-            }
-        });
-        let beside = measure(Kind::Requests, OTHER.into(), Duration::from_secs(3)).await?;
-        grown = grown.max(resident(&plane).saturating_sub(before));
-        over.store(true, Relaxed);
-        let _ = trickle.await;
-        ratios.push(beside.rate / alone.rate.max(1.0));
-        sleep(Duration::from_secs(1)).await;
-    }
-    plane.end().await?;
-    ratios.sort_by(f64::total_cmp);
-    let ratio = ratios.get(1).copied().unwrap_or_default();
-    Ok(Trial {
-        text: format!(
-            "5000 hostile clients on one load balancer, {LIMIT} let in: requests/s of another {ratio:.2} of what they \
-             are without, goal at least 0.90; {refused} refused at once, {} bytes of memory for each one let in, goal at \
-             most {MOST_EACH}",
-            grown / LIMIT as u64
-        ),
-        holds: ratio >= 0.9 && grown <= MOST_EACH * LIMIT as u64 && refused > 0,
     })
 }
 

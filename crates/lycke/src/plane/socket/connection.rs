@@ -41,6 +41,10 @@ pub(crate) struct Connection {
     pub(crate) watches_client_writes: bool,
     /// The same for the backend.
     pub(crate) watches_backend_writes: bool,
+    /// It is among those that the worker goes on with after the others.
+    pub(crate) queued: bool,
+    /// Nothing can be sent to the backend. What it has said is passed on, and then the connection is reset.
+    pub(crate) broken: bool,
 }
 
 /// The search for a backend that answers.
@@ -77,8 +81,8 @@ impl Connection {
         }
     }
 
-    /// Sees to it that a backend that vanished is noticed some day. The same holds for it: most connections end before they
-    /// are looked at for the first time.
+    /// Sees to it that a backend that vanished is noticed some day. That is done when a connection is looked at for the first
+    /// time: most have ended by then. The client's socket has inherited this too.
     pub(crate) fn keep_alive(&mut self) {
         if !mem::replace(&mut self.kept_alive, true) {
             let _ = keep_alive(&SockRef::from(&self.backend));

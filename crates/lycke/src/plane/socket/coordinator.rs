@@ -22,9 +22,9 @@ use balancer::Balancer;
 use health::ProbeResult;
 
 use super::{
+    inbox::{Command, Doomed, Inbox, Notice},
     inherited::SocketLender,
     shared::{BalancerShared, PlaneShared, lock},
-    worker::{Command, Doomed, Inbox, Notice},
 };
 use crate::plane::{
     PlaneObserver,

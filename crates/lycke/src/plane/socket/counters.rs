@@ -30,13 +30,16 @@ pub(crate) struct Cell {
     pub(crate) dropped: Count,
     pub(crate) flows_opened: Count,
     pub(crate) flows_closed: Count,
+    /// Clients that other workers have let in for this one, and that it has not seen yet. Every worker writes it.
+    pub(crate) handed: AtomicU64,
 }
 
 impl Cell {
-    /// TCP connections that this worker has.
-    pub(crate) fn open(&self) -> u64 {
+    /// TCP connections that this worker has, and those on their way to it.
+    pub(crate) fn load(&self) -> u64 {
         let closed = self.closed.0.load(Relaxed);
-        self.opened.0.load(Relaxed).saturating_sub(closed)
+        let open = self.opened.0.load(Relaxed).saturating_sub(closed);
+        open.saturating_add(self.handed.load(Relaxed))
     }
 }
 
@@ -62,6 +65,11 @@ pub(crate) struct Cells(Box<[Cell]>);
 impl Cells {
     pub(crate) fn new(workers: usize) -> Self {
         Self((0..workers).map(|_| Cell::default()).collect())
+    }
+
+    /// How many workers there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// The cell of a worker.

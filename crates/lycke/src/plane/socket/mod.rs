@@ -11,6 +11,7 @@ mod accept;
 mod connection;
 mod coordinator;
 mod counters;
+mod inbox;
 mod inherited;
 mod listen;
 mod pipes;
@@ -18,6 +19,8 @@ mod probe;
 mod relay;
 mod shared;
 mod tcp;
+#[cfg(test)]
+mod tests;
 mod token;
 mod udp;
 mod watch;
@@ -26,10 +29,7 @@ mod worker;
 use std::{
     fmt,
     io::{self, Error},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
-    },
+    sync::{Arc, atomic::Ordering::Relaxed},
     thread::{self, JoinHandle},
     time::Duration,
 };
@@ -39,11 +39,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::{mpsc, oneshot};
 
 use coordinator::{Coordinator, Registry, Request};
-use counters::Cells;
+use inbox::{Command, Inbox};
 pub use inherited::InheritedSockets;
 use inherited::SocketLender;
 use shared::{PlaneShared, lock};
-use worker::{Command, Inbox, Worker};
+use worker::Worker;
 
 use super::{
     Answer, Plane, PlaneObserver,
@@ -51,9 +51,9 @@ use super::{
     report::{BalancerReport, Counters, PlaneTotals},
 };
 
-/// More threads than this rarely make a computer's loopback faster, and each one wakes up for every new client.
+/// More threads than this rarely make a computer's loopback faster. Outside of Linux, each one wakes up for every new client.
 const MOST_WORKERS: usize = 4;
-/// Descriptors that are left for everything but connections: the API, state files, health checks.
+/// Descriptors that are left for everything but connections and flows: the API, state files, health checks.
 const RESERVED_DESCRIPTORS: usize = 128;
 
 /// How a plane is set up.
@@ -110,14 +110,8 @@ impl SocketPlane {
             0 => thread::available_parallelism().map_or(1, usize::from).min(MOST_WORKERS),
             count => count,
         };
-        let shared = Arc::new(PlaneShared {
-            clock,
-            cells: Cells::new(count),
-            open: AtomicUsize::new(0),
-            most: AtomicUsize::new(most_connections(settings.connections)),
-            connect_timeout: settings.connect_timeout,
-            closing: AtomicBool::new(false),
-        });
+        let shared = Arc::new(PlaneShared::new(clock, count, settings.connect_timeout));
+        limit_connections(&shared, settings.connections);
         let (notices, from_workers) = mpsc::unbounded_channel();
         let mut workers = (0..count)
             .map(|number| Worker::new(number, Arc::clone(&shared), notices.clone()))
@@ -195,7 +189,7 @@ impl Plane for SocketPlane {
     }
 
     fn limit_connections(&self, connections: usize) {
-        self.shared.most.store(most_connections(connections), Relaxed);
+        limit_connections(&self.shared, connections);
     }
 
     fn close(&self) -> Answer<()> {
@@ -219,13 +213,14 @@ impl Drop for SocketPlane {
     }
 }
 
-/// How many connections there may be, if `wanted` were wanted: each takes two descriptors.
-fn most_connections(wanted: usize) -> usize {
+/// Says how many connections there may be, if `wanted` were wanted: each takes two descriptors.
+fn limit_connections(plane: &PlaneShared, wanted: usize) {
     let descriptors = raise_limit().unwrap_or_else(|error| {
         tracing::warn!(%error, "data plane cannot raise the limit on open files");
         1024
     });
-    let possible = descriptors.saturating_sub(RESERVED_DESCRIPTORS) / 2;
+    let descriptors = descriptors.saturating_sub(RESERVED_DESCRIPTORS);
+    let possible = descriptors / 2;
     if wanted > possible {
         tracing::warn!(
             wanted,
@@ -233,7 +228,8 @@ fn most_connections(wanted: usize) -> usize {
             "data plane may run out of open files before its limit on connections"
         );
     }
-    if wanted == 0 { possible } else { wanted }
+    plane.descriptors.store(descriptors, Relaxed);
+    plane.most.store(if wanted == 0 { possible } else { wanted }, Relaxed);
 }
 
 /// Lets the process have as many descriptors open as the system allows, and says how many that are.

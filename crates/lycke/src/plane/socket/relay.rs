@@ -61,8 +61,8 @@ pub(crate) struct Direction {
 /// What became of bytes that were offered to a receiver that may not have answered yet.
 #[derive(Debug)]
 pub(crate) enum Offer {
-    /// It has taken them, so it has answered.
-    Taken,
+    /// It has answered. What it has not taken is kept, also if it has reset the connection since: the next write meets that.
+    Answered,
     /// There were none, or it has not answered; they are kept for it.
     Waits,
     /// It does not answer; they are kept for another one.
@@ -122,7 +122,8 @@ impl Direction {
         self.readable = read == tools.buffer.len();
         let bytes = tools.buffer.get(..read).unwrap_or_default();
         let (taken, offer) = match to.write(bytes) {
-            Ok(taken) => (taken, Offer::Taken),
+            Ok(taken) => (taken, Offer::Answered),
+            Err(error) if is_reset(&error) => (0, Offer::Answered),
             Err(error) if is_passing(&error) || error.kind() == ErrorKind::NotConnected => (0, Offer::Waits),
             Err(error) => (0, Offer::Refused(error)),
         };
@@ -152,11 +153,23 @@ impl Direction {
         to: &mut TcpStream,
         tools: &mut Tools,
         other_is_done: bool,
-    ) -> io::Result<Pumped> {
+    ) -> (Pumped, io::Result<()>) {
         let mut pumped = Pumped::default();
+        let result = self.move_bytes(from, to, tools, other_is_done, &mut pumped);
+        (pumped, result)
+    }
+
+    fn move_bytes(
+        &mut self,
+        from: &mut TcpStream,
+        to: &mut TcpStream,
+        tools: &mut Tools,
+        other_is_done: bool,
+        pumped: &mut Pumped,
+    ) -> io::Result<()> {
         loop {
             if self.rest.is_some() && !(self.writable && self.flush(to, tools)?) {
-                return Ok(pumped);
+                return Ok(());
             }
             if self.ended && !self.told {
                 self.told = true;
@@ -167,11 +180,11 @@ impl Direction {
                 }
             }
             if self.ended || !self.readable || !self.writable {
-                return Ok(pumped);
+                return Ok(());
             }
             if pumped.bytes >= SHARE {
                 pumped.more = true;
-                return Ok(pumped);
+                return Ok(());
             }
             pumped.bytes += if self.whole_buffers >= BULKY {
                 self.splice(from, to, tools)?
@@ -285,6 +298,11 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
+/// The other side had answered, and has reset the connection since. Where nobody listens, it is refused instead.
+pub(crate) fn is_reset(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::{self, SocketAddr, TcpListener};
@@ -321,7 +339,7 @@ mod tests {
         assert!(read == 5 && up.keeps_bytes(), "CL-51 nothing is lost");
         let (mut backend, mut serves) = pair();
         up.writable = true;
-        up.pump(&mut client, &mut backend, &mut tools, false).unwrap();
+        up.pump(&mut client, &mut backend, &mut tools, false).1.unwrap();
         let mut got = [0; 5];
         serves.read_exact(&mut got).unwrap();
         assert_eq!(&got, b"hello", "CL-51");
@@ -338,7 +356,7 @@ mod tests {
         );
         assert!(up.readable, "it may have spoken when the backend answers");
         asks.write_all(b"x").unwrap();
-        assert!(matches!(up.offer(&mut client, &mut backend, &mut tools), (1, Offer::Taken)));
+        assert!(matches!(up.offer(&mut client, &mut backend, &mut tools), (1, Offer::Answered)));
         assert!(!up.readable && !up.keeps_bytes(), "what comes next is announced");
         serves.read_exact(&mut [0]).unwrap();
         asks.shutdown(Shutdown::Write).unwrap();

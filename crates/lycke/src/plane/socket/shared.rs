@@ -31,13 +31,39 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) struct PlaneShared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) cells: Cells,
-    /// TCP connections that are open.
+    /// TCP connections that are open. Each has two descriptors.
     pub(crate) open: AtomicUsize,
     /// How many may be.
     pub(crate) most: AtomicUsize,
+    /// UDP flows. Each has a descriptor.
+    pub(crate) flows: AtomicUsize,
+    /// How many descriptors connections and flows may have together.
+    pub(crate) descriptors: AtomicUsize,
     pub(crate) connect_timeout: Duration,
     /// No connection is accepted any more, and somebody waits for the last one to end.
     pub(crate) closing: AtomicBool,
+}
+
+impl PlaneShared {
+    /// For so many workers. Nobody may connect before somebody says how many may.
+    pub(crate) fn new(clock: Arc<dyn Clock>, workers: usize, connect_timeout: Duration) -> Self {
+        let [open, most, flows, descriptors] = [const { AtomicUsize::new(0) }; 4];
+        let (cells, closing) = (Cells::new(workers), AtomicBool::new(false));
+        Self { clock, cells, open, most, flows, descriptors, connect_timeout, closing }
+    }
+
+    /// How many TCP connections there may be beside the flows.
+    pub(crate) fn most_connections(&self) -> usize {
+        let left = self.descriptors.load(Relaxed).saturating_sub(self.flows.load(Relaxed));
+        self.most.load(Relaxed).min(left / 2)
+    }
+
+    /// How many flows there may be beside the connections: no more than a quarter of all descriptors, because datagrams
+    /// cost whoever sends them nothing.
+    pub(crate) fn most_flows(&self) -> usize {
+        let all = self.descriptors.load(Relaxed);
+        all.saturating_sub(self.open.load(Relaxed).saturating_mul(2)).min(all / 4)
+    }
 }
 
 /// A load balancer.

@@ -1,7 +1,8 @@
 //! TCP: from a client that was let in to the last byte.
 
 use std::{
-    io, mem,
+    io::{self, ErrorKind},
+    mem,
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
@@ -10,10 +11,11 @@ use mio::{Interest, event::Event, net::TcpStream};
 use super::{
     accept::Admitted,
     connection::{Attempt, Connection, reset, reset_on_close},
-    relay::{Direction, Offer},
+    inbox::Notice,
+    relay::{Direction, Offer, Pumped, is_reset},
     shared::{BalancerShared, ListenerShared, Target},
     token::{Address, Source, next_generation},
-    worker::{Notice, Timer, Worker},
+    worker::{Timer, Worker},
 };
 use crate::plane::{config::ProxyProtocol, proxy_header};
 
@@ -57,7 +59,7 @@ impl Worker {
             attempt.deadline = self.now + self.plane.connect_timeout;
             let failure = match TcpStream::connect(target.address) {
                 Ok(mut backend) => match self.offer(&mut newcomer, &mut backend) {
-                    Offer::Taken => return self.insert(newcomer, backend, target, true),
+                    Offer::Answered => return self.insert(newcomer, backend, target, true),
                     Offer::Waits => return self.insert(newcomer, backend, target, false),
                     Offer::Refused(why) => why,
                     Offer::NobodyAsks => {
@@ -143,6 +145,8 @@ impl Worker {
             kept_alive: false,
             watches_client_writes: false,
             watches_backend_writes,
+            queued: false,
+            broken: false,
         };
         let place = self.connections.insert(connection);
         if let Ok(place) = u32::try_from(place) {
@@ -162,6 +166,12 @@ impl Worker {
         if connection.attempt.is_some() {
             if event.is_error() || event.is_write_closed() {
                 let error = connection.backend.take_error().ok().flatten();
+                if error.as_ref().is_some_and(is_reset) {
+                    // It had answered by then, and may have said something.
+                    connection.down.readable = true;
+                    connection.broken = true;
+                    return self.established(address.place);
+                }
                 let failure = error.map_or_else(|| "connection closed".to_owned(), |error| error.to_string());
                 self.try_next(address.place, failure);
             } else if event.is_writable() {
@@ -230,6 +240,14 @@ impl Worker {
         self.attempt(Newcomer { listener, stream: client, up, said, attempt: *attempt });
     }
 
+    /// Does what a connection was to do after the others.
+    pub(crate) fn pump_on(&mut self, place: usize, generation: u32) {
+        if let Some(connection) = self.connections.get_mut(place).filter(|c| c.generation == generation) {
+            connection.queued = false;
+        }
+        self.pump(place, generation);
+    }
+
     /// Moves bytes both ways, as far as a share goes.
     pub(crate) fn pump(&mut self, place: usize, generation: u32) {
         let Some(connection) = self.connections.get_mut(place) else { return };
@@ -239,10 +257,19 @@ impl Worker {
         if connection.said > 0 && connection.up.readable && !connection.up.ending {
             connection.tune();
         }
-        let Connection { client, backend, up, down, .. } = connection;
-        let sent = up.pump(client, backend, &mut self.tools, down.is_done());
-        let received = down.pump(backend, client, &mut self.tools, up.is_done());
-        let (Ok(sent), Ok(received)) = (sent, received) else { return self.drop_connection(place, true) };
+        let Connection { client, backend, up, down, broken, .. } = connection;
+        let (sent, sending) = if *broken {
+            (Pumped::default(), Err(ErrorKind::ConnectionReset.into()))
+        } else {
+            up.pump(client, backend, &mut self.tools, down.is_done())
+        };
+        if sending.is_err() {
+            // A backend that has closed for good may have said why, and that may not have been announced yet. It must not
+            // look like a proper end.
+            *broken = true;
+            down.readable = true;
+        }
+        let (received, receiving) = down.pump(backend, client, &mut self.tools, up.is_done() || *broken);
         let is_done = up.is_done() && down.is_done();
         if sent.bytes + received.bytes > 0 {
             connection.latest = self.now;
@@ -256,6 +283,9 @@ impl Worker {
                 cell.bytes_out.add_len(received.bytes);
             });
         }
+        if sending.is_err() || receiving.is_err() {
+            return self.drop_connection(place, true);
+        }
         if is_done {
             return self.drop_connection(place, false);
         }
@@ -268,7 +298,7 @@ impl Worker {
             let token = Address::new(Source::Backend, place, generation).token();
             let _ = self.poll.registry().reregister(&mut connection.backend, token, interest(true));
         }
-        if sent.more || received.more {
+        if (sent.more || received.more) && !mem::replace(&mut connection.queued, true) {
             self.again.push_back(Address::new(Source::Client, place, generation));
         }
     }

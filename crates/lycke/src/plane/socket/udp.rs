@@ -29,7 +29,7 @@ pub(crate) struct UdpListener {
     socket: UdpSocket,
     cached: CachedTargets,
     flows: FlowTable<Flow>,
-    /// The round in which a datagram was read last.
+    /// The round in which it was looked at last, whether or not something came.
     round: u64,
     /// A timer looks for quiet flows.
     watched: bool,
@@ -49,7 +49,7 @@ struct Upstream {
     socket: UdpSocket,
     /// Its place among the worker's routes.
     route: usize,
-    /// The round in which a datagram was read last.
+    /// The round in which it was looked at last, whether or not something came.
     round: u64,
 }
 
@@ -167,6 +167,12 @@ impl Worker {
         {
             self.end_flow(place, oldest);
         }
+        while self.plane.flows.load(Relaxed) >= self.plane.most_flows() {
+            // Only its own: clients of one listener do not end flows of another.
+            let oldest = self.udp.get(place).and_then(|listener| listener.flows.oldest());
+            let Some((oldest, _)) = oldest else { return false };
+            self.end_flow(place, oldest);
+        }
         let Ok(mut socket) = connected(target.address) else { return false };
         let entry = self.routes.vacant_entry();
         let (route, address) = (entry.key(), Address::new(Source::UdpFlow, entry.key(), 0));
@@ -181,6 +187,7 @@ impl Worker {
         };
         entry.insert((place, listener.flows.insert(client, flow, self.now)));
         target.backend.flows.fetch_add(1, Relaxed);
+        self.plane.flows.fetch_add(1, Relaxed);
         if !mem::replace(&mut listener.watched, true)
             && let Ok(place) = u32::try_from(place)
         {
@@ -260,6 +267,7 @@ impl Worker {
         let Some(upstream) = upstream else { return };
         self.routes.try_remove(upstream.route);
         backend.flows.fetch_sub(1, Relaxed);
+        self.plane.flows.fetch_sub(1, Relaxed);
         self.count(&listener.balancer, |cell| cell.flows_closed.add(1));
     }
 

@@ -1,31 +1,30 @@
 //! A thread that carries traffic.
 //!
-//! Every worker waits for all listeners, and whoever is free first accepts a client and keeps it. A worker never waits for
-//! anything but the next event: each event gets a bounded piece of work, and what is left is done after the others.
+//! Every worker waits for all listeners. Whoever accepts a client serves it, or hands it over to another worker that has
+//! fewer; from then on it stays there. A worker never waits for anything but the next event: each event gets a bounded
+//! piece of work, and what is left is done after the others.
 
 use std::{
     collections::{BTreeMap, VecDeque},
     fs::File,
     io, mem,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use cloudberth_core::time::Tick;
-use mio::{Events, Poll, Waker, event::Event, net};
+use mio::{Events, Poll, event::Event, net};
 use slab::Slab;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::{
-    accept::Admitted,
-    connection::Connection,
+    connection::{Connection, reset},
     counters::Cell,
+    inbox::{Command, Doomed, Inbox, Notice},
+    listen::BACKLOG,
     relay::Tools,
-    shared::{BalancerShared, CachedTargets, ListenerShared, PlaneShared, count, lock},
+    shared::{BalancerShared, CachedTargets, ListenerShared, PlaneShared, count},
     token::{Address, Source},
     udp::UdpListener,
     watch::{unwatch, watch_together},
@@ -35,75 +34,13 @@ use crate::plane::wheel::Wheel;
 /// So many events are taken from the kernel at once.
 const EVENTS: usize = 256;
 
-/// What the coordinator asks of a worker.
-#[derive(Debug)]
-pub(crate) enum Command {
-    Listen {
-        listener: Arc<ListenerShared>,
-        socket: std::net::TcpListener,
-    },
-    ListenUdp {
-        listener: Arc<ListenerShared>,
-        socket: std::net::UdpSocket,
-    },
-    /// Stops listening; answered when the socket is closed.
-    Close {
-        listener: u64,
-        closed: oneshot::Sender<()>,
-    },
-    /// The targets of a UDP listener have changed: flows that lead elsewhere end.
-    Sweep {
-        listener: u64,
-    },
-    /// Another worker has let a client in, and has more than enough of them.
-    Serve(Box<Admitted>),
-    /// Ends connections whose time to drain is over.
-    Reset(Doomed),
-    Stop,
-}
-
-/// Whose connections are reset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Doomed {
-    Backend(u64),
-    Listener(u64),
-    Balancer(u64),
-    All,
-}
-
-/// What a worker tells the coordinator.
-#[derive(Debug)]
-pub(crate) enum Notice {
-    /// A client could not be connected to a backend.
-    ConnectFailed { listener: Arc<ListenerShared>, backend: u64, node_port: u16, failure: String },
-    /// The plane is closing, and no connection is left.
-    NoneLeft,
-}
-
-/// How a worker is reached.
-#[derive(Debug)]
-pub(crate) struct Inbox {
-    commands: Mutex<Vec<Command>>,
-    /// Clients among them.
-    pub(crate) handed: AtomicU64,
-    waker: Waker,
-}
-
-impl Inbox {
-    pub(crate) fn send(&self, command: Command) {
-        lock(&self.commands).push(command);
-        // It fails only if the worker is gone, and then nobody reads commands either.
-        let _ = self.waker.wake();
-    }
-}
-
 /// A listener as this worker has it.
 #[derive(Debug)]
 pub(crate) struct TcpListenerHere {
     pub(crate) shared: Arc<ListenerShared>,
     pub(crate) socket: net::TcpListener,
     pub(crate) cached: CachedTargets,
-    /// The round in which a client was accepted last.
+    /// The round in which it was looked at last, whether or not somebody had come.
     pub(crate) round: u64,
     /// Nobody is accepted for a moment.
     pub(crate) rests: bool,
@@ -161,13 +98,13 @@ impl Worker {
         notices: mpsc::UnboundedSender<Notice>,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
-        let waker = Waker::new(poll.registry(), Address::new(Source::Inbox, 0, 0).token())?;
+        let inbox = Arc::new(Inbox::new(poll.registry())?);
         let now = plane.clock.now();
         Ok(Self {
             number,
             plane,
             poll,
-            inbox: Arc::new(Inbox { commands: Mutex::default(), handed: AtomicU64::new(0), waker }),
+            inbox,
             peers: Vec::new(),
             notices,
             tools: Tools::default(),
@@ -196,34 +133,40 @@ impl Worker {
         let mut events = Events::with_capacity(EVENTS);
         while !self.stopped {
             let wait = if self.again.is_empty() { self.wheel.wait(self.now) } else { Some(Duration::ZERO) };
-            if let Err(error) = self.poll.poll(&mut events, wait)
-                && error.kind() != io::ErrorKind::Interrupted
-            {
+            if let Err(error) = self.turn(&mut events, wait) {
                 tracing::error!(%error, worker = self.number, "data plane cannot wait for events");
                 return;
             }
-            self.now = self.plane.clock.now();
-            self.round = self.round.wrapping_add(1);
-            for event in &events {
-                let Some(address) = Address::of(event.token()) else { continue };
-                self.guarded(address, |worker| worker.handle(address, event));
-            }
-            for address in mem::take(&mut self.again) {
-                self.guarded(address, |worker| worker.go_on(address));
-            }
-            while let Some(timers) = self.wheel.due(self.now) {
-                for timer in timers {
-                    self.handle_timer(timer);
-                }
-            }
         }
+    }
+
+    /// Waits once, and does everything that there is to do then.
+    pub(crate) fn turn(&mut self, events: &mut Events, wait: Option<Duration>) -> io::Result<()> {
+        match self.poll.poll(events, wait) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+            _ => {}
+        }
+        self.now = self.plane.clock.now();
+        self.round = self.round.wrapping_add(1);
+        for event in &*events {
+            let Some(address) = Address::of(event.token()) else { continue };
+            self.guarded(address, |worker| worker.handle(address, event));
+        }
+        for address in mem::take(&mut self.again) {
+            self.guarded(address, |worker| worker.go_on(address));
+        }
+        self.handle_timers();
+        Ok(())
     }
 
     /// A mistake of ours that one connection brings out ends this connection only.
     fn guarded(&mut self, address: Address, work: impl FnOnce(&mut Self)) {
         if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
             tracing::error!(?address, worker = self.number, "data plane met a bug and drops a connection");
-            if matches!(address.source, Source::Client | Source::Backend) {
+            let is_there = |c: &Connection| c.generation == address.generation;
+            if matches!(address.source, Source::Client | Source::Backend)
+                && self.connections.get(address.place).is_some_and(is_there)
+            {
                 self.drop_connection(address.place, true);
             }
         }
@@ -231,7 +174,7 @@ impl Worker {
 
     fn handle(&mut self, address: Address, event: &Event) {
         match address.source {
-            Source::Inbox => self.handle_commands(),
+            Source::Inbox => self.handle_commands(address),
             Source::Listener => self.accept(address),
             Source::Client | Source::Backend => self.connection_event(address, event),
             Source::UdpListener => self.datagrams_from_clients(address),
@@ -243,47 +186,57 @@ impl Worker {
         match address.source {
             Source::Inbox => {}
             Source::Listener => self.accept(address),
-            Source::Client | Source::Backend => self.pump(address.place, address.generation),
+            Source::Client | Source::Backend => self.pump_on(address.place, address.generation),
             Source::UdpListener => self.datagrams_from_clients(address),
             Source::UdpFlow => self.datagrams_from_backend(address),
         }
     }
 
-    fn handle_timer(&mut self, timer: Timer) {
-        match timer {
-            Timer::Connection { place, generation } => {
-                self.connection_timer(usize::try_from(place).unwrap_or(usize::MAX), generation);
-            }
-            Timer::UdpListener { place } => self.expire_flows(usize::try_from(place).unwrap_or(usize::MAX)),
-            Timer::Accept { place } => {
-                self.accept_again(usize::try_from(place).unwrap_or(usize::MAX));
+    /// Handles what is due by now.
+    pub(crate) fn handle_timers(&mut self) {
+        while let Some(timers) = self.wheel.due(self.now) {
+            for timer in timers {
+                let (source, place, generation) = match timer {
+                    Timer::Connection { place, generation } => (Source::Client, place, generation),
+                    Timer::UdpListener { place } => (Source::UdpListener, place, 0),
+                    Timer::Accept { place } => (Source::Listener, place, 0),
+                };
+                let address = Address::new(source, usize::try_from(place).unwrap_or(usize::MAX), generation);
+                self.guarded(address, |worker| match timer {
+                    Timer::Connection { .. } => worker.connection_timer(address.place, generation),
+                    Timer::UdpListener { .. } => worker.expire_flows(address.place),
+                    Timer::Accept { .. } => worker.accept_again(address.place),
+                });
             }
         }
     }
 
-    fn handle_commands(&mut self) {
-        let commands = mem::take(&mut *lock(&self.inbox.commands));
-        for command in commands {
-            match command {
-                Command::Listen { listener, socket } => self.listen(listener, socket),
-                Command::ListenUdp { listener, socket } => self.listen_udp(listener, socket),
-                Command::Close { listener, closed } => {
-                    self.close_listener(listener);
-                    // Whoever asked may be gone.
-                    let _ = closed.send(());
-                }
-                Command::Sweep { listener } => {
-                    if let Some(address) = self.places.get(&listener).copied() {
-                        self.sweep_flows(address.place);
-                    }
-                }
-                Command::Serve(admitted) => {
-                    self.inbox.handed.fetch_sub(1, Ordering::Relaxed);
-                    self.serve(*admitted);
-                }
-                Command::Reset(doomed) => self.reset(doomed),
-                Command::Stop => self.stopped = true,
+    fn handle_commands(&mut self, address: Address) {
+        for command in self.inbox.take() {
+            self.guarded(address, |worker| worker.handle_command(command));
+        }
+    }
+
+    fn handle_command(&mut self, command: Command) {
+        match command {
+            Command::Listen { listener, socket } => self.listen(listener, socket),
+            Command::ListenUdp { listener, socket } => self.listen_udp(listener, socket),
+            Command::Close { listener, closed } => {
+                self.close_listener(listener);
+                // Whoever asked may be gone.
+                let _ = closed.send(());
             }
+            Command::Sweep { listener } => {
+                if let Some(address) = self.places.get(&listener).copied() {
+                    self.sweep_flows(address.place);
+                }
+            }
+            Command::Serve(admitted) => {
+                admitted.has_arrived(&self.plane, self.number);
+                self.serve(*admitted);
+            }
+            Command::Reset(doomed) => self.reset(doomed),
+            Command::Stop => self.stopped = true,
         }
     }
 
@@ -306,8 +259,12 @@ impl Worker {
         let Some(address) = self.places.get(&id).copied() else { return };
         match address.source {
             Source::Listener => {
-                // Who is connected already, by the kernel's word, is served.
-                while self.accept_one(address.place) {}
+                // Who is connected already, by the kernel's word, is served. More than it keeps have come since.
+                for _ in 0..BACKLOG {
+                    if !self.accept_one(address.place) {
+                        break;
+                    }
+                }
                 if let Some(mut listener) = self.listeners.try_remove(address.place) {
                     unwatch(self.poll.registry(), &mut listener.socket);
                 }
@@ -354,6 +311,27 @@ impl Worker {
         let before = self.plane.open.fetch_sub(1, Ordering::SeqCst);
         if before == 1 && self.plane.closing.load(Ordering::SeqCst) {
             self.notice(Notice::NoneLeft);
+        }
+    }
+}
+
+impl Drop for Worker {
+    /// However it has come to an end, nobody waits for it, and nobody is counted as connected to it.
+    fn drop(&mut self) {
+        if !self.stopped {
+            tracing::error!(worker = self.number, "data plane has lost a worker");
+        }
+        for command in self.inbox.close() {
+            if let Command::Serve(admitted) = command {
+                admitted.has_arrived(&self.plane, self.number);
+                self.leave(&admitted.listener.balancer);
+                reset(admitted.stream);
+            }
+        }
+        self.reset(Doomed::All);
+        let udp: Vec<_> = self.udp.iter().map(|(place, _)| place).collect();
+        for place in udp {
+            self.close_udp(place);
         }
     }
 }

@@ -22,11 +22,11 @@ use crate::plane::{
     report::{BalancerReport, Counters},
     socket::{
         counters::Cells,
+        inbox::{Command, Doomed},
         shared::{
             BackendShared, BalancerShared, ListenerShared, PortShared, RangeShared, Target, Targets, View,
             lock,
         },
-        worker::{Command, Doomed},
     },
     verdict::BackendHealth,
 };
@@ -187,10 +187,14 @@ impl Coordinator {
             balancer.backends.push(backend);
         }
         for (machine, backend) in before {
+            let doomed = Doomed::Backend(backend.shared.id);
             if draining.contains(&machine) {
-                self.drain(Doomed::Backend(backend.shared.id), balancer.config.limits.drain);
+                self.drain(doomed, balancer.config.limits.drain);
             }
-            balancer.leaving.insert(machine, backend.shared);
+            // One that was down for longer than that has no connections, and nothing would ever forget it.
+            if self.drains.iter().any(|drain| drain.doomed == doomed) {
+                balancer.leaving.insert(machine, backend.shared);
+            }
         }
     }
 
@@ -268,5 +272,48 @@ fn arrange_slots(balancer: &mut Balancer) {
     balancer.ports.retain(|port, _| wanted.contains(port));
     for port in wanted {
         balancer.ports.entry(port).or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{net::Ipv4Addr, time::Duration};
+
+    use cloudberth_http::surroundings::SystemClock;
+
+    use super::*;
+    use crate::plane::socket::{
+        inherited::SocketLender,
+        shared::PlaneShared,
+        tests::{Nobody, config, key},
+    };
+
+    #[tokio::test]
+    async fn a_machine_that_was_removed_is_remembered_as_long_as_it_drains() {
+        let hour = Duration::from_secs(3600);
+        let down = || Some("machine stopped".to_owned());
+        for (case, stopped, drain, want) in [
+            ("removed while it ran", None, hour, 1),
+            ("stopped a moment ago", down(), hour, 1),
+            ("stopped for longer than it drains", down(), Duration::ZERO, 0),
+        ] {
+            let plane = PlaneShared::new(Arc::new(SystemClock::new()), 0, hour);
+            let (registry, lender) = (super::super::Registry::default(), SocketLender::default());
+            let (mut coordinator, _results) =
+                Coordinator::new(Arc::new(plane), Arc::new(Nobody), Vec::new(), registry, lender);
+            let backend = SocketAddr::from(([127, 0, 0, 1], 30_080));
+            let (mut config, _) = config(Protocol::Tcp, Ipv4Addr::LOCALHOST, backend);
+            config.listeners.clear();
+            config.limits.drain = drain;
+            coordinator.apply(&key("web"), config.clone()).await;
+            if stopped.is_some() {
+                config.backends[0].down = stopped;
+                coordinator.apply(&key("web"), config.clone()).await;
+                coordinator.handle_time();
+            }
+            config.backends.clear();
+            coordinator.apply(&key("web"), config).await;
+            assert_eq!(coordinator.balancers[&key("web")].leaving.len(), want, "CL-37 {case}");
+        }
     }
 }

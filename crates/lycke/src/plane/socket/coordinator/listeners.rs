@@ -14,9 +14,9 @@ use crate::plane::{
     low_ports::bind_or_shift,
     report::{ListenerFault, ListenerReport, PlaneEvent},
     socket::{
+        inbox::{Command, Doomed, Inbox},
         listen::{Bound, bind, fault},
         shared::ListenerShared,
-        worker::{Command, Doomed, Inbox},
     },
 };
 
@@ -176,10 +176,12 @@ impl Coordinator {
         Ok(listener)
     }
 
-    /// The worker that has a UDP listener.
+    /// The worker that has a UDP listener: one that is there, and always the same one as long as it is.
     pub(crate) fn udp_worker(&self, listener: u64) -> Option<&Arc<Inbox>> {
         let count = u64::try_from(self.workers.len()).ok()?;
-        self.workers.get(usize::try_from(listener.checked_rem(count)?).ok()?)
+        let first = usize::try_from(listener.checked_rem(count)?).ok()?;
+        let (before, after) = self.workers.split_at_checked(first)?;
+        after.iter().chain(before).find(|worker| !worker.is_gone())
     }
 
     /// Tries the listeners of all load balancers that are not bound.
