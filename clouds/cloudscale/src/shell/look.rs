@@ -124,16 +124,11 @@ impl Look<'_> {
     /// The servers of the nodes behind a load balancer that is there. It proves that it is our project that answers: they
     /// are listed then only if a listing of the last minutes lacks one of them.
     async fn instances(self) -> Result<BackendInstances> {
-        let Look { fleet, want, .. } = self;
+        let Look { call, fleet, want, .. } = self;
         match fleet.recent().and_then(|all| locate_known(&all, &want.backends, read_id, backend_instance)) {
             Some(known) => Ok(known),
-            None => self.listed_instances().await,
+            None => locate(fleet, call, &want.backends, read_id, backend_instance).await,
         }
-    }
-
-    /// The servers of the nodes, as a listing shows them that is made where the newest is too old.
-    pub(super) async fn listed_instances(self) -> Result<BackendInstances> {
-        locate(self.fleet, self.call, &self.want.backends, read_id, backend_instance).await
     }
 }
 

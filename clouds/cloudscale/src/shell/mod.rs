@@ -14,14 +14,14 @@ use cloudberth_core::{
     Call, Clock, Error, Listing, Lookup, Result, ServiceView, Tick,
     annotation::Table,
     decide::nodeset::Selector,
-    lb::{Balancers, Decision, Desired, Fleet, Goal, Identity, LockKey, Marked, Name, Outcome},
+    lb::{Balancers, Decision, Desired, Fleet, Goal, Identity, LockKey, Marked, Name, Outcome, locate},
 };
 
 use crate::{
     Action, Answer, Observed,
     annotations::{TABLE, UUID},
     api::Api,
-    find, plan,
+    backend_instance, find, plan, read_id,
     uuid::parse_uuid,
     wire::{BalancerStatus, LoadBalancer, Named},
 };
@@ -145,7 +145,7 @@ impl Balancers for Cloudscales {
             // Where no load balancer is recorded, the servers will be needed, to create one or for the one that is found,
             // and their listing takes as long as that of the load balancers.
             let is_new = want.goal == Goal::Present && trail.id.is_none();
-            let servers = || look.listed_instances();
+            let servers = || locate(fleet, call, &want.backends, read_id, backend_instance);
             let (balancer, listed) = join(look.balancer(), OptionFuture::from(is_new.then(servers))).await;
             let balancer = balancer?;
             let changing_for = self.changing_for(balancer.as_ref(), trail.id.as_deref());

@@ -56,11 +56,12 @@ async fn measure() -> Result<Trial, BenchError> {
     let (now, peak) = (held.now * 1024, held.peak * 1024);
     Ok(Trial::new(
         format!(
-            "manager with Cloudlycke in its process ({}), idle: {}.{} MB resident (peak {} MB), goal at most {} MB",
+            "manager with Cloudlycke in its process ({}), idle: {}.{} MB resident (peak {}.{} MB), goal at most {} MB",
             build::LOCAL.command_line(),
             now / 1_000_000,
             now / 100_000 % 10,
             peak / 1_000_000,
+            peak / 100_000 % 10,
             MOST / 1_000_000
         ),
         now <= MOST,

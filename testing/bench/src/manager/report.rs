@@ -58,7 +58,7 @@ impl fmt::Display for Report {
         writeln!(f, "\nshipped and measured: `{}`", build::SHIPPED.command_line())?;
         writeln!(
             f,
-            "machine: {cores} cores, {}; a node has {} bytes of JSON",
+            "computer: {cores} cores, {}; a node has {} bytes of JSON",
             std::env::consts::ARCH,
             self.node_bytes
         )

@@ -53,6 +53,13 @@ impl Build {
         eprintln!("building {} ({}); a dist build takes minutes", self.name, self.command_line());
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
+        // Build scripts look at these, and what they made for this very program would be made anew, again and again.
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+                command.env_remove(name);
+            }
+        }
         if self.is_static {
             // It is there most likely; if it is neither there nor to be had, the build says so.
             let _ = Command::new("rustup").args(["target", "add", STATIC]).status().await;
