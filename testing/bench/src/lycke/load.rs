@@ -60,7 +60,7 @@ impl Kind {
             Self::NewConnections => (HAPROXY, 0.9),
             Self::Requests | Self::ManyConnections | Self::Bytes => (HAPROXY, 1.0),
             // `HAProxy` carries none.
-            Self::Datagrams => (NGINX, 1.0),
+            Self::Datagrams => (NGINX, 0.9),
         }
     }
 
